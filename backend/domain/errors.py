@@ -1,0 +1,123 @@
+"""Failures that the domain itself decides, one class each, with typed facts.
+
+The class docstring is the title that a caller reads; `detail` says what is wrong with this request and
+what to do; `errors` point (RFC 6901) at the places in the request. `api/problems.py` maps each kind to a
+status; nothing here knows HTTP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """One wrong place in a request: JSON pointer and what is wrong there."""
+
+    pointer: str
+    detail: str
+
+
+class Kind(Enum):
+    """How a failure relates to the request; the API gives each kind one HTTP status."""
+
+    INVALID = "invalid"  # the content breaks a rule
+    CONFLICT = "conflict"  # it exists already, or the present state forbids it
+    UNKNOWN = "unknown"  # the thing named in the path does not exist
+    STALE = "stale"  # the caller's version is not the present one
+    UNAVAILABLE = "unavailable"  # something needed is down; try again
+
+
+class DomainError(Exception):
+    """The request cannot be carried out."""
+
+    slug: ClassVar[str] = "error"
+    kind: ClassVar[Kind] = Kind.INVALID
+
+    def __init__(self, detail: str, errors: tuple[FieldError, ...] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = errors
+
+    @property
+    def title(self) -> str:
+        return (type(self).__doc__ or "").strip().splitlines()[0]
+
+
+class TreeInvalid(DomainError):
+    """This is not a distribution tree."""
+
+    slug = "tree-invalid"
+
+
+class TargetNotAllowed(DomainError):
+    """A distributor's target must be a leaf of the sibling subtree at its level."""
+
+    slug = "target-not-allowed"
+
+
+class NameInvalid(DomainError):
+    """Kafka or Treeline does not accept this name."""
+
+    slug = "name-invalid"
+
+
+class FormatInvalid(DomainError):
+    """This name format cannot give every stream a legal technical name."""
+
+    slug = "format-invalid"
+
+
+class TechnicalNameTaken(DomainError):
+    """Two logical names would share one technical name on a cluster."""
+
+    slug = "technical-name-taken"
+    kind = Kind.CONFLICT
+
+
+class PropertiesInvalid(DomainError):
+    """These client properties are not allowed."""
+
+    slug = "properties-invalid"
+
+
+class ValueInvalid(DomainError):
+    """A value is outside what is allowed."""
+
+    slug = "value-invalid"
+
+
+class AlreadyExists(DomainError):
+    """This name is taken."""
+
+    slug = "already-exists"
+    kind = Kind.CONFLICT
+
+
+class NotFound(DomainError):
+    """There is no such thing."""
+
+    slug = "not-found"
+    kind = Kind.UNKNOWN
+
+
+class StateConflict(DomainError):
+    """The present state does not allow this."""
+
+    slug = "state-conflict"
+    kind = Kind.CONFLICT
+
+
+class ClusterUnreachable(DomainError):
+    """No Kafka cluster answers at these bootstrap servers."""
+
+    slug = "cluster-unreachable"
+
+
+class StaleVersion(DomainError):
+    """The resource changed since it was read."""
+
+    slug = "stale-version"
+    kind = Kind.STALE

@@ -1,0 +1,117 @@
+"""Every knob of Treeline: defaults < TOML < environment (TREELINE_*) < flags.
+
+Each field's description gives unit and reason; docs/settings.md lists all of them (a test holds it).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """Read once per process; see `settings()`."""
+
+    model_config = SettingsConfigDict(env_prefix="TREELINE_", toml_file="treeline.toml", extra="ignore")
+
+    home: Path = Field(Path(".treeline"), description="Folder of the local estate's state, logs and secrets.")
+    cache: Path = Field(
+        PROJECT_ROOT / ".cache", description="Folder for downloads that any estate may share: Kafka's jars."
+    )
+    url: str | None = Field(None, description="Control plane that the CLI speaks to; unset: the local estate's.")
+    token: SecretStr | None = Field(None, description="Bearer token for `url`; unset: the local estate's.")
+    database_url: str = Field(
+        "postgresql+psycopg://127.0.0.1/treeline",
+        description="PostgreSQL of the control plane, as the application's role.",
+    )
+    migration_database_url: str | None = Field(
+        None, description="The same database as its owner, for migrations; unset: `database_url`."
+    )
+    celery_broker_url: str = Field("redis://127.0.0.1:6379/0", description="Redis or Valkey that carries nudges.")
+    admin_token: SecretStr | None = Field(
+        None, description="The admin's bearer token; unset: nobody can log in by token."
+    )
+
+    copy_flags_header: str = Field("copy-flags", description="Name of the header that carries the copy flags.")
+    copy_origin_header: str = Field("copy-origin", description="Name of the header that carries the origin.")
+    origin_header: bool = Field(
+        True, description="Write origins and route by them; false gives the plain copy flags of the document."
+    )
+    verify_stream: str = Field(
+        "_treeline.verify", description="Internal stream, and topic on every cluster, of `treeline verify`."
+    )
+    verify_partitions: int = Field(4, ge=1, description="Partitions of the verify stream.")
+
+    reconcile_seconds: float = Field(
+        1.0, gt=0, description="Seconds between two runs of the reconcile loop; bounds how late a change is seen."
+    )
+    shift_seconds: float = Field(
+        30.0,
+        gt=0,
+        description="Seconds that one Celery shift lasts; far below the visibility timeout, so that no live "
+        "shift is delivered twice.",
+    )
+    visibility_timeout_seconds: int = Field(
+        600, gt=0, description="Seconds after which Redis redelivers an unacknowledged nudge."
+    )
+    lease_ttl_seconds: float = Field(
+        6.0,
+        gt=0,
+        description="Seconds a lease holds without renewal, by the database's clock; a dead worker's units "
+        "move again after this and a restart, together below 15 s.",
+    )
+    lease_renew_seconds: float = Field(
+        1.0, gt=0, description="Seconds between renewals; several must fit into the lease's life."
+    )
+    partition_buckets: int = Field(
+        2,
+        ge=1,
+        description="Shards of each distributor, by hash of stream and partition. Fixed once records flow: "
+        "the transactional ids and position groups are named after the bucket.",
+    )
+    batch_records: int = Field(
+        5000, ge=1, description="Most records of one consume call, and so of one transaction; bounds memory."
+    )
+    transaction_timeout_ms: int = Field(
+        15000,
+        ge=1000,
+        le=15000,
+        description="Milliseconds after which a target aborts an abandoned transaction, which until then holds "
+        "up the target's readers.",
+    )
+    fetch_wait_max_ms: int = Field(
+        250, ge=1, description="Milliseconds a broker waits for new records before it answers an empty fetch."
+    )
+    fetch_buffer_kbytes: int = Field(
+        8192, ge=64, description="Kibibytes of fetched records a distributor shard holds at most."
+    )
+    probe_timeout_seconds: float = Field(
+        5.0, gt=0, description="Seconds a cluster has to answer when it is added or looked at."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+@cache
+def settings() -> Settings:
+    """The process's settings; the environment is read at the first call."""
+    return Settings()
