@@ -1,0 +1,93 @@
+"""Client properties of a cluster: which librdkafka keys may be set, and how secrets are referred to.
+
+Only an allow-list of connection keys gets in. Some librdkafka keys run commands (`sasl.kerberos.kinit.cmd`) or
+load libraries (`plugin.library.paths`, `ssl.engine.location`): whoever may edit a cluster must not thereby run
+code on the workers. A secret is given as a reference, `${env:NAME}` or `${file:/path}`, resolved where the
+client is made, because the event log keeps everything for ever. (Design, "Access".)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from backend.domain.errors import FieldError, PropertiesInvalid
+
+SECRET_KEYS = frozenset(
+    {"sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password", "sasl.oauthbearer.client.secret"}
+)
+PLAIN_KEYS = frozenset(
+    {
+        "broker.address.family",
+        "client.dns.lookup",
+        "client.id",
+        "enable.ssl.certificate.verification",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.method",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.username",
+        "security.protocol",
+        "socket.connection.setup.timeout.ms",
+        "socket.keepalive.enable",
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.certificate.pem",
+        "ssl.cipher.suites",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.keystore.location",
+    }
+)
+MASK = "***"
+LONGEST_VALUE = 16384
+
+_REFERENCE = re.compile(r"\$\{(?:env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<path>/[^}\x00-\x1f\x7f]+))\}")
+
+
+def check_properties(properties: Mapping[str, str], pointer: str = "/properties") -> None:
+    """Raise PropertiesInvalid with one FieldError for every wrong key or value."""
+    errors = tuple(
+        FieldError(f"{pointer}/{_escaped(key)}", problem)
+        for key, value in properties.items()
+        if (problem := _problem(key, value))
+    )
+    if errors:
+        raise PropertiesInvalid("; ".join(error.detail for error in errors[:3]), errors)
+
+
+def _problem(key: str, value: str) -> str | None:
+    if key not in PLAIN_KEYS and key not in SECRET_KEYS:
+        return f"the key {key[:60]!a} is not among the connection keys that may be set"
+    reference = _REFERENCE.fullmatch(value)
+    if reference and (reference["name"] or "").upper().startswith("TREELINE_"):
+        # Else a cluster of the caller's own could be made to receive the control plane's secrets.
+        return f"{key} must not refer to Treeline's own settings"
+    if key in SECRET_KEYS and not reference:
+        return f"{key} is a secret: give a reference, ${{env:NAME}} or ${{file:/path}}, never the secret itself"
+    if len(value) > LONGEST_VALUE:
+        return f"{key} is longer than {LONGEST_VALUE} characters"
+    if any(not (character.isprintable() or character == "\n") for character in value):
+        return f"{key} contains characters that cannot be printed"
+    return None
+
+
+def masked(properties: Mapping[str, str]) -> dict[str, str]:
+    """For answers: the same with every secret as `***`."""
+    return {key: MASK if key in SECRET_KEYS else value for key, value in properties.items()}
+
+
+def unmasked(properties: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    """A secret sent back as `***` stays what it is, so that an answer can be edited and sent back."""
+    return {
+        key: present[key] if value == MASK and key in SECRET_KEYS and key in present else value
+        for key, value in properties.items()
+    }
+
+
+def _escaped(key: str) -> str:
+    """One reference token of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,60 @@
+"""Names that people give: clusters, tenants, instances, environments and streams.
+
+A logical name is lower case, starts with a letter or digit and goes on with letters, digits, `.`, `_` and `-`.
+Lower case only, because technical names are made from it and two topics that differ in case alone are a trap for
+people and for file systems that ignore case. A leading `_` is not possible, so that no logical name can ever be
+one of Kafka's (`__consumer_offsets`) or Treeline's (`_treeline.verify`) internal names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from backend.domain.errors import FieldError, NameInvalid
+
+LONGEST_NAME = 100
+LONGEST_STREAM = 249  # Kafka's own limit; the technical name is checked as well
+
+_LOGICAL = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
+
+@dataclass(frozen=True, order=True)
+class StreamName:
+    """STREAM: what one stream is called everywhere, `tenant/instance/environment/stream`."""
+
+    tenant: str
+    instance: str
+    environment: str
+    stream: str
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.instance}/{self.environment}/{self.stream}"
+
+
+def check_name(name: str, what: str, *, pointer: str = "/name", longest: int = LONGEST_NAME) -> None:
+    """Raise NameInvalid unless `name` can name a `what` ("tenant", "cluster", ...)."""
+    problem = _problem(name, longest)
+    if problem:
+        raise NameInvalid(f"{_shown(name)} cannot name a {what}: {problem}", (FieldError(pointer, f"{problem}"),))
+
+
+def is_name(name: str, longest: int = LONGEST_STREAM) -> bool:
+    """Whether anything could ever have been given this name; look-ups by other strings find nothing."""
+    return _problem(name, longest) is None
+
+
+def _problem(name: str, longest: int) -> str | None:
+    if not name:
+        return "it is empty"
+    if len(name) > longest:
+        return f"it has {len(name)} characters, at most {longest} are allowed"
+    if name.startswith(("__", "_treeline")):
+        return "names that start with '__' or '_treeline' are kept for internal use"
+    if not _LOGICAL.fullmatch(name):
+        return "use lower case letters, digits, '.', '_' and '-', with a letter or digit first"
+    return None
+
+
+def _shown(name: str) -> str:
+    return ascii(name if len(name) <= 60 else name[:57] + "...")

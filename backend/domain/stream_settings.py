@@ -1,0 +1,46 @@
+"""What a stream declares about its topics, and the ranges that Kafka gives to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backend.domain.errors import FieldError
+from backend.domain.limits import range_errors, refuse
+
+DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000  # Kafka's own default
+CLEANUP_POLICIES = ("delete", "compact", "compact,delete")
+MOST_PARTITIONS = 10_000
+MOST_REPLICAS = 32_767  # Kafka carries the factor in 16 bits
+LONGEST_MS = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamSettings:
+    """Settings of one stream, the same on every cluster."""
+
+    partitions: int = 1
+    replication_factor: int = 1
+    """Wished for; a cluster with fewer brokers has as many replicas as brokers."""
+    min_insync_replicas: int = 1
+    retention_ms: int = DEFAULT_RETENTION_MS
+    """-1 keeps records for ever."""
+    cleanup_policy: str = "delete"
+    distributed: bool = True
+
+
+def check_settings(settings: StreamSettings) -> None:
+    """Raise ValueInvalid with one FieldError for every setting outside its range."""
+    errors = range_errors(
+        (
+            ("partitions", settings.partitions, 1, MOST_PARTITIONS),
+            ("replication_factor", settings.replication_factor, 1, MOST_REPLICAS),
+            ("min_insync_replicas", settings.min_insync_replicas, 1, MOST_REPLICAS),
+            ("retention_ms", settings.retention_ms, -1, LONGEST_MS),
+        )
+    )
+    if settings.min_insync_replicas > settings.replication_factor:
+        too_many = f"{settings.min_insync_replicas} is more than the factor {settings.replication_factor}"
+        errors.append(FieldError("/min_insync_replicas", f"{too_many}: nothing could ever be produced"))
+    if settings.cleanup_policy not in CLEANUP_POLICIES:
+        errors.append(FieldError("/cleanup_policy", f"must be one of {' | '.join(CLEANUP_POLICIES)}"))
+    refuse(errors)

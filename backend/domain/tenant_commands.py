@@ -1,0 +1,366 @@
+"""Event stream `tenant-<name>`: the commands and what they decide. The stream's story stands in `tenant.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from backend.domain import formats
+from backend.domain.errors import AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
+from backend.domain.formats import ClusterFormats
+from backend.domain.limits import range_errors, refuse
+from backend.domain.names import LONGEST_STREAM, StreamName, check_name
+from backend.domain.stream_settings import StreamSettings, check_settings
+from backend.domain.tenant import (
+    DEFAULT_MARGIN_SECONDS,
+    DEFAULT_OFFSET_MODE,
+    OFFSET_MODES,
+    Environment,
+    EnvironmentChanged,
+    EnvironmentCreated,
+    Instance,
+    InstanceCreated,
+    Stream,
+    StreamApplied,
+    StreamApplyFailed,
+    StreamChanged,
+    StreamDeclared,
+    StreamDeleted,
+    StreamRemoved,
+    Tenant,
+    TenantCreated,
+    TenantEvent,
+    Topic,
+)
+
+LONGEST_MARGIN_SECONDS = 7 * 24 * 3600
+LONGEST_REASON = 1000
+
+# --- commands
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateTenant:
+    """Make a tenant."""
+
+    tenant: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateInstance:
+    """Give the tenant an instance on a tree."""
+
+    instance: str
+    tree: str = "main"
+    known_trees: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateEnvironment:
+    """Give an instance an environment."""
+
+    instance: str
+    environment: str
+    margin_seconds: int = DEFAULT_MARGIN_SECONDS
+    offset_mode: str = DEFAULT_OFFSET_MODE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeEnvironment:
+    """Change an environment's settings; None keeps a value."""
+
+    instance: str
+    environment: str
+    margin_seconds: int | None = None
+    offset_mode: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclareStream:
+    """Declare a stream. The facts say what its technical names would be and who has them already."""
+
+    instance: str
+    environment: str
+    stream: str
+    settings: StreamSettings = field(default_factory=StreamSettings)
+    clusters: Sequence[ClusterFormats] = ()
+    """Formats of each cluster of the instance's tree."""
+    taken_topics: Mapping[tuple[str, str], StreamName] = field(default_factory=dict)
+    """(cluster, clash key) -> stream that has it; see `formats.refuse_taken`."""
+    taken_subjects: Mapping[tuple[str, str], StreamName] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeStream:
+    """Change a stream's settings; None keeps a value."""
+
+    instance: str
+    environment: str
+    stream: str
+    partitions: int | None = None
+    replication_factor: int | None = None
+    min_insync_replicas: int | None = None
+    retention_ms: int | None = None
+    cleanup_policy: str | None = None
+    distributed: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteStream:
+    """Delete a stream and its topics. `confirm` is STREAM, needed if any topic has records."""
+
+    instance: str
+    environment: str
+    stream: str
+    clusters_with_records: tuple[str, ...] = ()
+    """Where its topic holds records, or where nobody could look."""
+    confirm: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordApplied:
+    """A worker found or made the stream's topic as declared on a cluster."""
+
+    instance: str
+    environment: str
+    stream: str
+    cluster: str
+    topic_id: str
+    replication_factor: int
+    revision: int | None = None
+    """The revision that was applied; an older one than the present is not recorded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordApplyFailed:
+    """A worker could not make the stream's topic as declared on a cluster."""
+
+    instance: str
+    environment: str
+    stream: str
+    cluster: str
+    reason: str
+    revision: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordRemoved:
+    """A worker removed a deleted stream's topic from a cluster, or found that it is gone."""
+
+    instance: str
+    environment: str
+    stream: str
+    cluster: str
+
+
+_StreamCommand = DeclareStream | ChangeStream | DeleteStream | RecordApplied | RecordApplyFailed | RecordRemoved
+TenantCommand = CreateTenant | CreateInstance | CreateEnvironment | ChangeEnvironment | _StreamCommand
+
+# --- decide
+
+
+def decide(state: Tenant | None, command: TenantCommand) -> list[TenantEvent]:
+    """Events that carry the command out; none if it changes nothing.
+
+    Raises NameInvalid, ValueInvalid, AlreadyExists, NotFound, StateConflict, TechnicalNameTaken.
+    """
+    if isinstance(command, CreateTenant):
+        check_name(command.tenant, "tenant")
+        if state is not None:
+            raise AlreadyExists(f"there is a tenant {command.tenant!r} already")
+        return [TenantCreated(tenant=command.tenant)]
+    if state is None:
+        raise NotFound("there is no such tenant; GET /tenants lists them")
+    match command:
+        case CreateInstance():
+            return _create_instance(state, command)
+        case CreateEnvironment():
+            return _create_environment(state, command)
+        case ChangeEnvironment():
+            return _change_environment(state, command)
+        case _:
+            return _decide_stream(state, command)
+
+
+def _decide_stream(state: Tenant, command: _StreamCommand) -> list[TenantEvent]:
+    environment = _environment(state, command.instance, command.environment)
+    name = StreamName(state.name, command.instance, command.environment, command.stream)
+    stream = environment.streams.get(command.stream)
+    if isinstance(command, DeclareStream):
+        return [_declare(name, stream, command)]
+    if stream is None or (
+        stream.settings is None and not isinstance(command, RecordApplied | RecordApplyFailed | RecordRemoved)
+    ):
+        raise NotFound(f"there is no stream {name}")
+    match command:
+        case ChangeStream():
+            return _change(name, stream, command)
+        case DeleteStream():
+            return [_delete(name, stream, command)]
+        case RecordApplied():
+            return _record_applied(name, stream, command)
+        case RecordApplyFailed():
+            return _record_failed(name, stream, command)
+        case RecordRemoved():
+            topic = stream.topics.get(command.cluster, Topic())
+            if stream.settings is not None or not topic.present:
+                return []
+            return [StreamRemoved(**_of(name), cluster=command.cluster)]
+
+
+def _create_instance(state: Tenant, command: CreateInstance) -> list[TenantEvent]:
+    check_name(command.instance, "instance")
+    if command.tree not in command.known_trees:
+        known = ", ".join(sorted(command.known_trees)) or "none yet; PUT /trees/main first"
+        detail = f"unknown tree {command.tree[:60]!a}; known: {known}"
+        raise ValueInvalid(detail, (FieldError("/tree", detail),))
+    if command.instance in state.instances:
+        raise AlreadyExists(f"{state.name} has an instance {command.instance!r} already")
+    return [InstanceCreated(tenant=state.name, instance=command.instance, tree=command.tree)]
+
+
+def _instance(state: Tenant, name: str) -> Instance:
+    instance = state.instances.get(name)
+    if instance is None:
+        raise NotFound(f"{state.name} has no instance {name!r}")
+    return instance
+
+
+def _environment(state: Tenant, instance: str, name: str) -> Environment:
+    environment = _instance(state, instance).environments.get(name)
+    if environment is None:
+        raise NotFound(f"{state.name}/{instance} has no environment {name!r}")
+    return environment
+
+
+def _create_environment(state: Tenant, command: CreateEnvironment) -> list[TenantEvent]:
+    check_name(command.environment, "environment")
+    _check_environment(command.margin_seconds, command.offset_mode)
+    if command.environment in _instance(state, command.instance).environments:
+        raise AlreadyExists(f"{state.name}/{command.instance} has an environment {command.environment!r} already")
+    return [
+        EnvironmentCreated(
+            tenant=state.name,
+            instance=command.instance,
+            environment=command.environment,
+            margin_seconds=command.margin_seconds,
+            offset_mode=command.offset_mode,
+        )
+    ]
+
+
+def _change_environment(state: Tenant, command: ChangeEnvironment) -> list[TenantEvent]:
+    present = _environment(state, command.instance, command.environment)
+    margin = present.margin_seconds if command.margin_seconds is None else command.margin_seconds
+    mode = present.offset_mode if command.offset_mode is None else command.offset_mode
+    _check_environment(margin, mode)
+    if (margin, mode) == (present.margin_seconds, present.offset_mode):
+        return []
+    return [
+        EnvironmentChanged(
+            tenant=state.name,
+            instance=command.instance,
+            environment=command.environment,
+            margin_seconds=margin,
+            offset_mode=mode,
+        )
+    ]
+
+
+def _check_environment(margin_seconds: int, offset_mode: str) -> None:
+    errors = range_errors((("margin_seconds", margin_seconds, 0, LONGEST_MARGIN_SECONDS),))
+    if offset_mode not in OFFSET_MODES:
+        errors.append(FieldError("/offset_mode", f"must be one of {', '.join(OFFSET_MODES)}"))
+    refuse(errors)
+
+
+def _declare(name: StreamName, stream: Stream | None, command: DeclareStream) -> TenantEvent:
+    check_name(command.stream, "stream", longest=LONGEST_STREAM)
+    check_settings(command.settings)
+    if stream is not None and stream.settings is not None:
+        raise AlreadyExists(f"there is a stream {name} already")
+    left = sorted(cluster for cluster, topic in (stream.topics if stream else {}).items() if topic.present)
+    if left:
+        raise StateConflict(
+            f"{name} was deleted and its topic is still being removed from {', '.join(left)}; try again when "
+            "it is gone"
+        )
+    formats.technical_names(name, command.clusters)
+    formats.refuse_taken(name, command.clusters, command.taken_topics, command.taken_subjects)
+    revision = stream.revision + 1 if stream else 1
+    return StreamDeclared(**_fields(name, revision, command.settings))
+
+
+def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[TenantEvent]:
+    present = stream.settings
+    assert present is not None
+    wished = {key: getattr(command, key) for key in asdict(present) if getattr(command, key) is not None}
+    settings = replace(present, **wished)
+    check_settings(settings)
+    errors = []
+    if settings.partitions < present.partitions:
+        errors.append(
+            FieldError("/partitions", f"partitions can only grow; it has {present.partitions}, Kafka removes none")
+        )
+    if settings.replication_factor != present.replication_factor:
+        errors.append(
+            FieldError("/replication_factor", "the factor of a stream that exists is changed by a placement")
+        )
+    refuse(errors)
+    if settings == present:
+        return []
+    return [StreamChanged(**_fields(name, stream.revision + 1, settings))]
+
+
+def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEvent:
+    if command.confirm is not None and command.confirm != str(name):
+        raise StateConflict(f"the confirmation names {command.confirm[:300]!a}, not {name}")
+    if command.clusters_with_records and command.confirm is None:
+        raise StateConflict(
+            f"{name} has records on {', '.join(command.clusters_with_records)}, or it cannot be seen whether it "
+            f"has; all of them would be deleted. Repeat with ?confirm={name} if you mean it"
+        )
+    present = tuple(sorted(cluster for cluster, topic in stream.topics.items() if topic.present))
+    return StreamDeleted(**_of(name), clusters=present)
+
+
+def _record_applied(name: StreamName, stream: Stream, command: RecordApplied) -> list[TenantEvent]:
+    if command.revision is not None and command.revision != stream.revision:
+        return []
+    topic = stream.topics.get(command.cluster, Topic())
+    # A topic made just before its stream was deleted is recorded too, else nobody would remove it.
+    same = (topic.present, topic.topic_id, topic.replication_factor) == (
+        True,
+        command.topic_id,
+        command.replication_factor,
+    )
+    if same and (topic.applied or stream.settings is None):
+        return []
+    new_topic = topic.topic_id != command.topic_id
+    return [
+        StreamApplied(
+            **_of(name),
+            cluster=command.cluster,
+            topic_id=command.topic_id,
+            incarnation=topic.incarnation + 1 if new_topic else topic.incarnation,
+            replication_factor=command.replication_factor,
+        )
+    ]
+
+
+def _record_failed(name: StreamName, stream: Stream, command: RecordApplyFailed) -> list[TenantEvent]:
+    reason = command.reason[:LONGEST_REASON]
+    outdated = command.revision is not None and command.revision != stream.revision
+    repeated = stream.topics.get(command.cluster, Topic()).failure == reason
+    if outdated or repeated or stream.settings is None:
+        return []
+    return [StreamApplyFailed(**_of(name), cluster=command.cluster, reason=reason)]
+
+
+def _of(name: StreamName) -> dict[str, str]:
+    return asdict(name)
+
+
+def _fields(name: StreamName, revision: int, settings: StreamSettings) -> dict[str, Any]:
+    return {**_of(name), "revision": revision, **asdict(settings)}

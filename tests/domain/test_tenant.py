@@ -1,0 +1,262 @@
+"""Event stream `tenant-<name>`: given events, when a command, then events or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import pytest
+
+from backend.domain import tenant
+from backend.domain.errors import (
+    AlreadyExists,
+    DomainError,
+    NameInvalid,
+    NotFound,
+    StateConflict,
+    TechnicalNameTaken,
+    ValueInvalid,
+)
+from backend.domain.event import Event
+from backend.domain.formats import ClusterFormats
+from backend.domain.names import StreamName
+from backend.domain.stream_settings import StreamSettings
+from backend.domain.tenant import (
+    EnvironmentChanged,
+    EnvironmentCreated,
+    InstanceCreated,
+    StreamApplied,
+    StreamApplyFailed,
+    StreamChanged,
+    StreamDeclared,
+    StreamDeleted,
+    StreamRemoved,
+    TenantCreated,
+)
+from backend.domain.tenant_commands import (
+    ChangeEnvironment,
+    ChangeStream,
+    CreateEnvironment,
+    CreateInstance,
+    CreateTenant,
+    DeclareStream,
+    DeleteStream,
+    RecordApplied,
+    RecordApplyFailed,
+    RecordRemoved,
+    TenantCommand,
+    decide,
+)
+
+IN: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream": "orders"}
+AT: dict[str, Any] = {"tenant": "acme", **IN}
+SETTINGS: dict[str, Any] = {
+    "partitions": 4,
+    "replication_factor": 3,
+    "min_insync_replicas": 2,
+    "retention_ms": 604_800_000,
+    "cleanup_policy": "delete",
+    "distributed": True,
+}
+TENANT = TenantCreated(tenant="acme")
+INSTANCE = InstanceCreated(tenant="acme", instance="retail", tree="main")
+ENVIRONMENT = EnvironmentCreated(
+    tenant="acme", instance="retail", environment="prod", margin_seconds=60, offset_mode="margin"
+)
+SET_UP: list[Event] = [TENANT, INSTANCE, ENVIRONMENT]
+DECLARED = StreamDeclared(**AT, revision=1, **SETTINGS)
+WITH_STREAM: list[Event] = [*SET_UP, DECLARED]
+APPLIED = StreamApplied(**AT, cluster="c1", topic_id="T1", incarnation=1, replication_factor=1)
+DELETED = StreamDeleted(**AT, clusters=("c1",))
+REMOVED = StreamRemoved(**AT, cluster="c1")
+DECLARE = DeclareStream(**IN, settings=StreamSettings(**SETTINGS))
+RECORD = RecordApplied(**IN, cluster="c1", topic_id="T1", replication_factor=1)
+FULL = "{tenant}-{instance}-{environment}-{topic}"
+C4 = ClusterFormats("c4", "{tenant}-{topic}", FULL)
+
+
+def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
+    return list(decide(reduce(tenant.evolve, given, tenant.INITIAL), command))
+
+
+@pytest.mark.parametrize(
+    ("given", "command", "then"),
+    [
+        ([], CreateTenant(tenant="acme"), [TENANT]),
+        ([TENANT], CreateInstance(instance="retail", known_trees=frozenset({"main"})), [INSTANCE]),
+        ([TENANT, INSTANCE], CreateEnvironment(instance="retail", environment="prod"), [ENVIRONMENT]),
+        (SET_UP, ChangeEnvironment(instance="retail", environment="prod", margin_seconds=60), []),
+        (
+            SET_UP,
+            ChangeEnvironment(instance="retail", environment="prod", offset_mode="exact"),
+            [
+                EnvironmentChanged(
+                    tenant="acme", instance="retail", environment="prod", margin_seconds=60, offset_mode="exact"
+                )
+            ],
+        ),
+        (SET_UP, DECLARE, [DECLARED]),
+        (WITH_STREAM, ChangeStream(**IN), []),
+        (WITH_STREAM, ChangeStream(**IN, partitions=4, distributed=True), []),
+        (
+            WITH_STREAM,
+            ChangeStream(**IN, partitions=8),
+            [StreamChanged(**AT, revision=2, **{**SETTINGS, "partitions": 8})],
+        ),
+        (
+            WITH_STREAM,
+            ChangeStream(**IN, distributed=False),
+            [StreamChanged(**AT, revision=2, **{**SETTINGS, "distributed": False})],
+        ),
+        (WITH_STREAM, RECORD, [APPLIED]),
+        ([*WITH_STREAM, APPLIED], RECORD, []),
+        ([*WITH_STREAM, APPLIED], replace(RECORD, replication_factor=3), [replace(APPLIED, replication_factor=3)]),
+        (
+            [*WITH_STREAM, APPLIED],
+            replace(RECORD, topic_id="T2"),
+            [replace(APPLIED, topic_id="T2", incarnation=2)],
+        ),
+        (WITH_STREAM, replace(RECORD, revision=2), []),
+        (WITH_STREAM, replace(RECORD, revision=1), [APPLIED]),
+        (
+            [*WITH_STREAM, APPLIED, StreamChanged(**AT, revision=2, **SETTINGS)],
+            replace(RECORD, revision=2),
+            [APPLIED],
+        ),
+        (
+            WITH_STREAM,
+            RecordApplyFailed(**IN, cluster="c1", reason="no"),
+            [StreamApplyFailed(**AT, cluster="c1", reason="no")],
+        ),
+        (
+            [*WITH_STREAM, StreamApplyFailed(**AT, cluster="c1", reason="no")],
+            RecordApplyFailed(**IN, cluster="c1", reason="no"),
+            [],
+        ),
+        ([*WITH_STREAM, StreamApplyFailed(**AT, cluster="c1", reason="no")], RECORD, [APPLIED]),
+        (WITH_STREAM, DeleteStream(**IN), [replace(DELETED, clusters=())]),
+        ([*WITH_STREAM, APPLIED], DeleteStream(**IN), [DELETED]),
+        (
+            [*WITH_STREAM, APPLIED],
+            DeleteStream(**IN, clusters_with_records=("c1",), confirm="acme/retail/prod/orders"),
+            [DELETED],
+        ),
+        ([*WITH_STREAM, APPLIED, DELETED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
+        ([*WITH_STREAM, APPLIED, DELETED, REMOVED], RecordRemoved(**IN, cluster="c1"), []),
+        ([*WITH_STREAM, APPLIED], RecordRemoved(**IN, cluster="c1"), []),
+        # The incarnation outlives the deletion: the next topic's offsets must not be taken for the first's.
+        ([*WITH_STREAM, APPLIED, DELETED, REMOVED], DECLARE, [replace(DECLARED, revision=2)]),
+        (
+            [*WITH_STREAM, APPLIED, DELETED, REMOVED, replace(DECLARED, revision=2)],
+            replace(RECORD, topic_id="T2"),
+            [replace(APPLIED, topic_id="T2", incarnation=2)],
+        ),
+        # A topic that was made while its stream was deleted is recorded, so that it gets removed.
+        ([*WITH_STREAM, replace(DELETED, clusters=())], RECORD, [APPLIED]),
+        ([*WITH_STREAM, replace(DELETED, clusters=()), APPLIED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
+        ([*WITH_STREAM, DELETED], RecordApplyFailed(**IN, cluster="c1", reason="no"), []),
+    ],
+)
+def test_decisions(given: list[Event], command: TenantCommand, then: list[Event]) -> None:
+    assert when(given, command) == then
+
+
+@pytest.mark.parametrize(
+    ("given", "command", "error"),
+    [
+        ([TENANT], CreateTenant(tenant="acme"), AlreadyExists),
+        ([], CreateTenant(tenant="Acme"), NameInvalid),
+        ([], CreateInstance(instance="retail", known_trees=frozenset({"main"})), NotFound),
+        ([TENANT], CreateInstance(instance="retail"), ValueInvalid),
+        ([TENANT], CreateInstance(instance="retail", tree="other", known_trees=frozenset({"main"})), ValueInvalid),
+        ([TENANT, INSTANCE], CreateInstance(instance="retail", known_trees=frozenset({"main"})), AlreadyExists),
+        ([TENANT], CreateEnvironment(instance="retail", environment="prod"), NotFound),
+        (
+            [TENANT, INSTANCE],
+            CreateEnvironment(instance="retail", environment="prod", margin_seconds=-1),
+            ValueInvalid,
+        ),
+        (
+            [TENANT, INSTANCE],
+            CreateEnvironment(instance="retail", environment="prod", offset_mode="x"),
+            ValueInvalid,
+        ),
+        (SET_UP, CreateEnvironment(instance="retail", environment="prod"), AlreadyExists),
+        (SET_UP, ChangeEnvironment(instance="retail", environment="dev"), NotFound),
+        (SET_UP, replace(DECLARE, environment="dev"), NotFound),
+        (SET_UP, replace(DECLARE, stream="_treeline.verify"), NameInvalid),
+        (WITH_STREAM, DECLARE, AlreadyExists),
+        ([*WITH_STREAM, APPLIED, DELETED], DECLARE, StateConflict),
+        (
+            SET_UP,
+            replace(
+                DECLARE,
+                clusters=[C4],
+                taken_topics={("c4", "acme-orders"): StreamName("acme", "retail", "dev", "orders")},
+            ),
+            TechnicalNameTaken,
+        ),
+        (SET_UP, replace(DECLARE, clusters=[ClusterFormats("c1", "x" * 245 + "{topic}", FULL)]), NameInvalid),
+        (WITH_STREAM, ChangeStream(**IN, partitions=3), ValueInvalid),
+        (WITH_STREAM, ChangeStream(**IN, replication_factor=2), ValueInvalid),
+        (WITH_STREAM, ChangeStream(**{**IN, "stream": "nothing"}), NotFound),
+        ([*WITH_STREAM, DELETED], ChangeStream(**IN), NotFound),
+        ([*WITH_STREAM, DELETED], DeleteStream(**IN), NotFound),
+        (WITH_STREAM, DeleteStream(**IN, clusters_with_records=("c1",)), StateConflict),
+        (WITH_STREAM, DeleteStream(**IN, clusters_with_records=("c1",), confirm="orders"), StateConflict),
+        (SET_UP, RECORD, NotFound),
+    ],
+)
+def test_refusals(given: list[Event], command: TenantCommand, error: type[DomainError]) -> None:
+    with pytest.raises(error):
+        when(given, command)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "pointer"),
+    [
+        ({"partitions": 0}, "/partitions"),
+        ({"partitions": 10_001}, "/partitions"),
+        ({"replication_factor": 0}, "/replication_factor"),
+        ({"replication_factor": 32_768}, "/replication_factor"),
+        ({"min_insync_replicas": 4}, "/min_insync_replicas"),
+        ({"retention_ms": -2}, "/retention_ms"),
+        ({"retention_ms": 2**63}, "/retention_ms"),
+        ({"cleanup_policy": "forget"}, "/cleanup_policy"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_at_its_place(wrong: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(ValueInvalid) as refused:
+        when(SET_UP, replace(DECLARE, settings=replace(DECLARE.settings, **wrong)))
+    assert pointer in [error.pointer for error in refused.value.errors]
+
+
+def test_all_wrong_settings_are_named_at_once() -> None:
+    with pytest.raises(ValueInvalid) as refused:
+        when(SET_UP, replace(DECLARE, settings=replace(DECLARE.settings, partitions=0, retention_ms=-5)))
+    assert [error.pointer for error in refused.value.errors] == ["/partitions", "/retention_ms"]
+
+
+def test_a_clash_names_both_streams_and_the_cluster() -> None:
+    other = StreamName("acme", "retail", "dev", "orders")
+    with pytest.raises(TechnicalNameTaken, match=r"acme/retail/prod/orders and acme/retail/dev/orders .* on c4"):
+        when(SET_UP, replace(DECLARE, clusters=[C4], taken_topics={("c4", "acme-orders"): other}))
+
+
+def test_history_that_does_not_apply_never_makes_evolve_fail() -> None:
+    strange: list[Event] = [
+        APPLIED,
+        ENVIRONMENT,
+        TENANT,
+        DECLARED,
+        ENVIRONMENT,
+        APPLIED,
+        INSTANCE,
+        DELETED,
+        *SET_UP,
+    ]
+    state = reduce(tenant.evolve, strange, tenant.INITIAL)
+    assert state is not None
+    assert set(state.instances) == {"retail"}
