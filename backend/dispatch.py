@@ -1,0 +1,194 @@
+"""The way of a command: load -> decide -> append -> project -> answer, in one transaction.
+
+The append lock comes first. So the state that is decided on, and whatever `build` reads from projections
+(names taken, numbers given out), cannot change before the events are in, and no conflict needs a retry.
+The price is that commands run one after another; each takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy import exc as sa_errors
+
+from backend.domain.errors import StaleVersion
+from backend.domain.event import Event
+from backend.eventlog.faults import DatabaseUnavailable, OutcomeUnknown
+from backend.eventlog.idempotency import Answer, IdempotencyKey, recall, remember
+from backend.eventlog.recorded import Metadata, RecordedEvent
+from backend.eventlog.registry import EventRegistry
+from backend.eventlog.store import PostgresEventLog
+from backend.projections import runner
+from backend.projections.framework import Projection
+
+__all__ = ["Answer", "Decider", "Dispatcher", "IdempotencyKey", "Outcome"]
+
+S = TypeVar("S")
+C = TypeVar("C")
+A = TypeVar("A")
+
+STATES_KEPT = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Decider(Generic[S, C]):
+    """One event stream's rules; states are immutable."""
+
+    initial: S
+    decide: Callable[[S, C], Sequence[Event]]
+    evolve: Callable[[S, Event], S]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did: the stream's version after it, and the events it added (none: nothing changed)."""
+
+    stream: str
+    version: int
+    events: list[RecordedEvent]
+
+
+class Dispatcher:
+    """Runs commands; the only place that appends. Threads may share one."""
+
+    def __init__(self, engine: Engine, registry: EventRegistry, projections: Sequence[Projection]) -> None:
+        self._engine = engine
+        self._registry = registry
+        self._projections = projections
+        self._states = _StateCache()
+
+    def execute(
+        self,
+        decider: Decider[S, C],
+        stream: str,
+        build: C | Callable[[Connection], C],
+        *,
+        metadata: Metadata,
+        time: datetime,
+        expected_version: int | None = None,
+        dry_run: bool = False,
+        idempotency: IdempotencyKey | None = None,
+        answer: Callable[[Connection, Outcome], A],
+    ) -> A:
+        """Run one command on one stream and return what `answer` makes of the outcome.
+
+        `build` is the command, or makes it from what it reads on the connection, under the append lock.
+        `answer` sees the projections with the new events applied. With `dry_run` all of it happens and is
+        then rolled back. With `idempotency` the answer must be an `Answer`; a repeat returns the first one.
+
+        Raises the domain's errors, StaleVersion if the stream is not at `expected_version`,
+        IdempotencyKeyReused, DatabaseUnavailable; nothing is saved then. After OutcomeUnknown it may be.
+        """
+        with self._transaction(keep=not dry_run) as connection:
+            log = PostgresEventLog(connection, self._registry)
+            log.lock()
+            if idempotency is not None:
+                first = recall(connection, metadata.actor, idempotency)
+                if first is not None:
+                    return first  # type: ignore[return-value]  # A is Answer here, see _remember
+            state, version = self._load(log, decider, stream)
+            command = build(connection) if callable(build) else build
+            if expected_version is not None and expected_version != version:
+                raise StaleVersion(
+                    f"{stream} is at version {version}, not {expected_version}. Read it again, then decide."
+                )
+            events = decider.decide(state, command)
+            recorded = log.append(stream, version, events, metadata=metadata, time=time) if events else []
+            if recorded:
+                runner.catch_up(connection, self._registry, self._projections)
+            result = answer(connection, Outcome(stream, version + len(recorded), recorded))
+            if idempotency is not None and not dry_run:
+                _remember(connection, metadata.actor, idempotency, result, time)
+            return result
+
+    def recall(self, actor: str, idempotency: IdempotencyKey) -> Answer | None:
+        """The first answer to a request, for callers with slow work before the command (probing a cluster)."""
+        with self._transaction(keep=False) as connection:
+            return recall(connection, actor, idempotency)
+
+    def catch_up(self) -> None:
+        """Bring projections to the log's head, as a program must before it serves (a projection may be new)."""
+        with self._transaction(keep=True) as connection:
+            runner.catch_up(connection, self._registry, self._projections)
+
+    @contextmanager
+    def _transaction(self, *, keep: bool) -> Iterator[Connection]:
+        try:
+            connection = self._engine.connect()
+        except sa_errors.TimeoutError as error:
+            raise DatabaseUnavailable("Too many commands wait for the database. Try again.") from error
+        with connection:
+            yield connection
+            if not keep:
+                return  # leaving the block without a commit rolls back
+            try:
+                connection.commit()
+            except DatabaseUnavailable as error:
+                # The server may have saved it and died before it could say so.
+                raise OutcomeUnknown(
+                    "Read the resource to see whether it changed, or repeat with the same Idempotency-Key."
+                ) from error
+
+    def _load(self, log: PostgresEventLog, decider: Decider[S, C], stream: str) -> tuple[S, int]:
+        known = self._states.get(decider, stream)
+        news: list[RecordedEvent] = []
+        if known is not None:
+            # The last event known is read again: if its hash differs, this is not the log that we knew
+            # (a backup was restored), and what we folded from it is worth nothing.
+            last, news = _split(log.read(stream, after_version=known.version - 1))
+            if last is None or last.hash != known.hash:
+                known = None
+        if known is None:
+            known, news = _KnownState(decider.initial, 0, ""), log.read(stream)
+        state = known.state
+        for recorded in news:
+            state = decider.evolve(state, recorded.event)
+        if news:
+            known = _KnownState(state, news[-1].version, news[-1].hash)
+            self._states.put(decider, stream, known)
+        return state, known.version
+
+
+@dataclass(frozen=True)
+class _KnownState:
+    state: Any
+    version: int
+    hash: str
+
+
+class _StateCache:
+    """States of the streams used last, so that a command reads only what is new in a long stream."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._states: OrderedDict[tuple[object, str], _KnownState] = OrderedDict()
+
+    def get(self, decider: object, stream: str) -> _KnownState | None:
+        with self._lock:
+            return self._states.get((decider, stream))
+
+    def put(self, decider: object, stream: str, known: _KnownState) -> None:
+        with self._lock:
+            self._states[decider, stream] = known
+            self._states.move_to_end((decider, stream))
+            while len(self._states) > STATES_KEPT:
+                self._states.popitem(last=False)
+
+
+def _split(events: list[RecordedEvent]) -> tuple[RecordedEvent | None, list[RecordedEvent]]:
+    return (events[0] if events else None), events[1:]
+
+
+def _remember(
+    connection: Connection, actor: str, idempotency: IdempotencyKey, result: object, time: datetime
+) -> None:
+    if not isinstance(result, Answer):
+        raise TypeError("A command with an Idempotency-Key must be answered by an Answer")
+    remember(connection, actor, idempotency, result, time)

@@ -1,0 +1,67 @@
+"""Connections to PostgreSQL: as a role that cannot change history, with limits on everything that waits."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import Engine, event
+from sqlalchemy.engine import URL, ExceptionContext
+
+from backend.domain.errors import DomainError
+from backend.eventlog.faults import translate
+
+APPLICATION_ROLE = "treeline_application"
+
+CONNECT_TIMEOUT_SECONDS = 5
+LOCK_TIMEOUT_MS = 10_000
+STATEMENT_TIMEOUT_MS = 30_000
+# A worker that stops in mid-transaction (SIGSTOP, a cut network) would hold the append lock for ever.
+IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000
+
+
+def create_engine(
+    url: str | URL,
+    *,
+    role: str | None = APPLICATION_ROLE,
+    lock_timeout_ms: int = LOCK_TIMEOUT_MS,
+    statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_timeout_ms: int = IDLE_IN_TRANSACTION_TIMEOUT_MS,
+) -> Engine:
+    """An engine on psycopg; a timeout of 0 means none. Threads may share it, processes may not (fork).
+
+    `role` is what each connection drops to, None keeps the login's own rights (migrations). A database that
+    is gone, full or busy raises `DatabaseUnavailable` or a subclass; other driver errors stay what they are.
+    """
+    parameters = {
+        "timezone": "UTC",
+        "lock_timeout": lock_timeout_ms,
+        "statement_timeout": statement_timeout_ms,
+        "idle_in_transaction_session_timeout": idle_in_transaction_timeout_ms,
+        **({"role": role} if role else {}),
+    }
+    engine = sa.create_engine(
+        url,
+        pool_size=5,
+        max_overflow=25,
+        pool_timeout=CONNECT_TIMEOUT_SECONDS,
+        # After a restart of PostgreSQL the pool holds dead connections; the ping replaces them unseen.
+        pool_pre_ping=True,
+        connect_args={
+            "options": " ".join(f"-c {name}={value}" for name, value in parameters.items()),
+            "application_name": "treeline",
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            # A network that is cut sends nothing: without these a reader would wait for hours.
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 10_000,
+        },
+    )
+    event.listen(engine, "handle_error", _translated)
+    return engine
+
+
+def _translated(context: ExceptionContext) -> DomainError | None:
+    error = context.original_exception
+    sqlstate = getattr(error, "sqlstate", None)
+    lost = context.is_disconnect or context.connection is None
+    return translate(sqlstate, str(error), lost=lost)

@@ -1,0 +1,88 @@
+"""What can go wrong between the control plane and its event log, and the one place that tells it apart.
+
+`backend/eventlog/engine.py` runs `translate` on every error of the driver, so nobody above sees a driver's
+exception for a database that is gone, full or busy: they see a `DatabaseUnavailable`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from backend.domain.errors import DomainError, Kind
+
+
+class DatabaseUnavailable(DomainError):
+    """The control plane's database cannot do this now."""
+
+    slug = "database-unavailable"
+    kind: ClassVar[Kind] = Kind.UNAVAILABLE
+
+
+class LogBusy(DatabaseUnavailable):
+    """Other commands held the event log for too long."""
+
+    slug = "event-log-busy"
+
+
+class OutcomeUnknown(DatabaseUnavailable):
+    """The database was lost while it saved this."""
+
+    slug = "outcome-unknown"
+
+
+class IdempotencyKeyReused(DomainError):
+    """This Idempotency-Key came with another request before."""
+
+    slug = "idempotency-key-reused"
+
+
+class NotStorable(DomainError):
+    """The event log cannot keep this value unchanged."""
+
+    slug = "not-storable"
+
+
+class WrongExpectedVersion(Exception):
+    """A stream's version is not the one that the writer based its events on."""
+
+    def __init__(self, stream: str, expected: int, actual: int) -> None:
+        super().__init__(f"{stream} is at version {actual}, not {expected}")
+        self.stream = stream
+        self.expected = expected
+        self.actual = actual
+
+
+class EventUnreadable(Exception):
+    """A stored event has no class in this program, or its data does not fit the class.
+
+    Happens when an older program reads a newer log, or when a shipped event was edited.
+    """
+
+
+# SQLSTATE classes in which the server did not even look at what was asked: connection exception,
+# insufficient resources (disk full, too many connections), operator intervention (shutdown, statement
+# timeout), system error, transaction rollback (deadlock).
+_UNAVAILABLE_CLASSES = ("08", "53", "57", "58", "40")
+_LOCK_NOT_AVAILABLE = "55P03"
+_IDLE_IN_TRANSACTION = "25P03"
+_READ_ONLY = "25006"
+
+
+def translate(sqlstate: str | None, message: str, *, lost: bool) -> DatabaseUnavailable | None:
+    """The failure that a driver's error means, or None if it is our own mistake (bad SQL, broken rule).
+
+    `sqlstate` is None if no server answered; `lost` says that the connection is unusable.
+    """
+    if sqlstate == _LOCK_NOT_AVAILABLE:
+        return LogBusy("Other commands are being saved; nothing was changed. Try again.")
+    if sqlstate == "22023" and '"role"' in message:
+        return DatabaseUnavailable(
+            "The database has no role for the application yet: run `python -m alembic upgrade head`."
+        )
+    if sqlstate is None and lost:
+        return DatabaseUnavailable("The database does not answer. Try again.")
+    if sqlstate is not None and (
+        sqlstate[:2] in _UNAVAILABLE_CLASSES or sqlstate in (_IDLE_IN_TRANSACTION, _READ_ONLY)
+    ):
+        return DatabaseUnavailable(f"The database cannot do this now (SQLSTATE {sqlstate}). Try again.")
+    return None

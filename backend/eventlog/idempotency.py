@@ -1,0 +1,65 @@
+"""The first answer to a request with an Idempotency-Key, kept for those who repeat it.
+
+Only answers of commands that succeeded are kept: what failed changed nothing, and may be tried again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.eventlog.faults import IdempotencyKeyReused
+from backend.eventlog.tables import idempotency_keys
+
+KEEP = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class IdempotencyKey:
+    """What the caller sent, and a digest of method, path and body, so that one key means one request."""
+
+    key: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as the caller got it: HTTP status, headers worth repeating (ETag, Location), JSON body."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def recall(connection: Connection, actor: str, key: IdempotencyKey) -> Answer | None:
+    """The first answer to this request, or None; raises IdempotencyKeyReused if the key named another."""
+    row = connection.execute(
+        sa.select(idempotency_keys).where(idempotency_keys.c.actor == actor, idempotency_keys.c.key == key.key)
+    ).one_or_none()
+    if row is None:
+        return None
+    if row.digest != key.digest:
+        raise IdempotencyKeyReused("Use a new key for a new request, or send exactly the first one again.")
+    return Answer(row.status, json.loads(row.body), json.loads(row.headers))
+
+
+def remember(connection: Connection, actor: str, key: IdempotencyKey, answer: Answer, time: datetime) -> None:
+    """Keep an answer in the transaction of its command, and forget those that are older than `KEEP`."""
+    connection.execute(sa.delete(idempotency_keys).where(idempotency_keys.c.time < time - KEEP))
+    connection.execute(
+        sa.insert(idempotency_keys).values(
+            actor=actor,
+            key=key.key,
+            digest=key.digest,
+            status=answer.status,
+            headers=json.dumps(dict(answer.headers)),
+            body=json.dumps(answer.body),
+            time=time,
+        )
+    )

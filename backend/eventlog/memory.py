@@ -1,0 +1,103 @@
+"""The event log's twin in memory, for simulations; tests/contracts holds it to what PostgreSQL does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from backend.domain.event import Event
+from backend.eventlog import canonical
+from backend.eventlog.faults import WrongExpectedVersion
+from backend.eventlog.recorded import (
+    EMPTY,
+    Entry,
+    Head,
+    Metadata,
+    RecordedEvent,
+    StoredEvent,
+    chain,
+    with_event,
+)
+from backend.eventlog.registry import EventRegistry
+from backend.eventlog.verification import ChainCheck, Verification
+
+
+class MemoryEventLog:
+    """Same methods and errors as PostgresEventLog, without transactions; one thread at a time."""
+
+    def __init__(self, registry: EventRegistry) -> None:
+        self._registry = registry
+        self._stored: list[StoredEvent] = []
+
+    def lock(self) -> Head:
+        return self.head()
+
+    def head(self) -> Head:
+        return Head(self._stored[-1].position, self._stored[-1].hash) if self._stored else EMPTY
+
+    def version(self, stream: str) -> int:
+        return sum(stored.stream == stream for stored in self._stored)
+
+    def append(
+        self,
+        stream: str,
+        expected_version: int,
+        new_events: Sequence[Event],
+        *,
+        metadata: Metadata,
+        time: datetime,
+    ) -> list[RecordedEvent]:
+        actual = self.version(stream)
+        if actual != expected_version:
+            raise WrongExpectedVersion(stream, expected_version, actual)
+        entries = [Entry.of(self._registry, stream, event, metadata, time) for event in new_events]
+        stored = list(chain(self.head(), {stream: actual}, entries))
+        # Through JSON, as the database does it: a caller that changes its lists later changes nothing here.
+        self._stored += [
+            StoredEvent(**{**vars(each), "data": json.loads(canonical.encode(each.data))}) for each in stored
+        ]
+        return [RecordedEvent(**vars(each), event=event) for each, event in zip(stored, new_events, strict=True)]
+
+    def read(
+        self, stream: str, *, after_version: int = 0, until_position: int | None = None
+    ) -> list[RecordedEvent]:
+        return [
+            with_event(stored, self._registry)
+            for stored in self._stored
+            if stored.stream == stream
+            and stored.version > after_version
+            and (until_position is None or stored.position <= until_position)
+        ]
+
+    def feed(
+        self,
+        after: int,
+        limit: int,
+        stream_prefix: str | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> list[RecordedEvent]:
+        rows = self.stored(after, limit, stream_prefix, names=names)
+        return [with_event(stored, self._registry) for stored in rows]
+
+    def stored(
+        self,
+        after: int,
+        limit: int,
+        stream_prefix: str | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> list[StoredEvent]:
+        found = [
+            stored
+            for stored in self._stored
+            if stored.position > after
+            and stored.stream.startswith(stream_prefix or "")
+            and (names is None or stored.name in names)
+        ]
+        return found[:limit]
+
+    def verify(self, expected_head: Head | None = None) -> Verification:
+        check = ChainCheck(self.head(), expected_head)
+        return check.read(self._stored) or check.finish(self.head())

@@ -1,0 +1,127 @@
+"""An event as the log holds it, and the hash chain over all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from backend.domain.event import Event
+from backend.eventlog import canonical
+from backend.eventlog.faults import NotStorable
+from backend.eventlog.registry import EventRegistry
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Who caused an event and by which request; `causation` names what led to it (a switch, a barrier)."""
+
+    actor: str
+    request_id: str
+    causation: str | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    """Position and hash of the newest event; an exported head shows later whether the tail was cut."""
+
+    position: int
+    hash: str
+
+
+EMPTY = Head(0, "0" * 64)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An event on its way into the log: no position, version or hash yet. `data` is JSON types."""
+
+    stream: str
+    name: str
+    schema_version: int
+    data: Mapping[str, Any]
+    metadata: Metadata
+    time: datetime
+
+    @classmethod
+    def of(cls, registry: EventRegistry, stream: str, event: Event, metadata: Metadata, time: datetime) -> Entry:
+        return cls(stream, event.stored_name, event.schema_version, registry.encode(event), metadata, time)
+
+
+@dataclass(frozen=True)
+class StoredEvent:
+    """One row of the log, as it was written. `position` counts from 1 over the log, `version` in the stream."""
+
+    position: int
+    stream: str
+    version: int
+    name: str
+    schema_version: int
+    data: Mapping[str, Any]
+    metadata: Metadata
+    time: datetime
+    previous_hash: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class RecordedEvent(StoredEvent):
+    """A row together with its event in today's shape; `data` stays what was stored."""
+
+    event: Event
+
+
+def with_event(stored: StoredEvent, registry: EventRegistry) -> RecordedEvent:
+    """Decode and upcast; raises EventUnreadable naming the position."""
+    event = registry.decode(stored.name, stored.schema_version, stored.data)
+    return RecordedEvent(**vars(stored), event=event)
+
+
+def chain(head: Head, versions: MutableMapping[str, int], entries: Iterable[Entry]) -> Iterator[StoredEvent]:
+    """Give entries their positions, versions and hashes after `head`; `versions` is kept up to date.
+
+    Raises NotStorable for what would not come back from the database as it went in.
+    """
+    for entry in entries:
+        canonical.check(entry.stream, "stream")
+        canonical.check(entry.data, entry.name)
+        canonical.check(asdict(entry.metadata), "metadata")
+        if not entry.stream:
+            raise NotStorable("A stream needs a name")
+        if entry.time.tzinfo is None:
+            raise NotStorable(f"{entry.name}: its time has no time zone")
+        version = versions.get(entry.stream, 0) + 1
+        unhashed = StoredEvent(
+            position=head.position + 1,
+            stream=entry.stream,
+            version=version,
+            name=entry.name,
+            schema_version=entry.schema_version,
+            data=entry.data,
+            metadata=entry.metadata,
+            time=entry.time.astimezone(UTC),
+            previous_hash=head.hash,
+            hash="",
+        )
+        stored = StoredEvent(**{**vars(unhashed), "hash": hash_of(unhashed)})
+        versions[entry.stream] = version
+        head = Head(stored.position, stored.hash)
+        yield stored
+
+
+def hash_of(stored: StoredEvent) -> str:
+    """SHA-256 (hex) over all of a row but its own hash; including the previous row's makes it a chain."""
+    content = {
+        "position": stored.position,
+        "stream": stored.stream,
+        "version": stored.version,
+        "name": stored.name,
+        "schema_version": stored.schema_version,
+        "data": stored.data,
+        "metadata": asdict(stored.metadata),
+        "time": stored.time.astimezone(UTC).isoformat(timespec="microseconds"),
+        "previous_hash": stored.previous_hash,
+    }
+    return hashlib.sha256(canonical.encode(content)).hexdigest()

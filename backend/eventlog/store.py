@@ -1,0 +1,157 @@
+"""The event log in PostgreSQL. One store lives on one connection, inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
+
+from backend.domain.event import Event
+from backend.eventlog.faults import WrongExpectedVersion
+from backend.eventlog.recorded import (
+    Entry,
+    Head,
+    Metadata,
+    RecordedEvent,
+    StoredEvent,
+    chain,
+    with_event,
+)
+from backend.eventlog.registry import EventRegistry
+from backend.eventlog.tables import event_log_head, events
+from backend.eventlog.verification import ChainCheck, Verification
+
+CHANNEL = "treeline_events"
+VERIFY_PAGE_EVENTS = 5000
+
+
+class PostgresEventLog:
+    """Append with an expected version, read one stream, follow all of them in order."""
+
+    def __init__(self, connection: Connection, registry: EventRegistry) -> None:
+        self._connection = connection
+        self._registry = registry
+
+    def lock(self) -> Head:
+        """Take the append lock until the transaction ends, and return the log's head.
+
+        Without it two writers could draw positions 5 and 6 and commit 6 first. A reader that follows the
+        feed would see 6, remember it as its place, and never see 5 when that commits. With it, positions
+        have no gaps and commit in their order. Raises LogBusy when the lock does not come free in time.
+        """
+        return Head(*self._connection.execute(_HEAD.with_for_update()).one())
+
+    def head(self) -> Head:
+        """Position and hash of the newest event; position 0 for an empty log."""
+        return Head(*self._connection.execute(_HEAD).one())
+
+    def version(self, stream: str) -> int:
+        """The stream's newest version, 0 if it has no events."""
+        newest = sa.select(sa.func.coalesce(sa.func.max(events.c.version), 0)).where(events.c.stream == stream)
+        version: int = self._connection.execute(newest).scalar_one()
+        return version
+
+    def append(
+        self,
+        stream: str,
+        expected_version: int,
+        new_events: Sequence[Event],
+        *,
+        metadata: Metadata,
+        time: datetime,
+    ) -> list[RecordedEvent]:
+        """Add events to the end of `stream`, which must be at `expected_version` (0: it is new).
+
+        Raises WrongExpectedVersion, NotStorable. Visible to others, and announced, when the transaction
+        commits.
+        """
+        head = self.lock()
+        actual = self.version(stream)
+        if actual != expected_version:
+            raise WrongExpectedVersion(stream, expected_version, actual)
+        entries = [Entry.of(self._registry, stream, event, metadata, time) for event in new_events]
+        stored = list(chain(head, {stream: actual}, entries))
+        if not stored:
+            return []
+        self._connection.execute(sa.insert(events), [row_of(each) for each in stored])
+        move_head(self._connection, Head(stored[-1].position, stored[-1].hash))
+        return [RecordedEvent(**vars(each), event=event) for each, event in zip(stored, new_events, strict=True)]
+
+    def read(
+        self, stream: str, *, after_version: int = 0, until_position: int | None = None
+    ) -> list[RecordedEvent]:
+        """The events of one stream in order, as of `until_position` if given."""
+        query = sa.select(events).where(events.c.stream == stream, events.c.version > after_version)
+        if until_position is not None:
+            query = query.where(events.c.position <= until_position)
+        rows = self._connection.execute(query.order_by(events.c.version))
+        return [with_event(stored_of(row), self._registry) for row in rows]
+
+    def feed(
+        self,
+        after: int,
+        limit: int,
+        stream_prefix: str | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> list[RecordedEvent]:
+        """Up to `limit` events of all streams after a position, in order; only those of `names` if given."""
+        rows = self.stored(after, limit, stream_prefix, names=names)
+        return [with_event(stored, self._registry) for stored in rows]
+
+    def stored(
+        self,
+        after: int,
+        limit: int,
+        stream_prefix: str | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> list[StoredEvent]:
+        """`feed` without decoding, for readers that must not fail on events of a newer program."""
+        query = sa.select(events).where(events.c.position > after)
+        if stream_prefix is not None:
+            query = query.where(events.c.stream.startswith(stream_prefix, autoescape=True))
+        if names is not None:
+            query = query.where(events.c.name.in_(names))
+        rows = self._connection.execute(query.order_by(events.c.position).limit(limit))
+        return [stored_of(row) for row in rows]
+
+    def verify(self, expected_head: Head | None = None) -> Verification:
+        """Recompute the whole chain; with a head exported earlier, a tail cut since then shows too."""
+        check = ChainCheck(self.head(), expected_head)
+        for page in self._pages():
+            broken = check.read(page)
+            if broken:
+                return broken
+        return check.finish(self.head())
+
+    def _pages(self) -> Iterator[list[StoredEvent]]:
+        after = -(1 << 62)  # rows at position 0 or below do not belong here either
+        while page := self.stored(after, VERIFY_PAGE_EVENTS):
+            yield page
+            after = page[-1].position
+
+
+_HEAD = sa.select(event_log_head.c.position, event_log_head.c.hash)
+
+
+def move_head(connection: Connection, head: Head) -> None:
+    """Record the newest event and announce it to listeners; both take effect when the caller commits."""
+    connection.execute(sa.update(event_log_head).values(position=head.position, hash=head.hash))
+    connection.execute(sa.select(sa.func.pg_notify(CHANNEL, str(head.position))))
+
+
+def row_of(stored: StoredEvent) -> dict[str, object]:
+    """The columns of one event."""
+    return {**vars(stored), "metadata": asdict(stored.metadata)}
+
+
+def stored_of(row: Row[tuple[object, ...]]) -> StoredEvent:
+    """One event from its columns."""
+    columns = dict(row._mapping)
+    metadata = Metadata(**columns.pop("metadata"))
+    time = columns.pop("time").astimezone(UTC)
+    return StoredEvent(**columns, metadata=metadata, time=time)

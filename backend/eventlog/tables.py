@@ -1,0 +1,53 @@
+"""Tables of the event log (SQLAlchemy Core); every other module's tables join the same METADATA.
+
+The application's role may only SELECT and INSERT on `events`; a trigger refuses changes to everybody
+(migrations/versions/0001_event_log.py).
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+METADATA = sa.MetaData()
+
+events = sa.Table(
+    "events",
+    METADATA,
+    sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+    # Collation "C": prefix searches use the index, whatever the database's language.
+    sa.Column("stream", sa.Text(collation="C"), nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("schema_version", sa.Integer, nullable=False),
+    sa.Column("data", JSONB, nullable=False),
+    sa.Column("metadata", JSONB, nullable=False),
+    sa.Column("time", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("previous_hash", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.UniqueConstraint("stream", "version", name="events_stream_version"),
+)
+
+event_log_head = sa.Table(
+    "event_log_head",
+    METADATA,
+    # A primary key that can only be true: the table holds one row, the lock of all appends.
+    sa.Column("singleton", sa.Boolean, sa.CheckConstraint("singleton", name="event_log_head_one_row"), primary_key=True),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+)
+
+idempotency_keys = sa.Table(
+    "idempotency_keys",
+    METADATA,
+    # Per actor, so that nobody reads another's answer by guessing a key.
+    sa.Column("actor", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("status", sa.Integer, nullable=False),
+    # Text, not jsonb: a repeat gives the first answer byte for byte.
+    sa.Column("headers", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("time", sa.DateTime(timezone=True), nullable=False),
+    sa.Index("idempotency_keys_time", "time"),
+)

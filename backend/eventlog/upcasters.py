@@ -1,0 +1,49 @@
+"""Old shapes of events, turned into today's when they are read; history itself is never edited.
+
+A step is a pure function on the stored data, from one version to the next:
+
+    @UPCASTERS.step("StreamDeclared", from_version=1)
+    def add_cleanup_policy(data): return {**data, "cleanup_policy": "delete"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Data = Mapping[str, Any]
+Step = Callable[[Data], Data]
+
+
+class Upcasters:
+    """Steps by (stored name, version that the step reads)."""
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[str, int], Step] = {}
+
+    def add(self, name: str, from_version: int, step: Step) -> None:
+        """Register the step from `from_version` to the next one; two for one version are refused."""
+        if (name, from_version) in self._steps:
+            raise ValueError(f"{name} has two steps from version {from_version}")
+        self._steps[name, from_version] = step
+
+    def step(self, name: str, from_version: int) -> Callable[[Step], Step]:
+        """`add` as a decorator."""
+
+        def register(step: Step) -> Step:
+            self.add(name, from_version, step)
+            return step
+
+        return register
+
+    def raise_to(self, version: int, name: str, from_version: int, data: Data) -> Data:
+        """`data` in the shape of `version`; raises LookupError naming the missing step."""
+        for present in range(from_version, version):
+            step = self._steps.get((name, present))
+            if step is None:
+                raise LookupError(f"{name} has no step from version {present}")
+            data = step(data)
+        return data
+
+
+UPCASTERS = Upcasters()

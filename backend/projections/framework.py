@@ -1,0 +1,38 @@
+"""What a projection is: rows derived from events, and nothing else.
+
+`apply` gets every event of the classes in `events`, in order, exactly once: its checkpoint commits together
+with its rows. It writes only its own `tables`, reads no clock and calls nothing outside, so that folding the
+log again from zero gives the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Table
+
+from backend.domain.event import Event
+from backend.eventlog.recorded import RecordedEvent
+from backend.eventlog.tables import METADATA
+
+checkpoints = sa.Table(
+    "projection_checkpoints",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("position", sa.BigInteger, nullable=False),
+)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Declares a projection; a module in backend/projections ends with one, listed in catalogue.py."""
+
+    name: str
+    events: frozenset[type[Event]]
+    tables: tuple[Table, ...]
+    apply: Callable[[Connection, RecordedEvent], None] = field(repr=False)
+
+    def wants(self, event: Event) -> bool:
+        return type(event) in self.events

@@ -1,0 +1,72 @@
+"""Brings projections from their checkpoints to the log's head, and rebuilds them from zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.eventlog.registry import EventRegistry
+from backend.eventlog.store import PostgresEventLog
+from backend.projections.framework import Projection, checkpoints
+
+PAGE_EVENTS = 1000
+
+
+def catch_up(connection: Connection, registry: EventRegistry, projections: Sequence[Projection]) -> None:
+    """Apply what the projections have not seen, in the caller's transaction.
+
+    Takes the append lock (the dispatcher holds it already): two runners at one time would both apply the
+    same event.
+    """
+    log = PostgresEventLog(connection, registry)
+    head = log.lock()
+    places = {name: place for name, place in positions(connection, projections).items() if place < head.position}
+    behind = [projection for projection in projections if projection.name in places]
+    if not behind:
+        return
+    wanted = {cls.stored_name for projection in behind for cls in projection.events}
+    after = min(places.values())
+    while page := log.feed(after, PAGE_EVENTS, names=wanted):
+        for recorded in page:
+            for projection in behind:
+                if recorded.position > places[projection.name] and projection.wants(recorded.event):
+                    projection.apply(connection, recorded)
+        after = page[-1].position
+    _save(connection, behind, head.position)
+
+
+def rebuild(engine: Engine, registry: EventRegistry, projection: Projection) -> int:
+    """Empty a projection's tables, fold the log from zero and return the position reached.
+
+    One transaction: readers see the old rows until the new ones are complete. It holds the append lock, so
+    commands wait meanwhile, and are told to come back if that takes longer than they may wait.
+    """
+    with engine.begin() as connection:
+        PostgresEventLog(connection, registry).lock()
+        for table in reversed(projection.tables):
+            # DELETE, not TRUNCATE, whose lock would stop readers until the end of the rebuild.
+            connection.execute(sa.delete(table))
+        _save(connection, [projection], 0)
+        catch_up(connection, registry, [projection])
+        return positions(connection, [projection])[projection.name]
+
+
+def positions(connection: Connection, projections: Sequence[Projection]) -> Mapping[str, int]:
+    """How far each projection has come; the log's head less this is its lag in events."""
+    rows = connection.execute(sa.select(checkpoints.c.name, checkpoints.c.position)).all()
+    known = {row.name: row.position for row in rows}
+    return {projection.name: known.get(projection.name, 0) for projection in projections}
+
+
+def _save(connection: Connection, projections: Sequence[Projection], position: int) -> None:
+    rows = [{"name": projection.name, "position": position} for projection in projections]
+    statement = insert(checkpoints)
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[checkpoints.c.name], set_={"position": statement.excluded.position}
+        ),
+        rows,
+    )

@@ -1,0 +1,71 @@
+"""Tables whose rows say from which position to which they hold, so that any earlier state can be read.
+
+`valid_from` is the position of the event that made the row, `valid_to` that of the one that ended it; a row
+holds at positions valid_from <= at < valid_to. NULL in `valid_to` means that it still holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, Table
+
+
+def temporal_table(name: str, metadata: sa.MetaData, *columns: sa.Column[Any]) -> Table:
+    """A table keyed by its columns marked `primary_key=True` and `valid_from`; one open row per key."""
+    table = Table(
+        name,
+        metadata,
+        *columns,
+        sa.Column("valid_from", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("valid_to", sa.BigInteger),
+    )
+    keys = [column for column in table.primary_key if column.name != "valid_from"]
+    sa.Index(f"{name}_now", *keys, unique=True, postgresql_where=table.c.valid_to.is_(None))
+    return table
+
+
+def as_of(table: Table, at: int | None) -> ColumnElement[bool]:
+    """The WHERE clause for the rows that hold at a position; None means now."""
+    if at is None:
+        return table.c.valid_to.is_(None)
+    return sa.and_(table.c.valid_from <= at, sa.or_(table.c.valid_to.is_(None), table.c.valid_to > at))
+
+
+def current(connection: Connection, table: Table, key: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The open row of a key without its positions, or None."""
+    row = connection.execute(sa.select(table).where(_open(table, key))).mappings().one_or_none()
+    if row is None:
+        return None
+    return {name: value for name, value in row.items() if name not in ("valid_from", "valid_to")}
+
+
+def replace(
+    connection: Connection,
+    table: Table,
+    key: Mapping[str, Any],
+    values: Mapping[str, Any] | None,
+    position: int,
+) -> None:
+    """End the row of a key at `position` and, unless `values` is None, begin the next one there."""
+    # A second change by the same event takes the first one's place: no row holds for zero positions.
+    connection.execute(sa.delete(table).where(_open(table, key), table.c.valid_from == position))
+    connection.execute(sa.update(table).where(_open(table, key)).values(valid_to=position))
+    if values is not None:
+        connection.execute(sa.insert(table).values(**key, **values, valid_from=position))
+
+
+def change(
+    connection: Connection, table: Table, key: Mapping[str, Any], changes: Mapping[str, Any], position: int
+) -> None:
+    """`replace` with the open row's values but for `changes`; a key without an open row stays without."""
+    present = current(connection, table, key)
+    if present is not None:
+        values = {name: value for name, value in present.items() if name not in key}
+        replace(connection, table, key, {**values, **changes}, position)
+
+
+def _open(table: Table, key: Mapping[str, Any]) -> ColumnElement[bool]:
+    return sa.and_(table.c.valid_to.is_(None), *(table.c[name] == value for name, value in key.items()))

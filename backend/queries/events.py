@@ -1,0 +1,35 @@
+"""Reading the event log from outside: listing, checking the chain, the head to export.
+
+Behind GET /api/v1/events, /api/v1/events/head and /api/v1/events/verification.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from backend.eventlog.recorded import Head, StoredEvent
+from backend.eventlog.registry import EventRegistry
+from backend.eventlog.store import PostgresEventLog
+from backend.eventlog.verification import Verification
+
+_NO_EVENTS_TO_DECODE = EventRegistry()
+
+
+def list_events(
+    connection: Connection, *, after: int = 0, limit: int = 100, stream_prefix: str | None = None
+) -> list[StoredEvent]:
+    """Up to `limit` events after a position, as they are stored; `vars(item)` has the contract's fields.
+
+    Not decoded: an older program lists a newer program's events too.
+    """
+    return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).stored(after, limit, stream_prefix)
+
+
+def head(connection: Connection) -> Head:
+    """The newest event's position and hash, for `treeline events export-head`."""
+    return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).head()
+
+
+def verification(connection: Connection, expected_head: Head | None = None) -> Verification:
+    """Check the whole chain, and that it continues `expected_head` if one is given."""
+    return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).verify(expected_head)

@@ -1,0 +1,41 @@
+"""Runs migrations as the database's owner.
+
+The address comes from the settings; a caller with an open connection (the tests) passes it in
+`config.attributes["connection"]`. `config.attributes["application_login"]` is the login of the application,
+which the first migration lets become the application's role.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+from alembic import context
+from sqlalchemy import Connection, make_url
+
+import backend.projections
+from backend.eventlog.engine import create_engine
+from backend.eventlog.tables import METADATA
+from backend.settings import settings
+
+# Importing a projection's module puts its tables into METADATA, for `alembic check`.
+for found in pkgutil.iter_modules(backend.projections.__path__, "backend.projections."):
+    import_module(found.name)
+
+
+def migrate(connection: Connection) -> None:
+    context.configure(connection=connection, target_metadata=METADATA)
+    with context.begin_transaction():
+        # Two machines that start at once would both find the same migration missing.
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7411733)")
+        context.run_migrations()
+
+
+attributes = context.config.attributes
+if "connection" in attributes:
+    migrate(attributes["connection"])
+else:
+    attributes["application_login"] = make_url(settings().database_url).username
+    url = settings().migration_database_url or settings().database_url
+    with create_engine(url, role=None, lock_timeout_ms=60_000, statement_timeout_ms=0).connect() as own_connection:
+        migrate(own_connection)

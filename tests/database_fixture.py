@@ -1,0 +1,158 @@
+"""A real PostgreSQL for tests: one embedded server per test process, one fresh migrated database per test."""
+
+from __future__ import annotations
+
+import ctypes
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Engine
+
+from backend.estate.postgres import PostgresServer
+from backend.eventlog.engine import create_engine
+from backend.eventlog.faults import DatabaseUnavailable
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+TEMPLATE = "treeline_template"
+READY_SECONDS = 30
+# Kills of the server process lose nothing without fsync; only a machine's power cut would.
+FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
+
+
+class RunningPostgres:
+    """A server process under a test's control; `kill` is its power cut."""
+
+    def __init__(self, data_dir: Path, options: dict[str, str] | None = None) -> None:
+        self.server = PostgresServer(
+            data_dir=data_dir,
+            port=_free_port(),
+            password=secrets.token_urlsafe(8),
+            options=options if options is not None else FAST,
+        )
+        self._log = data_dir.with_suffix(".log")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.server.initialise()
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.server.command(),
+                stdout=log,
+                stderr=log,
+                preexec_fn=_die_with_parent,
+            )
+        self._wait_until_ready()
+
+    def stop(self) -> None:
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """As after a crash: SIGQUIT ends every server process at once and leaves recovery to the next start."""
+        self._end(signal.SIGQUIT)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(READY_SECONDS)
+            self._process = None
+
+    def _wait_until_ready(self) -> None:
+        engine = create_engine(self.server.url("postgres"), role=None)
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                with engine.connect():
+                    break
+            except DatabaseUnavailable:
+                if time.monotonic() > deadline or self._process is None or self._process.poll() is not None:
+                    pytest.fail(f"PostgreSQL did not start:\n{self._log.read_text()[-2000:]}")
+                time.sleep(0.02)
+        engine.dispose()
+
+
+@dataclass(frozen=True)
+class Database:
+    """One migrated database. `engine` is the application's, `owner` may do everything."""
+
+    url: str
+    engine: Engine
+    owner: Engine
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPostgres]:
+    """The session's server, with a migrated template database."""
+    running = RunningPostgres(tmp_path_factory.mktemp("postgres") / "data")
+    running.start()
+    create_database(running.server, TEMPLATE)
+    migrate(running.server.url(TEMPLATE))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def database(postgres: RunningPostgres) -> Iterator[Database]:
+    """A fresh database, dropped after the test."""
+    name = f"test_{secrets.token_hex(6)}"
+    create_database(postgres.server, name, template=TEMPLATE)
+    url = postgres.server.url(name)
+    engine, owner = create_engine(url), create_engine(url, role=None)
+    yield Database(url, engine, owner)
+    engine.dispose()
+    owner.dispose()
+    run_as_owner(postgres.server, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def own_postgres(tmp_path: Path) -> Iterator[RunningPostgres]:
+    """A running server for one test that stops, kills or starves it; it has no database yet."""
+    running = RunningPostgres(tmp_path / "data")
+    running.start()
+    yield running
+    running.kill()
+
+
+def create_database(server: PostgresServer, name: str, template: str = "template1") -> None:
+    run_as_owner(server, f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+
+
+def run_as_owner(server: PostgresServer, statement: str, database: str = "postgres") -> None:
+    """Run one statement outside a transaction."""
+    engine = create_engine(server.url(database), role=None, lock_timeout_ms=0)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(sa.text(statement))
+    engine.dispose()
+
+
+def migrate(url: str, revision: str = "head", application_login: str | None = None) -> None:
+    """Bring a database to a revision, as its owner."""
+    config = Config(PROJECT_ROOT / "alembic.ini")
+    config.attributes["application_login"] = application_login
+    engine = create_engine(url, role=None)
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.commit()
+    engine.dispose()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _die_with_parent() -> None:
+    # A test run that is killed leaves no server behind (PR_SET_PDEATHSIG).
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
