@@ -23,6 +23,15 @@ def encode(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
+def plain(value: Any) -> Any:
+    """The same value with lists for tuples, as JSON gives them back."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
 def check(value: Any, what: str) -> None:
     """Raise `NotStorable` unless `value` (of JSON types) survives jsonb unchanged and is small enough."""
     place = _first_bad(value, "", 0)

@@ -68,11 +68,13 @@ _IDLE_IN_TRANSACTION = "25P03"
 _READ_ONLY = "25006"
 
 
-def translate(sqlstate: str | None, message: str, *, lost: bool) -> DatabaseUnavailable | None:
+def translate(sqlstate: str | None, message: str, *, lost: bool) -> DomainError | None:
     """The failure that a driver's error means, or None if it is our own mistake (bad SQL, broken rule).
 
     `sqlstate` is None if no server answered; `lost` says that the connection is unusable.
     """
+    if sqlstate is None and "NUL (0x00)" in message:
+        return NotStorable("A text contains the character NUL, which the database does not have.")
     if sqlstate == _LOCK_NOT_AVAILABLE:
         return LogBusy("Other commands are being saved; nothing was changed. Try again.")
     if sqlstate == "22023" and '"role"' in message:

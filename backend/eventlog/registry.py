@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import backend.domain
 from backend.domain.event import Event
+from backend.eventlog import canonical
 from backend.eventlog.faults import EventUnreadable
 from backend.eventlog.upcasters import UPCASTERS, Upcasters
 
@@ -56,9 +57,9 @@ class EventRegistry:
         """The event's fields as JSON types; raises ValueError for a class that is not registered."""
         if self._classes.get(event.stored_name) is not type(event):
             raise ValueError(f"{type(event).__qualname__} is not registered")
-        # Tuples become lists here, NaN stays NaN and is refused before it is stored.
-        data: dict[str, Any] = self._adapters[event.stored_name].dump_python(event, mode="json")
-        return data
+        # Not mode="json": that turns NaN into null unseen; as it is, `canonical.check` refuses it.
+        fields: dict[str, Any] = self._adapters[event.stored_name].dump_python(event)
+        return {name: canonical.plain(value) for name, value in fields.items()}
 
     def decode(self, name: str, version: int, data: Mapping[str, Any]) -> Event:
         """The event in its newest shape; raises EventUnreadable."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row
@@ -152,6 +153,16 @@ def row_of(stored: StoredEvent) -> dict[str, object]:
 def stored_of(row: Row[tuple[object, ...]]) -> StoredEvent:
     """One event from its columns."""
     columns = dict(row._mapping)
-    metadata = Metadata(**columns.pop("metadata"))
+    metadata = _metadata_of(columns.pop("metadata"))
     time = columns.pop("time").astimezone(UTC)
     return StoredEvent(**columns, metadata=metadata, time=time)
+
+
+def _metadata_of(raw: Any) -> Metadata:
+    if isinstance(raw, dict) and raw.keys() == _METADATA_FIELDS:
+        return Metadata(**raw)
+    # Somebody changed the row: keep all of it, so that it differs from every hash that we ever wrote.
+    return Metadata(actor="", request_id="", causation=f"unreadable metadata: {raw!r}")
+
+
+_METADATA_FIELDS = {field.name for field in fields(Metadata)}

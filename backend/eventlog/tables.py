@@ -32,7 +32,9 @@ event_log_head = sa.Table(
     "event_log_head",
     METADATA,
     # A primary key that can only be true: the table holds one row, the lock of all appends.
-    sa.Column("singleton", sa.Boolean, sa.CheckConstraint("singleton", name="event_log_head_one_row"), primary_key=True),
+    sa.Column(
+        "singleton", sa.Boolean, sa.CheckConstraint("singleton", name="event_log_head_one_row"), primary_key=True
+    ),
     sa.Column("position", sa.BigInteger, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )
