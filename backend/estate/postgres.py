@@ -39,7 +39,10 @@ class PostgresServer:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def initialise(self) -> None:
-        """Create the data folder with `OWNER` as its superuser; an existing one stays untouched."""
+        """Create the data folder with `OWNER` as its superuser and a database of the same name.
+
+        An existing one stays untouched.
+        """
         if self.data_dir.exists():
             return
         # Made beside its place and renamed at the end: a folder that a crash left half-made is never used.
@@ -71,6 +74,7 @@ class PostgresServer:
             )
         if finished.returncode != 0:
             raise RuntimeError(f"initdb could not make {self.data_dir}: {finished.stderr.strip()}")
+        _create_database(unfinished, OWNER)
         unfinished.rename(self.data_dir)
 
     def command(self) -> list[str]:
@@ -98,6 +102,20 @@ class PostgresServer:
         """SQLAlchemy URL of one database, as the owner."""
         password = quote(self.password, safe="")
         return f"postgresql+psycopg://{OWNER}:{password}@127.0.0.1:{self.port}/{database}"
+
+
+def _create_database(data_dir: Path, name: str) -> None:
+    """In single-user mode, so that nobody has to wait for a server first."""
+    finished = subprocess.run(
+        [*_as_unprivileged(), _program("postgres"), "--single", "-D", str(data_dir), "postgres"],
+        input=f"CREATE DATABASE {name};\n",
+        capture_output=True,
+        text=True,
+        cwd=data_dir,
+        check=False,
+    )
+    if finished.returncode != 0:
+        raise RuntimeError(f"the database {name} could not be made: {finished.stderr.strip()}")
 
 
 def _program(name: str) -> str:

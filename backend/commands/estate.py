@@ -1,0 +1,200 @@
+"""`treeline up`, `down`, `status`, `logs` and `treeline estate ...`: the local estate from the shell.
+
+Exit codes: 0 ok, 1 something is not ready or the proof failed, 2 bad input, 3 conflict with what runs.
+Data goes to stdout, messages to stderr. Imports happen inside the commands, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from backend.settings import PROJECT_ROOT, settings
+
+if TYPE_CHECKING:
+    from backend.estate.boot import Booted
+    from backend.estate.home import Home
+
+DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
+
+estate_app = typer.Typer(help="Faults on the local estate's links to its clusters.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Mount the estate's commands on the program."""
+    app.command()(up)
+    app.command()(down)
+    app.command()(status)
+    app.command()(logs)
+    app.add_typer(estate_app, name="estate")
+
+
+def up(
+    estate: Annotated[Path, typer.Option(help="Estate file (YAML).")] = DEFAULT_ESTATE,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    verify: Annotated[bool, typer.Option(help="Prove distribution after the start.")] = True,
+    spare_ports: Annotated[bool, typer.Option("--spare-ports", help="Leave the default ports to others.")] = False,
+) -> None:
+    """Boot the local estate, or resume it, and prove that it distributes."""
+    from backend.estate import boot
+    from backend.estate.document import EstateInvalid, read_estate
+    from backend.estate.jars import JavaMissing
+    from backend.estate.postgres import PostgresMissing
+    from backend.estate.redis_server import RedisMissing
+
+    started = time.monotonic()
+
+    def progress(text: str) -> None:
+        typer.echo(f"{time.monotonic() - started:6.1f} s  {text}", err=True)
+
+    try:
+        parsed = read_estate(estate)
+        booted = boot.up(_home(), parsed, progress, free_ports_only=spare_ports, verify=verify)
+    except EstateInvalid as error:
+        raise _refuse(str(error), 2) from None
+    except boot.AnotherEstateRuns as error:
+        raise _refuse(str(error), 3) from None
+    except (JavaMissing, PostgresMissing, RedisMissing, boot.StartFailed) as error:
+        raise _refuse(str(error), 1) from None
+    except KeyboardInterrupt:
+        raise _refuse(
+            "The estate goes on starting; see `treeline status`, stop it with `treeline down`.", 130
+        ) from None
+    _tell_troubles(booted)
+    if as_json:
+        from backend.estate.running import status as read_status
+
+        answer = read_status(booted.layout.home)
+        typer.echo(json.dumps({**answer, "verification": booted.verification, "login_link": booted.login_link}))
+    else:
+        _show_booted(booted)
+    progress("ready" if booted.ok else "not ready")
+    if not booted.ok:
+        raise typer.Exit(1)
+
+
+def down(
+    wipe: Annotated[bool, typer.Option(help="Delete the home's data, logs and secrets as well.")] = False,
+) -> None:
+    """Stop the local estate; its data stays for the next `up`."""
+    from backend.estate import boot
+
+    boot.down(_home(), lambda text: typer.echo(text, err=True), wipe=wipe)
+
+
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+) -> None:
+    """What runs: clusters, processes, memory."""
+    from backend.estate.running import status as read_status
+
+    answer = read_status(_home())
+    if as_json:
+        typer.echo(json.dumps(answer, indent=1))
+    else:
+        _show_status(answer)
+
+
+def logs(
+    name: Annotated[str, typer.Argument(help="Process as `treeline status` names it, e.g. api.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Lines from the end.")] = 200,
+) -> None:
+    """Print the log of one process."""
+    home = _home()
+    path = home.log(name)
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem.replace(".", ":") for p in home.logs.glob("*.log"))) or "none yet"
+        raise _refuse(f"There is no log of {name!r} in {home.logs}; there are: {known}.", 2)
+    with path.open(errors="replace") as file:
+        from collections import deque
+
+        typer.echo("".join(deque(file, maxlen=lines)), nl=False)
+        while follow:
+            if part := file.read():
+                typer.echo(part, nl=False)
+            elif path.stat().st_size < file.tell():  # cut to its bound: go on from the new start
+                file.seek(0)
+            else:
+                time.sleep(0.2)
+
+
+def _home() -> Home:
+    from backend.estate.home import Home
+
+    # Resolved: the marker in the processes' environment must read the same however the home was named.
+    return Home(settings().home.resolve())
+
+
+def _refuse(sentence: str, code: int) -> typer.Exit:
+    typer.echo(sentence, err=True)
+    return typer.Exit(code)
+
+
+def _tell_troubles(booted: Booted) -> None:
+    for process in booted.unready:
+        why = f" ({process['detail']})" if process["detail"] else ""
+        typer.echo(f"{process['name']} is not ready: {process['state']}{why}; log: {process['log']}", err=True)
+    for problem in booted.problems:
+        typer.echo(problem, err=True)
+    if booted.verification is not None and not booted.verification.get("ok"):
+        typer.echo(f"verification failed: {json.dumps(booted.verification)}", err=True)
+
+
+def _show_booted(booted: Booted) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    verified = (booted.verification or {}).get("clusters", {})
+    table = Table("cluster", "bootstrap servers", "zones", "verified records")
+    for cluster in booted.layout.estate.clusters:
+        proof = verified.get(cluster.name)
+        table.add_row(
+            cluster.name,
+            booted.layout.bootstrap_servers(cluster.name),
+            ", ".join(dict.fromkeys(cluster.zones)),
+            f"{proof['distinct']} of {proof['expected']}" if proof else "",
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"Console:    {booted.layout.url}/", highlight=False)
+    if booted.login_link:
+        console.print(f"Login once: {booted.login_link}", highlight=False, soft_wrap=True)
+
+
+def _show_status(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if answer["estate"] is None:
+        console.print("No estate runs. Start one with `treeline up`.")
+        return
+    ready = "ready" if answer["ready"] else "not ready"
+    console.print(f"Estate {answer['estate']}: {ready}, control plane {answer['control_plane']}", highlight=False)
+    clusters = Table("cluster", "bootstrap servers", "state")
+    for name, row in answer["clusters"].items():
+        clusters.add_row(name, row["bootstrap_servers"], row["state"])
+    console.print(clusters)
+    processes = Table("process", "pid", "state", "restarts", "memory (PSS)", "")
+    for row in answer["processes"]:
+        processes.add_row(
+            row["name"],
+            str(row["pid"] or ""),
+            row["state"],
+            str(row["restarts"] or ""),
+            _megabytes(row["memory_bytes"]),
+            row["detail"],
+        )
+    processes.add_row("supervisor", str(answer["supervisor"]["pid"]), "running", "",
+                      _megabytes(answer["supervisor"]["memory_bytes"]), "")  # fmt: skip
+    processes.add_row("together", "", "", "", _megabytes(answer["memory_bytes"]), "", style="bold")
+    console.print(processes)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.0f} MB" if count else ""

@@ -1,0 +1,265 @@
+"""`treeline up` and `treeline down`: an estate from its file to a proven running system, and back.
+
+`up` is robust to whatever an earlier run left: a half-dead one is ended first, found by the marker in its
+processes' environment. It starts the supervisor, waits, applies the estate, verifies, and reports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from backend.estate.broker import BrokerPorts
+from backend.estate.children import end_leftovers, send
+from backend.estate.class_archive import ensure_class_archive
+from backend.estate.control_plane import ControlPlane, Refused, apply_estate
+from backend.estate.document import Estate
+from backend.estate.home import Home
+from backend.estate.jars import ensure_jars, java
+from backend.estate.plan import Kafka, Layout, control_plane_environment, inherited_environment, lay_out, make_plan
+from backend.estate.ports import Ports
+from backend.estate.processes import save_plan, write_private
+from backend.estate.running import is_running, not_ready, read_layout, read_state
+from backend.settings import PROJECT_ROOT, settings
+
+Progress = Callable[[str], None]
+
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
+GIVEN_UP_AFTER = 3  # deaths, after which `up` does not wait for a process any longer
+VERIFY_RECORDS = 1000
+
+
+class AnotherEstateRuns(RuntimeError):
+    """Another estate runs in this home."""
+
+
+class StartFailed(RuntimeError):
+    """The supervisor itself did not come up."""
+
+
+@dataclass(kw_only=True)
+class Booted:
+    """What `up` reached: `unready` are processes (rows of the state file) that do not run."""
+
+    layout: Layout
+    unready: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    verification: dict[str, Any] | None = None
+    login_link: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        verified = self.verification is None or bool(self.verification.get("ok"))
+        return verified and not self.unready and not self.problems
+
+
+def up(
+    home: Home, estate: Estate, progress: Progress, *, free_ports_only: bool = False, verify: bool = True
+) -> Booted:
+    """Boot or resume the estate; raises AnotherEstateRuns, JavaMissing, PostgresMissing, StartFailed."""
+    home.make()
+    with _command_lock(home, progress):
+        if is_running(home):
+            layout = _running_layout(home, estate)
+            progress(f"estate {estate.name} runs already")
+        else:
+            layout = _start(home, estate, progress, free_ports_only)
+        state = _wait(home, progress)
+        booted = Booted(layout=layout, unready=not_ready(state))
+        if any(process["name"] == "api" for process in booted.unready):
+            return booted
+        _apply(booted, progress)
+        if verify and not booted.unready and not booted.problems:
+            booted.verification = _verify_once(layout, progress)
+        return booted
+
+
+def down(home: Home, progress: Progress, *, wipe: bool = False) -> None:
+    """Stop everything of this home, in order; keeps the data unless `wipe`."""
+    if not home.run.is_dir():
+        return
+    with _command_lock(home, progress):
+        deadline = time.monotonic() + STOP_SECONDS
+        state = read_state(home)
+        while is_running(home) and time.monotonic() < deadline:
+            if state is None:  # a supervisor that has just begun
+                state = read_state(home)
+            elif _is_supervisor(state["supervisor"]):
+                send(state["supervisor"], signal.SIGTERM)
+            time.sleep(0.1)
+        left = end_leftovers(home)
+        if left:
+            progress(f"ended {len(left)} processes that a killed run had left behind")
+    if wipe:
+        home.wipe()
+
+
+def _start(home: Home, estate: Estate, progress: Progress, free_ports_only: bool) -> Layout:
+    if left := end_leftovers(home):
+        progress(f"ended {len(left)} processes that a killed run had left behind")
+    java()
+    jars = ensure_jars(settings().cache.absolute(), progress)
+    kafka = Kafka(jars=jars, archive=ensure_class_archive(jars, progress))
+    home.data(estate.name).mkdir(parents=True, exist_ok=True)
+    ports = Ports(home.data(estate.name) / "ports.json", prefer_defaults=not free_ports_only)
+    layout = lay_out(home, estate, ports)
+    for use, wanted, given in ports.moved:
+        progress(f"port {wanted} for {use} is taken by another program; using {given}")
+    ports.remember()
+    plan = make_plan(layout, kafka)
+    save_plan(plan, home.plan)
+    _save_layout(layout)
+    for stale in ("verified.json", "state.json"):
+        (home.run / stale).unlink(missing_ok=True)
+    progress(f"starting estate {estate.name}: {len(plan.processes)} processes")
+    with home.log("supervisor").open("ab") as log:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-m", "backend.estate.supervisor", str(home.path)],
+            cwd=PROJECT_ROOT,
+            env=inherited_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    while read_state(home) is None:
+        if supervisor.poll() is not None:
+            raise StartFailed(f"the supervisor ended with {supervisor.returncode}; see {home.log('supervisor')}")
+        time.sleep(0.05)
+    return layout
+
+
+def _wait(home: Home, progress: Progress) -> dict[str, Any]:
+    """Until every process runs, or has failed too often to be waited for; the last state."""
+    deadline = time.monotonic() + START_SECONDS
+    told: dict[str, str] = {}
+    state = read_state(home)
+    if state and any(process["state"] == "failed" for process in state["processes"]):
+        send(state["supervisor"], signal.SIGHUP)  # try at once what pauses
+    deaths = {p["name"]: p["restarts"] for p in state["processes"]} if state else {}
+    while time.monotonic() < deadline:
+        state = read_state(home)
+        if state is None or not is_running(home):
+            raise StartFailed(f"the supervisor ended; see {home.log('supervisor')}")
+        for process in state["processes"]:
+            text = process["state"] + (f" ({process['detail']})" if process["detail"] else "")
+            if process["state"] in ("running", "done", "failed") and told.get(process["name"]) != text:
+                told[process["name"]] = text
+                progress(f"{process['name']} {text}")
+        waited_for = [
+            process
+            for process in not_ready(state)
+            if process["state"] != "waiting"
+            and process["restarts"] - deaths.get(process["name"], 0) < GIVEN_UP_AFTER
+        ]
+        if not waited_for:
+            break
+        time.sleep(0.1)
+    assert state is not None
+    return state
+
+
+def _apply(booted: Booted, progress: Progress) -> None:
+    layout = booted.layout
+    names = {process["name"].split(":")[1] for process in booted.unready if process["name"].startswith("kafka:")}
+    try:
+        with ControlPlane(layout.url, layout.home.secret("admin-token")) as api:
+            booted.changed = apply_estate(api, layout, names, progress)
+            progress(f"applied: {', '.join(booted.changed)}" if booted.changed else "nothing to change")
+            with contextlib.suppress(Refused):
+                booted.login_link = api.login_link()
+    except (Refused, httpx2.TransportError) as error:
+        booted.problems.append(str(error) or type(error).__name__)
+
+
+def _verify_once(layout: Layout, progress: Progress) -> dict[str, Any] | None:
+    """Prove distribution, unless this run of the estate has proven it before."""
+    proof = layout.home.run / "verified.json"
+    if proof.exists():
+        verified: dict[str, Any] = json.loads(proof.read_text())
+        return verified
+    if find_spec("backend.verification") is None:
+        return None
+    progress(f"verifying: {VERIFY_RECORDS} records on every cluster must reach every cluster once")
+    finished = subprocess.run(
+        [sys.executable, "-m", "backend.cli", "verify", "--records", str(VERIFY_RECORDS), "--json"],
+        cwd=PROJECT_ROOT,
+        env={**inherited_environment(), **control_plane_environment(layout)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    try:
+        answer: dict[str, Any] = json.loads(finished.stdout)
+    except ValueError:
+        return {"ok": False, "detail": f"treeline verify ended with {finished.returncode} and no answer"}
+    if answer.get("ok"):
+        write_private(proof, finished.stdout)
+    return answer
+
+
+@contextlib.contextmanager
+def _command_lock(home: Home, progress: Progress) -> Iterator[None]:
+    with home.command_lock.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another `treeline up` or `down` of this home")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _is_supervisor(pid: int) -> bool:
+    try:
+        return b"backend.estate.supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _save_layout(layout: Layout) -> None:
+    document = {
+        "url": layout.url,
+        "clusters": {cluster.name: layout.bootstrap_servers(cluster.name) for cluster in layout.estate.clusters},
+        "api_port": layout.api_port,
+        "postgres_port": layout.postgres_port,
+        "redis_port": layout.redis_port,
+        "proxy_control_port": layout.proxy_control_port,
+        "brokers": {name: [vars(ports) for ports in given] for name, given in layout.brokers.items()},
+    }
+    write_private(layout.home.run / "layout.json", json.dumps(document, indent=1))
+
+
+def _running_layout(home: Home, estate: Estate) -> Layout:
+    while (state := read_state(home)) is None and is_running(home):
+        time.sleep(0.05)
+    if state is None:
+        raise StartFailed(f"the supervisor ended; see {home.log('supervisor')}")
+    if state["digest"] != estate.digest:
+        other = f"estate {state['estate']}"
+        if state["estate"] == estate.name:
+            other = f"another version of estate {estate.name}"
+        raise AnotherEstateRuns(f"{other} runs in {home.path}; stop it first with `treeline down`.")
+    saved = read_layout(home)
+    return Layout(
+        home=home,
+        estate=estate,
+        api_port=saved["api_port"],
+        postgres_port=saved["postgres_port"],
+        redis_port=saved["redis_port"],
+        proxy_control_port=saved["proxy_control_port"],
+        brokers={name: tuple(BrokerPorts(**p) for p in given) for name, given in saved["brokers"].items()},
+    )

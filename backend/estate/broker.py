@@ -1,0 +1,183 @@
+"""One Kafka broker of the local estate, in KRaft mode: its settings file and its command line.
+
+Brokers are combined nodes: each is also a controller of its cluster's quorum.
+Listeners: CLIENT (what clients are told; behind the proxy if the estate says so), INTERNAL (between brokers,
+never through the proxy, so that a cut of the proxy is a cut of the clients only), CONTROLLER.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from backend.estate.document import ClusterSpec
+from backend.estate.jars import JVM_OPTIONS, classpath, java
+from backend.estate.processes import ProcessSpec, Ready, write_private
+
+CONTROL_PLANE_USER = "treeline"
+STARTED = "Kafka Server started"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerPorts:
+    """Ports of one broker; `advertised` is the proxy's, or the same as `client`."""
+
+    client: int
+    advertised: int
+    internal: int
+    controller: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broker:
+    """One broker of one cluster; `password` is the control plane's where the cluster asks for SASL."""
+
+    cluster: ClusterSpec
+    node: int  # from 1
+    ports: tuple[BrokerPorts, ...]  # of all brokers of the cluster
+    folder: Path
+    password: str
+
+    @property
+    def name(self) -> str:
+        return f"kafka:{self.cluster.name}:{self.node}"
+
+    def process(self, *, jars: Path, archive: Path | None, log: Path, after: list[str]) -> ProcessSpec:
+        """Write the settings and give the command line; the storage is formatted at the first start."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        properties = self.folder / "server.properties"
+        write_private(properties, self.properties())
+        formatting = self.folder / "format.arguments"
+        write_private(formatting, self._format_arguments(properties))
+        shared = [f"-XX:SharedArchiveFile={archive}"] if archive else []
+        launcher = " ".join(quote(word) for word in [java(), *JVM_OPTIONS, *shared])
+        # The arguments of the formatting hold a password, so they go by file, which the launcher reads.
+        script = (
+            f"[ -f {quote(str(self.folder / 'data' / 'meta.properties'))} ]"
+            f" || {launcher} @{quote(str(formatting))} || exit 1;"
+            f" exec {launcher} kafka.Kafka {quote(str(properties))}"
+        )
+        return ProcessSpec(
+            name=self.name,
+            argv=["/bin/sh", "-c", script],
+            environment={"CLASSPATH": classpath(jars), "MALLOC_ARENA_MAX": "2"},
+            directory=str(self.folder),
+            log=str(log),
+            ready=Ready(kind="log_line", text=STARTED),
+            after=after,
+            stop_seconds=10.0,
+            group=1,
+        )
+
+    def properties(self) -> str:
+        """The text of server.properties."""
+        cluster, mine = self.cluster, self.ports[self.node - 1]
+        secured = cluster.sasl is not None
+        internal_copies = min(3, cluster.brokers)
+        voters = [f"{n}@127.0.0.1:{ports.controller}" for n, ports in enumerate(self.ports, start=1)]
+        settings = {
+            "node.id": self.node,
+            "controller.quorum.voters": ",".join(voters),
+            "listeners": f"CLIENT://127.0.0.1:{mine.client},INTERNAL://127.0.0.1:{mine.internal},"
+            f"CONTROLLER://127.0.0.1:{mine.controller}",
+            "advertised.listeners": f"CLIENT://127.0.0.1:{mine.advertised},INTERNAL://127.0.0.1:{mine.internal}",
+            "inter.broker.listener.name": "INTERNAL",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": ",".join(
+                f"{listener}:{'SASL_PLAINTEXT' if secured else 'PLAINTEXT'}"
+                for listener in ("CLIENT", "INTERNAL", "CONTROLLER")
+            ),
+            "log.dirs": self.folder / "data",
+            "broker.rack": cluster.zones[self.node - 1],
+            "offsets.topic.replication.factor": internal_copies,
+            "transaction.state.log.replication.factor": internal_copies,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": internal_copies,
+            "share.coordinator.state.topic.min.isr": 1,
+            **COMMON,
+            **(self._security() if secured else {}),
+        }
+        return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+    def _security(self) -> dict[str, object]:
+        """SCRAM for clients and between brokers. Controllers speak PLAIN: SCRAM's users live in the metadata
+        that the controllers must first agree on."""
+        scram, plain = (
+            "org.apache.kafka.common.security.scram.ScramLoginModule",
+            ("org.apache.kafka.common.security.plain.PlainLoginModule"),
+        )
+        login = f'required username="{CONTROL_PLANE_USER}" password="{self.password}"'
+        mechanism = self.cluster.sasl or ""
+        settings: dict[str, object] = {
+            "sasl.enabled.mechanisms": mechanism,
+            "sasl.mechanism.inter.broker.protocol": mechanism,
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.controller.plain.sasl.jaas.config": f"{plain} {login} "
+            f'user_{CONTROL_PLANE_USER}="{self.password}";',
+        }
+        for listener in ("client", "internal"):
+            settings[f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config"] = f"{scram} {login};"
+        if self.cluster.acls:
+            settings["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            settings["super.users"] = f"User:{CONTROL_PLANE_USER}"
+            settings["allow.everyone.if.no.acl.found"] = "false"
+        return settings
+
+    def _format_arguments(self, properties: Path) -> str:
+        words = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id",
+                 kafka_cluster_id(self.folder.parent), "--config", str(properties)]  # fmt: skip
+        if self.cluster.sasl:
+            user = f"name={CONTROL_PLANE_USER},password={self.password}"
+            words += ["--add-scram", f"{self.cluster.sasl}=[{user}]"]
+        return "".join(f'"{word}"\n' for word in words)
+
+
+COMMON: dict[str, object] = {
+    "process.roles": "broker,controller",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+    "share.coordinator.state.topic.num.partitions": 1,
+    # A laptop that sleeps over the holidays must not forget where groups and distributors are.
+    "offsets.retention.minutes": 60 * 24 * 90,
+    "transactional.id.expiration.ms": 2**31 - 1,  # 24 days, the most there is
+    # The default of 128 MiB is more than this heap spares.
+    "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+    "background.threads": 2,
+    "num.recovery.threads.per.data.dir": 1,
+    "controlled.shutdown.max.retries": 1,
+}
+
+
+def kafka_cluster_id(folder: Path) -> str:
+    """The cluster's id, drawn once and kept beside its data."""
+    path = folder / "kafka-cluster-id"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        # The first character of a word must not look like an option to the formatting tool.
+        write_private(path, drawn if not drawn.startswith("-") else "A" + drawn[1:])
+    return path.read_text().strip()
+
+
+def training_properties(data: Path, client: int, controller: int) -> str:
+    """Settings of a throwaway broker, whose classes go into the archive."""
+    settings = {
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"CLIENT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
+        "inter.broker.listener.name": "CLIENT",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": data,
+        "offsets.topic.replication.factor": 1,
+        **COMMON,
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())

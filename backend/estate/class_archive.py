@@ -1,0 +1,69 @@
+"""A class archive (AppCDS) of a started broker, beside the jars.
+
+With it a broker starts in a quarter of the CPU time and shares its classes' pages with the others.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from backend.estate.broker import STARTED, training_properties
+from backend.estate.home import try_lock
+from backend.estate.jars import JVM_OPTIONS, classpath, java
+from backend.estate.ports import free_ports
+
+TRAINING_SECONDS = 60.0
+
+
+def ensure_class_archive(jars: Path, progress: Callable[[str], None]) -> Path | None:
+    """The class archive for this Java, made by one training run of a broker; None where that fails.
+
+    An estate runs without it as well, only slower: a Java that cannot archive is no reason to stop.
+    """
+    version = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False).stderr
+    words = version.splitlines()[0].split('"') if version else []
+    archive = jars / f"broker-java-{words[1] if len(words) > 1 else 'unknown'}.jsa"
+    if archive.exists():
+        return archive
+    lock = try_lock(jars / "training.lock")
+    if lock is None:
+        return None
+    progress("preparing the brokers' class archive (once)")
+    try:
+        with tempfile.TemporaryDirectory(prefix="treeline-training-") as folder:
+            _train(jars, archive, Path(folder))
+    finally:
+        os.close(lock)
+    return archive if archive.exists() else None
+
+
+def _train(jars: Path, archive: Path, folder: Path) -> None:
+    properties = folder / "server.properties"
+    properties.write_text(training_properties(folder / "data", *free_ports(2)))
+    environment = {**os.environ, "CLASSPATH": classpath(jars)}
+    format_argv = [java(), *JVM_OPTIONS, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ",
+                   "-c", str(properties)]  # fmt: skip
+    unfinished = archive.with_suffix(".unfinished")
+    subprocess.run(format_argv, env=environment, capture_output=True, check=False)
+    broker = subprocess.Popen(
+        [java(), *JVM_OPTIONS, f"-XX:ArchiveClassesAtExit={unfinished}", "kafka.Kafka", str(properties)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        # An archive of a broker that failed on its way would be kept for ever, and be worth little.
+        started = any(STARTED in line for line in broker.stdout or ())
+        broker.send_signal(signal.SIGTERM)
+        broker.communicate(timeout=TRAINING_SECONDS)
+    finally:
+        broker.kill()
+        broker.wait()
+    if started and unfinished.exists():
+        unfinished.rename(archive)

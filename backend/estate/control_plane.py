@@ -1,0 +1,142 @@
+"""The estate's own client of the REST API: brings what the estate file says into the control plane.
+
+Only what is missing is created, and addresses that moved are corrected. What an operator changed since
+(the tree, formats, streams) stays as it is: `up` resumes an estate, it does not reset it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import Any
+
+import httpx2
+
+from backend.estate.document import Estate
+from backend.estate.plan import Layout
+
+# A cluster that answers late is waited for by the server, up to its own probe timeout.
+REQUEST_SECONDS = 20.0
+
+
+class Refused(RuntimeError):
+    """The control plane refused, or did not understand, what the estate asked for."""
+
+
+class ControlPlane:
+    """Speaks to one control plane with an admin's token; use as a context manager."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._client = httpx2.Client(
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=REQUEST_SECONDS, trust_env=False
+        )
+
+    def __enter__(self) -> ControlPlane:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def cluster_states(self) -> dict[str, dict[str, Any]]:
+        """Every cluster as the API answers it, by name."""
+        return {row["name"]: row for row in self._answer("GET", "/api/v1/clusters")["items"]}
+
+    def tree(self) -> dict[str, Any] | None:
+        answer = self._client.get("/api/v1/trees/main")
+        return None if answer.status_code == 404 else self._checked(answer)
+
+    def login_link(self) -> str:
+        return str(self._answer("POST", "/api/v1/login-links")["url"])
+
+    def create(self, path: str, body: dict[str, Any]) -> bool:
+        """POST; False if it exists already."""
+        answer = self._client.post(path, json=body)
+        if answer.status_code == 409 and answer.json().get("type") == "urn:treeline:already-exists":
+            return False
+        self._checked(answer)
+        return True
+
+    def replace_tree(self, root: dict[str, Any], primary: str) -> None:
+        self._checked(self._client.put("/api/v1/trees/main", params={"primary": primary}, json=root))
+
+    def change_cluster(self, name: str, changes: dict[str, Any]) -> None:
+        self._checked(self._client.patch(f"/api/v1/clusters/{name}", json=changes))
+
+    def _answer(self, method: str, path: str) -> Any:
+        return self._checked(self._client.request(method, path))
+
+    @staticmethod
+    def _checked(answer: httpx2.Response) -> Any:
+        if answer.is_success:
+            return answer.json()
+        request = f"{answer.request.method} {answer.request.url.path}"
+        try:
+            problem = answer.json()
+            places = "; ".join(f"{e['pointer']}: {e['detail']}" for e in problem.get("errors", []))
+            detail = f"{problem['title']} {problem.get('detail') or ''} {places}".strip()
+        except (ValueError, KeyError, TypeError):
+            detail = answer.text[:200]
+        raise Refused(f"{request} answered {answer.status_code}: {detail}")
+
+
+def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Callable[[str], None]) -> list[str]:
+    """Create what is missing; `down` names the clusters whose brokers did not start. What was changed."""
+    estate, changed = layout.estate, []
+    known = api.cluster_states()
+    for cluster in estate.clusters:  # in the file's order, which gives cluster-1 the number 1
+        wanted = {
+            "bootstrap_servers": layout.bootstrap_servers(cluster.name),
+            "properties": layout.properties(cluster),
+        }
+        if cluster.name not in known:
+            api.create(
+                "/api/v1/clusters",
+                {
+                    "name": cluster.name,
+                    "zone": cluster.zone,
+                    "topic_format": cluster.topic_format,
+                    "group_format": cluster.group_format,
+                    "subject_format": cluster.subject_format,
+                    "accept_offline": cluster.name in down,
+                    **wanted,
+                },
+            )
+            changed.append(f"cluster {cluster.name}")
+        elif known[cluster.name]["bootstrap_servers"] != wanted["bootstrap_servers"]:
+            api.change_cluster(cluster.name, {"bootstrap_servers": wanted["bootstrap_servers"]})
+            changed.append(f"addresses of {cluster.name}")
+    tree = api.tree()
+    if tree is None:
+        api.replace_tree(estate.tree, estate.primary)
+        changed.append("tree main")
+    elif tree["root"] != estate.tree:
+        progress("the tree differs from the estate file's; it stays as it is")
+    changed += _apply_tenants(api, estate)
+    return changed
+
+
+def _apply_tenants(api: ControlPlane, estate: Estate) -> list[str]:
+    changed = []
+
+    def create(path: str, what: str, body: dict[str, Any]) -> None:
+        if api.create(path, body):
+            changed.append(what)
+
+    for tenant, tenant_section in estate.tenants.items():
+        tenants = "/api/v1/tenants"
+        create(tenants, f"tenant {tenant}", {"name": tenant})
+        for instance, instance_section in tenant_section.instances.items():
+            instances = f"{tenants}/{tenant}/instances"
+            create(instances, f"instance {tenant}/{instance}", {"name": instance, "tree": "main"})
+            for environment, section in instance_section.environments.items():
+                environments = f"{instances}/{instance}/environments"
+                body = {
+                    "name": environment,
+                    "margin_seconds": section.margin_seconds,
+                    "offset_mode": section.offset_mode,
+                }
+                full = f"{tenant}/{instance}/{environment}"
+                create(environments, f"environment {full}", body)
+                for stream, options in section.streams.items():
+                    stream_body = {"name": stream, **options.model_dump(exclude_unset=True)}
+                    create(f"{environments}/{environment}/streams", f"stream {full}/{stream}", stream_body)
+    return changed

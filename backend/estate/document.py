@@ -1,0 +1,223 @@
+"""The estate file: clusters, one tree, tenants; what a local estate is made of.
+
+`read_estate(path)` gives an `Estate` or raises `EstateInvalid` with every wrong place of the file
+(`clusters.cluster-4.topic_format: ...`), before anything is started. Source: the contract's "Estate file".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from backend.domain import tree_shape
+from backend.domain.errors import TreeInvalid
+
+Name = Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=63)
+DEFAULT_FORMAT = "{tenant}-{instance}-{environment}-"
+
+
+class EstateInvalid(ValueError):
+    """The estate file is refused; `places` holds (place, what is wrong there)."""
+
+    def __init__(self, path: Path, places: list[tuple[str, str]]) -> None:
+        self.path = path
+        self.places = places
+        lines = [f"{path}: {place}: {detail}" if place else f"{path}: {detail}" for place, detail in places]
+        super().__init__("\n".join(lines))
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SecuritySection(_Strict):
+    sasl: Literal["SCRAM-SHA-512", "SCRAM-SHA-256"] = "SCRAM-SHA-512"
+    acls: bool = False
+
+
+class ClusterSection(_Strict):
+    brokers: int = Field(1, ge=1, le=9)
+    zone: str | None = Field(None, min_length=1)
+    zones: list[str] | None = None
+    topic_format: str = DEFAULT_FORMAT + "{topic}"
+    group_format: str = DEFAULT_FORMAT + "{group}"
+    subject_format: str = DEFAULT_FORMAT + "{topic}"
+    security: SecuritySection | None = None
+    listeners_via_proxy: bool = False
+
+
+class StreamSection(_Strict):
+    partitions: int = Field(1, ge=1)
+    replication_factor: int = Field(1, ge=1)
+    min_insync_replicas: int = Field(1, ge=1)
+    retention_ms: int | None = Field(None, ge=-1)
+    cleanup_policy: Literal["delete", "compact", "compact,delete"] | None = None
+    distributed: bool = True
+
+
+class EnvironmentSection(_Strict):
+    margin_seconds: int = Field(60, ge=0)
+    offset_mode: Literal["margin", "exact"] = "margin"
+    streams: dict[str, StreamSection] = {}
+
+
+class InstanceSection(_Strict):
+    environments: dict[str, EnvironmentSection] = {}
+
+
+class TenantSection(_Strict):
+    instances: dict[str, InstanceSection] = {}
+
+
+class _File(_Strict):
+    name: str = Name
+    primary: str
+    clusters: dict[str, ClusterSection] = Field(min_length=1)
+    tree: Any
+    tenants: dict[str, TenantSection] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSpec:
+    """One Kafka cluster of the estate; `zones` has one entry per broker (its rack)."""
+
+    name: str
+    brokers: int
+    zone: str
+    zones: tuple[str, ...]
+    topic_format: str
+    group_format: str
+    subject_format: str
+    sasl: str | None
+    acls: bool
+    via_proxy: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estate:
+    """A whole estate; clusters in the file's order, which is the order of their numbers."""
+
+    name: str
+    primary: str
+    clusters: tuple[ClusterSpec, ...]
+    tree: dict[str, Any]
+    tenants: dict[str, TenantSection]
+    digest: str
+
+
+def read_estate(path: Path) -> Estate:
+    """Parse and check the file; raises EstateInvalid."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise EstateInvalid(path, [("", f"cannot be read: {error.strerror}")]) from error
+    except UnicodeDecodeError as error:
+        raise EstateInvalid(path, [("", "is not UTF-8 text")]) from error
+    try:
+        document = yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise EstateInvalid(path, [(place, error.problem or "is not YAML")]) from error
+    except yaml.YAMLError as error:
+        raise EstateInvalid(path, [("", f"is not YAML: {error}")]) from error
+    if not isinstance(document, dict):
+        raise EstateInvalid(path, [("", "holds no mapping with name, primary, clusters and tree")])
+    try:
+        parsed = _File.model_validate(document)
+    except ValidationError as error:
+        raise EstateInvalid(path, [_place(dict(found)) for found in error.errors()]) from error
+    if places := [*_cluster_errors(parsed), *_tree_errors(parsed)]:
+        raise EstateInvalid(path, places)
+    return Estate(
+        name=parsed.name,
+        primary=parsed.primary,
+        clusters=tuple(_cluster(name, section) for name, section in parsed.clusters.items()),
+        tree=parsed.tree,
+        tenants=parsed.tenants,
+        digest=hashlib.sha256(json.dumps(document).encode()).hexdigest(),
+    )
+
+
+def _cluster(name: str, section: ClusterSection) -> ClusterSpec:
+    zones = tuple(section.zones or [section.zone or "az1"] * section.brokers)
+    return ClusterSpec(
+        name=name,
+        brokers=section.brokers,
+        zone=section.zone or zones[0],
+        zones=zones,
+        topic_format=section.topic_format,
+        group_format=section.group_format,
+        subject_format=section.subject_format,
+        sasl=section.security.sasl if section.security else None,
+        acls=section.security.acls if section.security else False,
+        via_proxy=section.listeners_via_proxy,
+    )
+
+
+def _cluster_errors(parsed: _File) -> list[tuple[str, str]]:
+    found = []
+    for name, section in parsed.clusters.items():
+        if section.zones is not None and len(section.zones) != section.brokers:
+            found.append(
+                (
+                    f"clusters.{name}.zones",
+                    f"names {len(section.zones)} zones for {section.brokers} brokers; one per broker",
+                )
+            )
+        for kind, last in (
+            ("topic_format", "{topic}"),
+            ("group_format", "{group}"),
+            ("subject_format", "{topic}"),
+        ):
+            if last not in getattr(section, kind):
+                found.append((f"clusters.{name}.{kind}", f"has no {last}, so all would share one name"))
+    if parsed.primary not in parsed.clusters:
+        found.append(("primary", f"{parsed.primary!r} is not one of the clusters {', '.join(parsed.clusters)}"))
+    return found
+
+
+def _tree_errors(parsed: _File) -> list[tuple[str, str]]:
+    try:
+        tree_shape.parse(parsed.tree, set(parsed.clusters))
+    except TreeInvalid as error:
+        return [(_dotted("tree" + wrong.pointer), wrong.detail) for wrong in error.errors]
+    return []
+
+
+def _dotted(pointer: str) -> str:
+    """`tree/children/0/level` as `tree.children[0].level`."""
+    parts = [f"[{part}]" if part.isdigit() else f".{part}" for part in pointer.split("/")]
+    return "".join(parts).removeprefix(".")
+
+
+def _place(error: dict[str, Any]) -> tuple[str, str]:
+    details = {"extra_forbidden": "is not an option here", "missing": "is missing"}
+    given = error["input"]
+    detail = details.get(error["type"]) or f"{error['msg'][0].lower()}{error['msg'][1:]}, not {given!r}"
+    return _dotted("/".join(str(part) for part in error["loc"])), detail
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses a key given twice, which would silently replace the first."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node)
+        if not isinstance(key, str):
+            raise yaml.MarkedYAMLError(problem=f"the key {key!r} is not text", problem_mark=key_node.start_mark)
+        if key in seen:
+            raise yaml.MarkedYAMLError(problem=f"{key!r} is given twice", problem_mark=key_node.start_mark)
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

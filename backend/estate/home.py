@@ -1,0 +1,91 @@
+"""The folders and files of one TREELINE_HOME.
+
+```
+secrets/           admin token and passwords, one file each, mode 0600
+run/               what holds while an estate runs: lock, plan, state
+logs/              one file per process, the older part beside it as NAME.log.1
+data/ESTATE/       PostgreSQL, brokers, remembered ports: kept by `down`, deleted by `down --wipe`
+```
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Home:
+    """One TREELINE_HOME; `path` is absolute."""
+
+    path: Path
+
+    @property
+    def run(self) -> Path:
+        return self.path / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def plan(self) -> Path:
+        return self.run / "plan.json"
+
+    @property
+    def state(self) -> Path:
+        return self.run / "state.json"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        """Held by the supervisor and its guardian: it is free only when nothing of theirs runs any more."""
+        return self.run / "supervisor.lock"
+
+    @property
+    def command_lock(self) -> Path:
+        """Held by `up` and `down` while they work, so that two of them follow one another."""
+        return self.run / "command.lock"
+
+    def data(self, estate: str) -> Path:
+        return self.path / "data" / estate
+
+    def log(self, process: str) -> Path:
+        return self.logs / f"{process.replace(':', '.')}.log"
+
+    def make(self) -> None:
+        for folder in (self.path, self.run, self.logs, self.path / "secrets"):
+            folder.mkdir(parents=True, exist_ok=True)
+        for private in (self.run, self.logs, self.path / "secrets"):
+            private.chmod(0o700)
+
+    def secret_path(self, name: str) -> Path:
+        return self.path / "secrets" / name
+
+    def secret(self, name: str) -> str:
+        """The secret of this name, made at its first use."""
+        path = self.secret_path(name)
+        if not path.exists():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(24))
+        return path.read_text().strip()
+
+    def wipe(self) -> None:
+        """Delete what this home holds, and nothing else that somebody may have put beside it."""
+        for name in ("data", "logs", "secrets", "run"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+
+def try_lock(path: Path) -> int | None:
+    """Descriptor of the exclusive lock on this file, or None if another process holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -1,0 +1,85 @@
+"""Java, and Kafka's jars by Maven, in the cache that all estates share (TREELINE_CACHE)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+KAFKA_VERSION = "4.1.1"
+POM = Path(__file__).with_name("pom.xml")
+JAVA_MAJOR_LEAST = 17
+
+JVM_OPTIONS = [
+    "-Xms32m",
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    # Give the heap back that a burst needed; the default keeps it for ever.
+    "-XX:MinHeapFreeRatio=10",
+    "-XX:MaxHeapFreeRatio=30",
+    "-XX:-UsePerfData",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+]
+
+
+class JavaMissing(RuntimeError):
+    """Java or Maven is not installed, or too old."""
+
+
+def java() -> str:
+    """Path of the Java launcher; raises JavaMissing with what to install."""
+    home = os.environ.get("JAVA_HOME")
+    candidate = str(Path(home, "bin", "java")) if home else "java"
+    found = shutil.which(candidate) or shutil.which("java")
+    if found is None:
+        raise JavaMissing(
+            f"Kafka needs Java {JAVA_MAJOR_LEAST} or newer: install a JRE (Debian: apt-get install "
+            f"openjdk-{JAVA_MAJOR_LEAST}-jre-headless) or set JAVA_HOME."
+        )
+    return found
+
+
+def ensure_jars(cache: Path, progress: Callable[[str], None]) -> Path:
+    """The folder of Kafka's jars, downloaded at the first call; raises JavaMissing."""
+    folder = cache / f"kafka-{KAFKA_VERSION}"
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JavaMissing("Kafka's jars come by Maven: install it (Debian: apt-get install maven).")
+    progress(f"downloading Kafka {KAFKA_VERSION} with Maven")
+    unfinished = Path(tempfile.mkdtemp(prefix="kafka-", dir=cache))
+    finished = subprocess.run(
+        [maven, "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime",
+         f"-DoutputDirectory={unfinished}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    if finished.returncode != 0:
+        shutil.rmtree(unfinished)
+        raise JavaMissing(f"Maven could not bring Kafka's jars: {_last_lines(finished.stdout)}")
+    unfinished.chmod(0o755)
+    try:
+        unfinished.rename(folder)
+    except OSError:  # another estate was quicker
+        shutil.rmtree(unfinished)
+    return folder
+
+
+def classpath(jars: Path) -> str:
+    # In a fixed order: the class archive is only taken for the very same class path.
+    return os.pathsep.join(sorted(str(jar) for jar in jars.glob("*.jar")))
+
+
+def _last_lines(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[-4:]) or "no output"

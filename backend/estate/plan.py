@@ -1,0 +1,270 @@
+"""From an estate to the processes that make it: the one place that knows every command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from backend.estate.broker import Broker, BrokerPorts
+from backend.estate.document import ClusterSpec, Estate
+from backend.estate.home import Home
+from backend.estate.ports import Ports
+from backend.estate.postgres import OWNER, PostgresServer
+from backend.estate.processes import MARKER, Plan, ProcessSpec, Ready
+from backend.estate.redis_server import redis_process
+from backend.settings import PROJECT_ROOT, settings
+
+API_PORT = 8000
+CLIENT_PORT = 19091
+CONTROLLER_PORT = 19291
+INTERNAL_PORT = 19491
+BEHIND_PROXY_PORT = 19691
+POSTGRES_PORT = 15432
+REDIS_PORT = 16379
+PROXY_CONTROL_PORT = 19890
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kafka:
+    """Where Kafka's jars and the class archive are."""
+
+    jars: Path
+    archive: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """An estate with its ports and folders: what both the plan and the answers of `up` need."""
+
+    home: Home
+    estate: Estate
+    api_port: int
+    postgres_port: int | None
+    redis_port: int | None
+    proxy_control_port: int | None
+    brokers: Mapping[str, tuple[BrokerPorts, ...]]  # by cluster
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.api_port}"
+
+    @property
+    def data(self) -> Path:
+        return self.home.data(self.estate.name)
+
+    def bootstrap_servers(self, cluster: str) -> str:
+        return ",".join(f"127.0.0.1:{ports.advertised}" for ports in self.brokers[cluster])
+
+    def properties(self, cluster: ClusterSpec) -> dict[str, str]:
+        """Client properties by which the control plane logs in; the password as a reference to its file."""
+        if cluster.sasl is None:
+            return {}
+        return {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": cluster.sasl,
+            "sasl.username": OWNER,
+            "sasl.password": f"${{file:{self.home.secret_path('kafka-password')}}}",
+        }
+
+
+def lay_out(home: Home, estate: Estate, ports: Ports) -> Layout:
+    """Give every process its ports. Embedded services are left out where the settings name others."""
+    brokers: dict[str, tuple[BrokerPorts, ...]] = {}
+    number = 0
+    for cluster in estate.clusters:
+        given = []
+        for node in range(1, cluster.brokers + 1):
+            use = f"{cluster.name}:{node}"
+            advertised = ports.take(f"kafka:{use}", CLIENT_PORT + number)
+            client = advertised
+            if cluster.via_proxy:
+                client = ports.take(f"kafka-behind-proxy:{use}", BEHIND_PROXY_PORT + number)
+            given.append(
+                BrokerPorts(
+                    client=client,
+                    advertised=advertised,
+                    internal=ports.take(f"kafka-internal:{use}", INTERNAL_PORT + number),
+                    controller=ports.take(f"kafka-controller:{use}", CONTROLLER_PORT + number),
+                )
+            )
+            number += 1
+        brokers[cluster.name] = tuple(given)
+    proxied = any(cluster.via_proxy for cluster in estate.clusters)
+    return Layout(
+        home=home,
+        estate=estate,
+        api_port=ports.take("api", API_PORT),
+        postgres_port=None if is_given("database_url") else ports.take("postgres", POSTGRES_PORT),
+        redis_port=None if is_given("celery_broker_url") else ports.take("redis", REDIS_PORT),
+        proxy_control_port=ports.take("proxy", PROXY_CONTROL_PORT) if proxied else None,
+        brokers=brokers,
+    )
+
+
+def is_given(name: str) -> bool:
+    """Whether the operator named this service, so that the embedded one is not wanted."""
+    return name in settings().model_fields_set
+
+
+def make_plan(layout: Layout, kafka: Kafka) -> Plan:
+    """Write what the processes read (data folders, settings files) and list them in the order of start."""
+    processes: list[ProcessSpec] = []
+    if layout.postgres_port is not None:
+        processes.append(_postgres(layout, layout.postgres_port))
+    if layout.redis_port is not None:
+        processes.append(
+            redis_process(
+                folder=layout.data / "redis",
+                port=layout.redis_port,
+                password=layout.home.secret("redis-password"),
+                log=layout.home.log("redis"),
+            )
+        )
+    if layout.proxy_control_port is not None:
+        processes.append(_proxy(layout, layout.proxy_control_port))
+    # First the database, then the brokers, then what needs the database: on few cores the brokers' start is
+    # the long part, and migrations run beside it.
+    processes += _brokers(layout, kafka)
+    processes += _control_plane(layout, [spec.name for spec in processes if spec.group == 0])
+    return Plan(
+        estate=layout.estate.name,
+        digest=layout.estate.digest,
+        processes=[_marked(spec, layout.home) for spec in processes],
+    )
+
+
+def _marked(spec: ProcessSpec, home: Home) -> ProcessSpec:
+    spec.environment[MARKER] = str(home.path)
+    return spec
+
+
+def postgres_server(home: Home, estate: str, port: int) -> PostgresServer:
+    return PostgresServer(
+        data_dir=home.data(estate) / "postgres", port=port, password=home.secret("postgres-password")
+    )
+
+
+def _postgres(layout: Layout, port: int) -> ProcessSpec:
+    server = postgres_server(layout.home, layout.estate.name, port)
+    server.initialise()
+    return ProcessSpec(
+        name="postgres",
+        argv=server.command(),
+        directory=str(layout.data),
+        log=str(layout.home.log("postgres")),
+        ready=Ready(kind="postgres", port=port),
+        stop_signal="SIGINT",  # "fast": ends sessions and leaves clean data
+        stop_seconds=15.0,
+    )
+
+
+def _proxy(layout: Layout, control_port: int) -> ProcessSpec:
+    links = [
+        f"{cluster.name}={ports.advertised}:{ports.client}"
+        for cluster in layout.estate.clusters
+        if cluster.via_proxy
+        for ports in layout.brokers[cluster.name]
+    ]
+    return ProcessSpec(
+        name="proxy",
+        argv=[sys.executable, "-m", "backend.estate.proxy", str(control_port), *links],
+        directory=str(PROJECT_ROOT),
+        log=str(layout.home.log("proxy")),
+        ready=Ready(kind="tcp", port=control_port),
+        stop_seconds=3.0,
+        group=0,
+    )
+
+
+def _brokers(layout: Layout, kafka: Kafka) -> list[ProcessSpec]:
+    found = []
+    for cluster in layout.estate.clusters:
+        for node in range(1, cluster.brokers + 1):
+            broker = Broker(
+                cluster=cluster,
+                node=node,
+                ports=layout.brokers[cluster.name],
+                folder=layout.data / cluster.name / f"broker-{node}",
+                password=layout.home.secret("kafka-password"),
+            )
+            found.append(
+                broker.process(jars=kafka.jars, archive=kafka.archive, log=layout.home.log(broker.name), after=[])
+            )
+    return found
+
+
+def control_plane_environment(layout: Layout) -> dict[str, str]:
+    """What the API, the workers and the verification are told about the estate."""
+    home, environment = layout.home, {"TREELINE_HOME": str(layout.home.path), "TREELINE_URL": layout.url}
+    environment["TREELINE_ADMIN_TOKEN"] = home.secret("admin-token")
+    if layout.postgres_port is not None:
+        url = postgres_server(home, layout.estate.name, layout.postgres_port).url(OWNER)
+        environment["TREELINE_DATABASE_URL"] = environment["TREELINE_MIGRATION_DATABASE_URL"] = url
+    if layout.redis_port is not None:
+        password = home.secret("redis-password")
+        environment["TREELINE_CELERY_BROKER_URL"] = f"redis://:{password}@127.0.0.1:{layout.redis_port}/0"
+    return environment
+
+
+def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
+    environment = {**control_plane_environment(layout), "PYTHONUNBUFFERED": "1", "MALLOC_ARENA_MAX": "2"}
+    # Celery sets process titles; the environment, which holds our marker, must not be written over.
+    environment["SPT_NOENV"] = "1"
+
+    def process(
+        name: str, words: list[str], ready: Ready, after: list[str], stop_seconds: float = 5.0
+    ) -> ProcessSpec:
+        return ProcessSpec(
+            name=name,
+            argv=[sys.executable, "-m", *words],
+            environment=dict(environment),
+            directory=str(PROJECT_ROOT),
+            log=str(layout.home.log(name)),
+            ready=ready,
+            after=after,
+            group=2,
+            stop_seconds=stop_seconds,
+        )
+
+    def worker(name: str, queue: str, processes: int) -> ProcessSpec:
+        ready_file = layout.home.run / f"worker-{name}.ready"
+        spec = process(
+            f"worker:{name}",
+            ["celery", "-A", "workers.app", "worker", "-Q", queue, "-c", str(processes), "--pool", "prefork",
+             "-n", f"{name}@%h", "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "warning",
+             "-I", "backend.estate.worker_ready"],
+            Ready(kind="file", path=str(ready_file)),
+            ["migrate", *services],
+            stop_seconds=8.0,
+        )  # fmt: skip
+        spec.environment["TREELINE_READY_FILE"] = str(ready_file)
+        return spec
+
+    schedule = layout.home.run / "beat-schedule"
+    return [
+        process("migrate", ["alembic", "upgrade", "head"], Ready(kind="exit"), services),
+        process(
+            "api",
+            ["uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(layout.api_port),
+             "--log-level", "warning"],
+            Ready(kind="http", port=layout.api_port, path="/readyz"),
+            ["migrate"],
+        ),
+        worker("control", "treeline.control", 1),
+        worker("shifts", "treeline.shifts", 2),
+        process(
+            "beat",
+            ["celery", "-A", "workers.app", "beat", "--schedule", str(schedule), "-l", "warning"],
+            Ready(kind="file", path=str(schedule)),
+            ["migrate", *services],
+        ),
+    ]  # fmt: skip
+
+
+def inherited_environment() -> dict[str, str]:
+    """The environment that the supervisor passes on: the caller's, with the programs of our Python first."""
+    programs = str(Path(sys.executable).parent)
+    return {**os.environ, "PATH": os.pathsep.join([programs, os.environ.get("PATH", "")])}

@@ -1,0 +1,70 @@
+"""Ports on 127.0.0.1: the preferred one if it is free, else another, the same again at the next start.
+
+Which ports are "taken"? When `up` looks, no process of its own home runs any more (it holds the
+supervisor's lock and has ended leftovers by their marker), so whoever listens is a stranger, also another
+home's estate; it is left alone, and the estate takes another port.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from backend.estate.processes import write_private
+
+# Below the range from which the kernel takes ports for outgoing connections (32768 on): otherwise a client's
+# connection could sit on a broker's port while that broker restarts.
+SPARE = range(20000, 32000)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen there now; ports in TIME_WAIT count as free, as servers reuse them."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
+    """Distinct spare ports that are free now. Drawn by lot, so that two estates that start together differ."""
+    avoid = set(taken)
+    found: list[int] = []
+    for port in random.sample(SPARE, len(SPARE)):
+        if len(found) == count:
+            break
+        if port not in avoid and is_free(port):
+            found.append(port)
+    return found
+
+
+class Ports:
+    """The ports of one estate's data folder, remembered in `path`."""
+
+    def __init__(self, path: Path, *, prefer_defaults: bool = True) -> None:
+        self._path = path
+        self._prefer_defaults = prefer_defaults
+        self._remembered: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        self._given: dict[str, int] = {}
+        self.moved: list[tuple[str, int, int]] = []
+        """(use, wanted port, port given) where the wanted one was taken."""
+
+    def take(self, use: str, preferred: int) -> int:
+        wanted = self._remembered.get(use, preferred if self._prefer_defaults else None)
+        if wanted is not None and wanted not in self._given.values() and is_free(wanted):
+            port = wanted
+        else:
+            port = free_ports(1, {*self._given.values(), *self._remembered.values()})[0]
+            if wanted is not None:
+                self.moved.append((use, wanted, port))
+        self._given[use] = port
+        return port
+
+    def remember(self) -> None:
+        write_private(self._path, json.dumps(self._given, indent=1))

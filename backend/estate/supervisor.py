@@ -1,0 +1,219 @@
+"""The supervisor of one estate: `python -m backend.estate.supervisor HOME`, started by `treeline up`.
+
+```
+guardian (fork of the same program, holds the lock, adopts orphans)
+  └─ supervisor          starts in order, waits for readiness, restarts what dies, stops all on SIGTERM
+       ├─ postgres ...   each in its own session, so that its whole process group can be ended
+```
+
+A process goes through
+
+```
+waiting ──▶ starting ──▶ running ──▶ stopping ──▶ stopped
+   ▲           │ died       │ died
+   └─ failed ◀─┴────────────┘          done: a run-once process that ended with 0
+```
+
+`failed` means that it died and is started again after a pause that doubles up to `PAUSE_MOST_SECONDS`; the
+other processes go on. Single-threaded on purpose: the parent-death signal of a child fires when the *thread*
+that forked it ends, and the loop sleeps in the kernel while nothing happens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from backend.estate import children
+from backend.estate.home import Home, try_lock
+from backend.estate.processes import Plan, ProcessSpec, load_plan, write_private
+from backend.estate.readiness import is_ready
+
+PAUSE_FIRST_SECONDS = 0.5
+PAUSE_MOST_SECONDS = 15.0
+STEADY_SECONDS = 30.0  # a process that ran this long starts again with the first, short pause
+LOOK_EVERY_SECONDS = 0.1
+IDLE_SECONDS = 5.0
+LOG_MOST_BYTES = 16 * 1024 * 1024
+
+
+@dataclass
+class Supervised:
+    """One process as the supervisor knows it."""
+
+    spec: ProcessSpec
+    state: str = "waiting"
+    pid: int | None = None
+    started: float = 0.0  # monotonic seconds
+    log_start: int = 0
+    retry_at: float = 0.0
+    pause: float = PAUSE_FIRST_SECONDS
+    restarts: int = 0
+    detail: str = ""
+
+
+class Supervisor:
+    """Runs a plan until it is told to stop."""
+
+    def __init__(self, home: Home, plan: Plan) -> None:
+        self.home = home
+        self.plan = plan
+        self.processes = {spec.name: Supervised(spec) for spec in plan.processes}
+        self.stopping = False
+        self._written = ""
+
+    def run(self) -> None:
+        with children.Wakeup() as wakeup, selectors.DefaultSelector() as selector:
+            selector.register(wakeup, selectors.EVENT_READ)
+            while not self.stopping:
+                self._start_what_can()
+                self._look()
+                self._write_state()
+                selector.select(self._next_look_seconds())
+                self._handle(wakeup.drain())
+        self._stop_all()
+        self._write_state()
+
+    def _handle(self, signals: set[int]) -> None:
+        self._reap()
+        if signals & {signal.SIGTERM, signal.SIGINT}:
+            self.stopping = True
+        if signal.SIGHUP in signals:  # `up` came again: try what failed at once
+            for process in self.processes.values():
+                process.retry_at = 0.0
+        children.bound_logs(self.home.logs, LOG_MOST_BYTES)
+
+    def _start_what_can(self) -> None:
+        now = time.monotonic()
+        for process in self.processes.values():
+            pausing = process.state == "failed" and now < process.retry_at
+            if process.state not in ("waiting", "failed") or pausing:
+                continue
+            if all(self.processes[name].state in ("running", "done") for name in process.spec.after):
+                self._start(process)
+
+    def _start(self, process: Supervised) -> None:
+        spec = process.spec
+        process.log_start = Path(spec.log).stat().st_size if Path(spec.log).exists() else 0
+        process.started = time.monotonic()
+        if spec.ready.kind == "file":
+            for stale in Path(spec.ready.path).parent.glob(Path(spec.ready.path).name + "*"):
+                stale.unlink()
+        try:
+            process.pid = children.spawn(spec)
+        except OSError as error:
+            self._failed(process, f"cannot start {spec.argv[0]}: {error}")
+            return
+        process.state = "starting"
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for process in self.processes.values():
+            if process.state == "starting" and is_ready(process.spec, process.log_start):
+                process.state, process.detail = "running", ""
+            if process.state == "running" and now - process.started > STEADY_SECONDS:
+                process.pause = PAUSE_FIRST_SECONDS
+
+    def _next_look_seconds(self) -> float:
+        states = {process.state for process in self.processes.values()}
+        if "starting" in states:
+            return LOOK_EVERY_SECONDS
+        retries = [process.retry_at for process in self.processes.values() if process.state == "failed"]
+        now = time.monotonic()
+        return min([IDLE_SECONDS, *(max(LOOK_EVERY_SECONDS, at - now) for at in retries)])
+
+    def _reap(self) -> None:
+        """Collect what ended; orphans of dead children come to us too, as their subreaper."""
+        by_pid = {process.pid: process for process in self.processes.values() if process.pid is not None}
+        for pid, status in children.ended():
+            process = by_pid.get(pid)
+            if process is None:
+                continue
+            # What it forked must not work on beside its successor.
+            children.end_group(pid)
+            process.pid = None
+            code = os.waitstatus_to_exitcode(status)
+            if process.spec.once and code == 0:
+                process.state, process.detail = "done", ""
+            elif self.stopping:
+                process.state = "stopped"
+            else:
+                how = f"exit {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+                self._failed(process, how)
+
+    def _failed(self, process: Supervised, detail: str) -> None:
+        process.state, process.detail, process.pid = "failed", detail, None
+        process.restarts += 1
+        process.retry_at = time.monotonic() + process.pause
+        process.pause = min(process.pause * 2, PAUSE_MOST_SECONDS)
+
+    def _stop_all(self) -> None:
+        for process in self.processes.values():
+            if process.pid is None:
+                process.state = "stopped"
+        for group in sorted({process.spec.group for process in self.processes.values()}, reverse=True):
+            members = [p for p in self.processes.values() if p.spec.group == group and p.pid is not None]
+            for process in members:
+                process.state = "stopping"
+                children.send(process.pid, signal.Signals[process.spec.stop_signal])
+            self._write_state()
+            deadline = time.monotonic() + max((p.spec.stop_seconds for p in members), default=0.0)
+            while any(p.pid is not None for p in members) and time.monotonic() < deadline:
+                time.sleep(0.02)
+                self._reap()
+            for process in members:
+                if process.pid is not None:
+                    children.end_group(process.pid)
+                process.state, process.pid = "stopped", None
+
+    def _write_state(self) -> None:
+        rows = [
+            {
+                "name": process.spec.name,
+                "pid": process.pid,
+                "state": process.state,
+                "restarts": process.restarts,
+                "detail": process.detail,
+                "log": process.spec.log,
+            }
+            for process in self.processes.values()
+        ]
+        text = json.dumps(
+            {
+                "estate": self.plan.estate,
+                "digest": self.plan.digest,
+                "supervisor": os.getpid(),
+                "processes": rows,
+            }
+        )
+        if text != self._written:
+            write_private(self.home.state, text)
+            self._written = text
+
+
+def main() -> None:
+    home = Home(Path(sys.argv[1]))
+    lock = try_lock(home.supervisor_lock)
+    if lock is None:
+        sys.exit("another supervisor runs in this home")
+    # Until the new run has written its own, nobody may read the state of an earlier one.
+    home.state.unlink(missing_ok=True)
+    plan = load_plan(home.plan)
+    children.adopt_orphans()
+    supervisor = os.fork()
+    if supervisor:
+        children.guard(supervisor, home)
+        return
+    children.die_with_parent(signal.SIGTERM)
+    children.adopt_orphans()
+    Supervisor(home, plan).run()
+
+
+if __name__ == "__main__":
+    main()
