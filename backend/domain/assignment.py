@@ -1,0 +1,58 @@
+"""How work is cut into units and shared among the shifts that are alive.
+
+A **unit** is a distributor and one partition bucket of it. The bucket of a partition is fixed, so that the
+transactional id and the position group named after the bucket always guard the same partitions, whoever runs
+the unit (architecture, "Work that never ends, on Celery").
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Unit:
+    """One bucket of the distributor of a cluster at a level."""
+
+    cluster: str
+    level: int
+    bucket: int
+
+    @property
+    def name(self) -> str:
+        """Key of the unit's lease."""
+        return f"distributor:{self.cluster}:{self.level}:{self.bucket}"
+
+    @property
+    def kafka_name(self) -> str:
+        """Transactional id and position group on the target; internal groups start with `_treeline.`."""
+        return f"_treeline.distributor.{self.cluster}.{self.level}.{self.bucket}"
+
+
+def units(distributors: Iterable[tuple[str, int]], buckets: int) -> tuple[Unit, ...]:
+    """Every unit of the (cluster, level) distributors."""
+    return tuple(Unit(cluster, level, bucket) for cluster, level in distributors for bucket in range(buckets))
+
+
+def bucket(stream: str, partition: int, buckets: int) -> int:
+    """Bucket of a partition: neighbours of one stream fall into different ones."""
+    return (zlib.crc32(stream.encode()) + partition) % buckets
+
+
+def fair_share(desired: int, shifts: int) -> int:
+    """Most units that one of several shifts should hold."""
+    return -(-desired // max(1, shifts))
+
+
+def surplus(held: Sequence[Unit], desired: Collection[Unit], shifts: int) -> tuple[Unit, ...]:
+    """Units that a holder gives back: no longer desired, or beyond its share (the last taken first)."""
+    gone = tuple(unit for unit in held if unit not in desired)
+    kept = [unit for unit in held if unit in desired]
+    return gone + tuple(reversed(kept[fair_share(len(desired), shifts) :]))
+
+
+def wanted(free: Sequence[Unit], held: int, desired: int, shifts: int) -> tuple[Unit, ...]:
+    """Free units that a holder of `held` ones takes, up to its share."""
+    return tuple(free[: max(0, fair_share(desired, shifts) - held)])

@@ -1,0 +1,39 @@
+"""Kafka's failures, translated once at the edge."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+
+class CopyFailed(Exception):
+    """A distributor's session has ended; the next one starts from what the target holds.
+
+    `fenced` tells that another holder has taken over: only then is trying again wrong.
+    """
+
+    def __init__(self, detail: str, *, fenced: bool = False) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.fenced = fenced
+
+
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+
+
+def kafka_error(error: BaseException) -> KafkaError | None:
+    """The KafkaError inside an exception of confluent-kafka."""
+    if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
+        return error.args[0]
+    return None
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, in librdkafka's words, without its class names."""
+    inner = kafka_error(error)
+    return str(inner.str() if inner else error)
+
+
+def copy_failed(where: str, error: BaseException) -> CopyFailed:
+    """The failure of a distributor's step, `where` naming the step and the cluster."""
+    inner = kafka_error(error)
+    return CopyFailed(f"{where}: {sentence(error)}", fenced=inner is not None and inner.code() in _FENCED)
