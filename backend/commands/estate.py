@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,6 +122,73 @@ def logs(
                 file.seek(0)
             else:
                 time.sleep(0.2)
+
+
+class Direction(StrEnum):
+    """Which packets a cut loses."""
+
+    BOTH = "both"
+    TO_BROKER = "to-broker"
+    TO_CLIENT = "to-client"
+
+
+ClusterName = Annotated[str, typer.Argument(help="Cluster of the estate, behind the proxy.")]
+
+
+@estate_app.command()
+def cut(
+    cluster: ClusterName,
+    direction: Annotated[Direction, typer.Option(help="Packets that are lost.")] = Direction.BOTH,
+) -> None:
+    """Lose all packets to and from a cluster: connections stay open, nothing arrives."""
+    _order("cut", cluster, direction=direction.value.replace("-", "_"))
+
+
+@estate_app.command()
+def refuse(cluster: ClusterName) -> None:
+    """Reset the connections to a cluster, and every new one."""
+    _order("refuse", cluster)
+
+
+@estate_app.command()
+def delay(
+    cluster: ClusterName, milliseconds: Annotated[int, typer.Argument(help="Later, in each direction.")]
+) -> None:
+    """Let everything to and from a cluster arrive later."""
+    _order("delay", cluster, delay_ms=milliseconds)
+
+
+@estate_app.command()
+def flap(
+    cluster: ClusterName,
+    up_ms: Annotated[int, typer.Option(help="Milliseconds that the link holds.")] = 2000,
+    down_ms: Annotated[int, typer.Option(help="Milliseconds that it is cut.")] = 2000,
+) -> None:
+    """Cut and heal a cluster's link by turns."""
+    _order("flap", cluster, up_ms=up_ms, down_ms=down_ms)
+
+
+@estate_app.command()
+def heal(cluster: ClusterName) -> None:
+    """End every fault on a cluster's link."""
+    _order("heal", cluster)
+
+
+@estate_app.command()
+def links() -> None:
+    """Show the links behind the proxy and their faults."""
+    _order("show", None)
+
+
+def _order(action: str, cluster: str | None, **details: object) -> None:
+    from backend.estate.faults import FaultRefused, order
+
+    try:
+        answer = order(_home(), action, cluster, **details)
+    except FaultRefused as error:
+        raise _refuse(str(error), 2) from None
+    for link in answer:
+        typer.echo(json.dumps(link))
 
 
 def _home() -> Home:

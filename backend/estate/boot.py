@@ -38,7 +38,6 @@ Progress = Callable[[str], None]
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
-GIVEN_UP_AFTER = 3  # deaths, after which `up` does not wait for a process any longer
 VERIFY_RECORDS = 1000
 
 
@@ -76,9 +75,10 @@ def up(
         if is_running(home):
             layout = _running_layout(home, estate)
             progress(f"estate {estate.name} runs already")
+            state = _wait(home, progress, deaths_allowed=1)
         else:
             layout = _start(home, estate, progress, free_ports_only)
-        state = _wait(home, progress)
+            state = _wait(home, progress, deaths_allowed=3)
         booted = Booted(layout=layout, unready=not_ready(state))
         if any(process["name"] == "api" for process in booted.unready):
             return booted
@@ -143,8 +143,8 @@ def _start(home: Home, estate: Estate, progress: Progress, free_ports_only: bool
     return layout
 
 
-def _wait(home: Home, progress: Progress) -> dict[str, Any]:
-    """Until every process runs, or has failed too often to be waited for; the last state."""
+def _wait(home: Home, progress: Progress, deaths_allowed: int) -> dict[str, Any]:
+    """Until every process runs, or has died so often that it is not waited for; the last state."""
     deadline = time.monotonic() + START_SECONDS
     told: dict[str, str] = {}
     state = read_state(home)
@@ -164,7 +164,7 @@ def _wait(home: Home, progress: Progress) -> dict[str, Any]:
             process
             for process in not_ready(state)
             if process["state"] != "waiting"
-            and process["restarts"] - deaths.get(process["name"], 0) < GIVEN_UP_AFTER
+            and process["restarts"] - deaths.get(process["name"], 0) < deaths_allowed
         ]
         if not waited_for:
             break

@@ -14,6 +14,7 @@ from backend.estate.home import Home
 from backend.estate.ports import Ports
 from backend.estate.postgres import OWNER, PostgresServer
 from backend.estate.processes import MARKER, Plan, ProcessSpec, Ready
+from backend.estate.proxy import TOKEN_VARIABLE
 from backend.estate.redis_server import redis_process
 from backend.settings import PROJECT_ROOT, settings
 
@@ -171,6 +172,7 @@ def _proxy(layout: Layout, control_port: int) -> ProcessSpec:
     return ProcessSpec(
         name="proxy",
         argv=[sys.executable, "-m", "backend.estate.proxy", str(control_port), *links],
+        environment={TOKEN_VARIABLE: layout.home.secret("proxy-token")},
         directory=str(PROJECT_ROOT),
         log=str(layout.home.log("proxy")),
         ready=Ready(kind="tcp", port=control_port),
