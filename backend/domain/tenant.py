@@ -181,11 +181,12 @@ class Topic:
     topic_id: str | None = None
     incarnation: int = 0
     replication_factor: int | None = None
+    """None while no topic is known to exist."""
     applied: bool = False
     """The latest revision is applied."""
     failure: str | None = None
-    present: bool = False
-    """The topic exists as far as recorded; stays so after a deletion until it is removed."""
+    removing: bool = False
+    """The stream was deleted and the topic was not yet removed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +196,7 @@ class Stream:
     settings: StreamSettings | None
     revision: int
     topics: Mapping[str, Topic] = field(default_factory=dict)
+    """By cluster; entries stay for ever, for their incarnations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,7 +293,7 @@ def _evolve_stream(stream: Stream | None, event: _StreamEvent) -> Stream | None:
     if stream is None:
         return None
     if isinstance(event, StreamDeleted):
-        return replace(stream, settings=None)
+        return replace(stream, settings=None, topics=_to_remove(stream.topics))
     topic = stream.topics.get(event.cluster, Topic())
     match event:
         case StreamApplied():
@@ -300,13 +302,20 @@ def _evolve_stream(stream: Stream | None, event: _StreamEvent) -> Stream | None:
                 incarnation=event.incarnation,
                 replication_factor=event.replication_factor,
                 applied=True,
-                present=True,
+                removing=stream.settings is None,
             )
         case StreamApplyFailed():
             topic = replace(topic, applied=False, failure=event.reason)
         case StreamRemoved():
-            topic = replace(topic, applied=False, failure=None, present=False)
+            topic = Topic(topic_id=topic.topic_id, incarnation=topic.incarnation)
     return replace(stream, topics={**stream.topics, event.cluster: topic})
+
+
+def _to_remove(topics: Mapping[str, Topic]) -> dict[str, Topic]:
+    return {
+        cluster: replace(topic, applied=False, failure=None, removing=topic.replication_factor is not None)
+        for cluster, topic in topics.items()
+    }
 
 
 def settings_of(event: StreamDeclared | StreamChanged) -> StreamSettings:

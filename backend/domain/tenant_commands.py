@@ -204,7 +204,7 @@ def _decide_stream(state: Tenant, command: _StreamCommand) -> list[TenantEvent]:
             return _record_failed(name, stream, command)
         case RecordRemoved():
             topic = stream.topics.get(command.cluster, Topic())
-            if stream.settings is not None or not topic.present:
+            if not topic.removing:
                 return []
             return [StreamRemoved(**_of(name), cluster=command.cluster)]
 
@@ -280,7 +280,8 @@ def _declare(name: StreamName, stream: Stream | None, command: DeclareStream) ->
     check_settings(command.settings)
     if stream is not None and stream.settings is not None:
         raise AlreadyExists(f"there is a stream {name} already")
-    left = sorted(cluster for cluster, topic in (stream.topics if stream else {}).items() if topic.present)
+    topics = stream.topics if stream else {}
+    left = [formats.cluster for formats in command.clusters if topics.get(formats.cluster, Topic()).removing]
     if left:
         raise StateConflict(
             f"{name} was deleted and its topic is still being removed from {', '.join(left)}; try again when "
@@ -321,7 +322,7 @@ def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEv
             f"{name} has records on {', '.join(command.clusters_with_records)}, or it cannot be seen whether it "
             f"has; all of them would be deleted. Repeat with ?confirm={name} if you mean it"
         )
-    present = tuple(sorted(cluster for cluster, topic in stream.topics.items() if topic.present))
+    present = tuple(sorted(c for c, topic in stream.topics.items() if topic.replication_factor is not None))
     return StreamDeleted(**_of(name), clusters=present)
 
 
@@ -329,13 +330,10 @@ def _record_applied(name: StreamName, stream: Stream, command: RecordApplied) ->
     if command.revision is not None and command.revision != stream.revision:
         return []
     topic = stream.topics.get(command.cluster, Topic())
-    # A topic made just before its stream was deleted is recorded too, else nobody would remove it.
-    same = (topic.present, topic.topic_id, topic.replication_factor) == (
-        True,
-        command.topic_id,
-        command.replication_factor,
-    )
-    if same and (topic.applied or stream.settings is None):
+    same = (topic.topic_id, topic.replication_factor) == (command.topic_id, command.replication_factor)
+    # A topic made just before its stream was deleted is recorded too, else nobody would remove it; one that
+    # waits for its removal is not taken for the one of a stream declared anew.
+    if same and (topic.applied or topic.removing):
         return []
     new_topic = topic.topic_id != command.topic_id
     return [

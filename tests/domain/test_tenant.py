@@ -74,6 +74,7 @@ REMOVED = StreamRemoved(**AT, cluster="c1")
 DECLARE = DeclareStream(**IN, settings=StreamSettings(**SETTINGS))
 RECORD = RecordApplied(**IN, cluster="c1", topic_id="T1", replication_factor=1)
 FULL = "{tenant}-{instance}-{environment}-{topic}"
+C1 = ClusterFormats("c1", FULL, FULL)
 C4 = ClusterFormats("c4", "{tenant}-{topic}", FULL)
 
 
@@ -147,7 +148,19 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
         ([*WITH_STREAM, APPLIED, DELETED, REMOVED], RecordRemoved(**IN, cluster="c1"), []),
         ([*WITH_STREAM, APPLIED], RecordRemoved(**IN, cluster="c1"), []),
         # The incarnation outlives the deletion: the next topic's offsets must not be taken for the first's.
-        ([*WITH_STREAM, APPLIED, DELETED, REMOVED], DECLARE, [replace(DECLARED, revision=2)]),
+        (
+            [*WITH_STREAM, APPLIED, DELETED, REMOVED],
+            replace(DECLARE, clusters=[C1]),
+            [replace(DECLARED, revision=2)],
+        ),
+        # A cluster that left the tree must not stand in the way, and is still to be cleaned.
+        ([*WITH_STREAM, APPLIED, DELETED], replace(DECLARE, clusters=[C4]), [replace(DECLARED, revision=2)]),
+        ([*WITH_STREAM, APPLIED, DELETED, replace(DECLARED, revision=2)], RECORD, []),
+        (
+            [*WITH_STREAM, APPLIED, DELETED, replace(DECLARED, revision=2)],
+            RecordRemoved(**IN, cluster="c1"),
+            [REMOVED],
+        ),
         (
             [*WITH_STREAM, APPLIED, DELETED, REMOVED, replace(DECLARED, revision=2)],
             replace(RECORD, topic_id="T2"),
@@ -188,7 +201,7 @@ def test_decisions(given: list[Event], command: TenantCommand, then: list[Event]
         (SET_UP, replace(DECLARE, environment="dev"), NotFound),
         (SET_UP, replace(DECLARE, stream="_treeline.verify"), NameInvalid),
         (WITH_STREAM, DECLARE, AlreadyExists),
-        ([*WITH_STREAM, APPLIED, DELETED], DECLARE, StateConflict),
+        ([*WITH_STREAM, APPLIED, DELETED], replace(DECLARE, clusters=[C1]), StateConflict),
         (
             SET_UP,
             replace(

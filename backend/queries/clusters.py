@@ -1,0 +1,70 @@
+"""Reading the clusters, now or as of a position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
+
+from backend.projections.clusters import clusters
+from backend.projections.temporal import as_of
+from backend.projections.trees import tree_leaves
+
+
+@dataclass(frozen=True)
+class ClusterRow:
+    """One cluster. `properties` carry references to secrets, unmasked; `position` is that of its last event."""
+
+    name: str
+    number: int
+    bootstrap_servers: str
+    zone: str | None
+    topic_format: str
+    group_format: str
+    subject_format: str
+    properties: dict[str, str]
+    state: str
+    reason: str | None
+    kafka_cluster_id: str | None
+    brokers: int | None
+    version: int
+    position: int
+
+
+def list_clusters(connection: Connection, at: int | None = None) -> list[ClusterRow]:
+    """Every cluster, by number."""
+    query = sa.select(clusters).where(as_of(clusters, at)).order_by(clusters.c.number)
+    return [_row(row) for row in connection.execute(query)]
+
+
+def get_cluster(connection: Connection, name: str, at: int | None = None) -> ClusterRow | None:
+    """One cluster, None if there is none of this name."""
+    query = sa.select(clusters).where(clusters.c.name == name, as_of(clusters, at))
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _row(row)
+
+
+def next_number(connection: Connection) -> int:
+    """The number of the next cluster; above all that ever were, removed ones too."""
+    highest = connection.execute(sa.select(sa.func.max(clusters.c.number))).scalar_one()
+    return (highest or 0) + 1
+
+
+def known_kafka_clusters(connection: Connection) -> dict[str, str]:
+    """Kafka cluster id -> name of the cluster that it is known as."""
+    return {row.kafka_cluster_id: row.name for row in list_clusters(connection) if row.kafka_cluster_id}
+
+
+def trees_with(connection: Connection, cluster: str) -> tuple[str, ...]:
+    """Names of the trees that the cluster is a leaf of."""
+    query = sa.select(tree_leaves.c.tree).where(tree_leaves.c.cluster == cluster, as_of(tree_leaves, None))
+    return tuple(connection.execute(query.order_by(tree_leaves.c.tree)).scalars())
+
+
+def _row(row: Row[Any]) -> ClusterRow:
+    columns = dict(row._mapping)
+    position = columns.pop("valid_from")
+    del columns["valid_to"]
+    return ClusterRow(**columns, position=position)

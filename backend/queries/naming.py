@@ -1,0 +1,104 @@
+"""Facts about names for decisions: which streams there are, and who has a technical name already.
+
+Read under the append lock (`Dispatcher.execute`, `build`), so that nobody can take a name in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, FromClause
+
+from backend.domain.formats import ClusterFormats, clash_key, technical_name
+from backend.domain.names import StreamName
+from backend.projections.clusters import clusters
+from backend.projections.streams import STREAM, stream_topics, streams
+from backend.projections.temporal import as_of
+from backend.projections.tenants import instances
+from backend.projections.trees import tree_leaves
+
+
+@dataclass(frozen=True)
+class TakenNames:
+    """What `formats.refuse_taken` wants: the clusters' formats, and (cluster, name) -> the stream that has it."""
+
+    clusters: tuple[ClusterFormats, ...]
+    topics: dict[tuple[str, str], StreamName] = field(default_factory=dict)
+    subjects: dict[tuple[str, str], StreamName] = field(default_factory=dict)
+
+
+def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> TakenNames:
+    """Streams with which `stream` would share a technical name on a cluster of the tree.
+
+    Topics of deleted streams that are not removed yet still have theirs.
+    """
+    leaves = sa.select(tree_leaves.c.cluster).where(tree_leaves.c.tree == tree, as_of(tree_leaves, None))
+    query = sa.select(clusters).where(clusters.c.name.in_(leaves), as_of(clusters, None))
+    formats = {
+        row.name: ClusterFormats(row.name, row.topic_format, row.subject_format)
+        for row in connection.execute(query.order_by(clusters.c.number))
+    }
+    taken = TakenNames(tuple(formats.values()))
+    for table, source in ((streams, _DECLARED), (stream_topics, _BEING_REMOVED)):
+        mine = (stream.tenant, stream.instance, stream.environment, stream.stream)
+        theirs = tuple(table.c[part] for part in STREAM)
+        same_topic = sa.func.replace(_rendered(clusters.c.topic_format, theirs), ".", "_") == sa.func.replace(
+            _rendered(clusters.c.topic_format, mine), ".", "_"
+        )
+        same_subject = _rendered(clusters.c.subject_format, theirs) == _rendered(clusters.c.subject_format, mine)
+        found = sa.select(*theirs, clusters.c.name.label("cluster")).select_from(source)
+        found = found.where(as_of(clusters, None), clusters.c.name.in_(formats), sa.or_(same_topic, same_subject))
+        for row in connection.execute(found.where(as_of(table, None))):
+            other, of = _name(row), formats[row.cluster]
+            if other != stream:
+                taken.topics[of.cluster, clash_key(technical_name(of.topic_format, other))] = other
+                taken.subjects[of.cluster, technical_name(of.subject_format, other)] = other
+    return taken
+
+
+def declared_streams(connection: Connection, tree: str | None = None) -> list[StreamName]:
+    """Every stream there is, or every one that lives on a tree."""
+    query = sa.select(*(streams.c[part] for part in STREAM)).where(as_of(streams, None))
+    if tree is not None:
+        query = query.join(instances, _INSTANCE_OF_STREAM).where(instances.c.tree == tree, as_of(instances, None))
+    return sorted(_name(row) for row in connection.execute(query))
+
+
+def live_stream_on(connection: Connection, cluster: str) -> StreamName | None:
+    """A stream that has, or is about to get, a topic on the cluster; None if there is none."""
+    existing = sa.select(*(stream_topics.c[part] for part in STREAM)).where(
+        stream_topics.c.cluster == cluster, stream_topics.c.topic_id.is_not(None), as_of(stream_topics, None)
+    )
+    due = sa.select(*(streams.c[part] for part in STREAM)).select_from(_DECLARED)
+    due = due.where(clusters.c.name == cluster, as_of(clusters, None), as_of(streams, None))
+    for query in (due, existing):
+        row = connection.execute(query.limit(1)).one_or_none()
+        if row is not None:
+            return _name(row)
+    return None
+
+
+_INSTANCE_OF_STREAM = sa.and_(
+    instances.c.tenant == streams.c.tenant, instances.c.name == streams.c.instance, as_of(instances, None)
+)
+_DECLARED: FromClause = (
+    streams.join(instances, _INSTANCE_OF_STREAM)
+    .join(tree_leaves, sa.and_(tree_leaves.c.tree == instances.c.tree, as_of(tree_leaves, None)))
+    .join(clusters, clusters.c.name == tree_leaves.c.cluster)
+)
+_BEING_REMOVED: FromClause = stream_topics.join(
+    clusters, sa.and_(clusters.c.name == stream_topics.c.cluster, stream_topics.c.removing)
+)
+
+
+def _rendered(of: Any, parts: tuple[Any, ...]) -> Any:
+    """A topic or subject format with its placeholders replaced; values hold no braces, so the order is free."""
+    for placeholder, value in zip(("{tenant}", "{instance}", "{environment}", "{topic}"), parts, strict=True):
+        of = sa.func.replace(of, placeholder, value)
+    return of
+
+
+def _name(row: Any) -> StreamName:
+    return StreamName(row.tenant, row.instance, row.environment, row.stream)

@@ -1,0 +1,187 @@
+"""Reading the streams with their technical names and what is applied where, now or as of a position."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, Row, Table
+
+from backend.domain.formats import technical_name
+from backend.domain.names import StreamName
+from backend.projections.streams import STREAM, stream_topics, streams
+from backend.projections.temporal import as_of
+from backend.projections.tenants import instances
+from backend.projections.trees import tree_leaves
+from backend.queries.clusters import ClusterRow, list_clusters
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """One stream; the dicts have the clusters of its instance's tree as keys.
+
+    `stream` is STREAM in full, `name` its last part. `applied` is pending, applied or failed, with the reason in
+    `failures`; `incarnations` and `topic_ids` name only clusters where a topic is recorded. `under_provisioned`:
+    clusters with fewer brokers than the declared factor. `revision` counts declarations and changes.
+    """
+
+    stream: str
+    tenant: str
+    instance: str
+    environment: str
+    name: str
+    tree: str
+    revision: int
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+    retention_ms: int
+    cleanup_policy: str
+    distributed: bool
+    technical_names: dict[str, str]
+    applied: dict[str, str]
+    incarnations: dict[str, int]
+    topic_ids: dict[str, str]
+    under_provisioned: list[str]
+    failures: dict[str, str]
+    version: int
+    position: int
+
+
+@dataclass(frozen=True)
+class DeletedTopic:
+    """A topic of a deleted stream that is still to be removed from a cluster."""
+
+    stream: str
+    tenant: str
+    instance: str
+    environment: str
+    name: str
+    cluster: str
+    technical_name: str
+    topic_id: str
+
+
+def list_streams(
+    connection: Connection,
+    at: int | None = None,
+    tenant: str | None = None,
+    instance: str | None = None,
+    environment: str | None = None,
+    *,
+    name: str | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+) -> list[StreamRow]:
+    """The streams of all tenants, or of one tenant, instance, environment, by name.
+
+    `after` and `limit` page by `name`, so they make sense within one environment.
+    """
+    scope = {"tenant": tenant, "instance": instance, "environment": environment, "stream": name}
+    query = (
+        sa.select(streams, instances.c.tree)
+        .join(
+            instances,
+            sa.and_(
+                instances.c.tenant == streams.c.tenant,
+                instances.c.name == streams.c.instance,
+                as_of(instances, at),
+            ),
+        )
+        .where(as_of(streams, at), *_scoped(streams, scope))
+        .order_by(*(streams.c[part] for part in STREAM))
+        .limit(limit)
+    )
+    if after is not None:
+        query = query.where(streams.c.stream > after)
+    rows = connection.execute(query).all()
+    leaves = _leaves(connection, at) if rows else {}
+    topics = _topics(connection, at, scope) if rows else {}
+    return [_stream(row, leaves.get(row.tree, ()), topics.get(_key(row), {})) for row in rows]
+
+
+def get_stream(
+    connection: Connection, tenant: str, instance: str, environment: str, name: str, at: int | None = None
+) -> StreamRow | None:
+    """One stream or None."""
+    return next(iter(list_streams(connection, at, tenant, instance, environment, name=name)), None)
+
+
+def list_deleted(connection: Connection) -> list[DeletedTopic]:
+    """Topics of deleted streams that workers have yet to remove, and then to record with RecordRemoved."""
+    clusters = {cluster.name: cluster for cluster in list_clusters(connection)}
+    query = sa.select(stream_topics).where(as_of(stream_topics, None), stream_topics.c.removing)
+    found = []
+    for row in connection.execute(query.order_by(*(stream_topics.c[part] for part in (*STREAM, "cluster")))):
+        name = StreamName(*_key(row))
+        topic = technical_name(clusters[row.cluster].topic_format, name)
+        found.append(DeletedTopic(str(name), *_key(row), row.cluster, topic, row.topic_id))
+    return found
+
+
+def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, Row[Any]]) -> StreamRow:
+    name = StreamName(*_key(row))
+    names = [cluster.name for cluster in clusters]
+    known = {cluster: topics[cluster] for cluster in names if cluster in topics and not topics[cluster].removing}
+    recorded = {cluster: topic for cluster, topic in known.items() if topic.topic_id is not None}
+    return StreamRow(
+        stream=str(name),
+        tenant=row.tenant,
+        instance=row.instance,
+        environment=row.environment,
+        name=row.stream,
+        tree=row.tree,
+        revision=row.revision,
+        partitions=row.partitions,
+        replication_factor=row.replication_factor,
+        min_insync_replicas=row.min_insync_replicas,
+        retention_ms=row.retention_ms,
+        cleanup_policy=row.cleanup_policy,
+        distributed=row.distributed,
+        technical_names={cluster.name: technical_name(cluster.topic_format, name) for cluster in clusters},
+        applied={cluster: known[cluster].state if cluster in known else "pending" for cluster in names},
+        incarnations={cluster: topic.incarnation for cluster, topic in recorded.items()},
+        topic_ids={cluster: topic.topic_id for cluster, topic in recorded.items()},
+        under_provisioned=[
+            cluster.name
+            for cluster in clusters
+            if cluster.brokers is not None and cluster.brokers < row.replication_factor
+        ],
+        failures={cluster: topic.failure for cluster, topic in known.items() if topic.failure is not None},
+        version=row.version,
+        position=row.valid_from,
+    )
+
+
+def _leaves(connection: Connection, at: int | None) -> dict[str, list[ClusterRow]]:
+    """The clusters of each tree, by number."""
+    rows = connection.execute(sa.select(tree_leaves.c.tree, tree_leaves.c.cluster).where(as_of(tree_leaves, at)))
+    trees_of: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        trees_of[row.cluster].append(row.tree)
+    leaves: dict[str, list[ClusterRow]] = defaultdict(list)
+    for cluster in list_clusters(connection, at):
+        for tree in trees_of[cluster.name]:
+            leaves[tree].append(cluster)
+    return leaves
+
+
+def _topics(
+    connection: Connection, at: int | None, scope: Mapping[str, str | None]
+) -> dict[tuple[str, ...], dict[str, Row[Any]]]:
+    topics: dict[tuple[str, ...], dict[str, Row[Any]]] = defaultdict(dict)
+    query = sa.select(stream_topics).where(as_of(stream_topics, at), *_scoped(stream_topics, scope))
+    for row in connection.execute(query):
+        topics[_key(row)][row.cluster] = row
+    return topics
+
+
+def _scoped(table: Table, scope: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
+    return [table.c[part] == value for part, value in scope.items() if value is not None]
+
+
+def _key(row: Row[Any]) -> tuple[str, str, str, str]:
+    return row.tenant, row.instance, row.environment, row.stream

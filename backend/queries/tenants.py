@@ -1,0 +1,94 @@
+"""Reading tenants, instances and environments, now or as of a position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row, Table
+
+from backend.projections.temporal import as_of
+from backend.projections.tenants import environments, instances, tenants
+
+
+@dataclass(frozen=True)
+class TenantRow:
+    """A tenant. In all rows here `version` and `position` are those of the event that last described it."""
+
+    name: str
+    version: int
+    position: int
+
+
+@dataclass(frozen=True)
+class InstanceRow:
+    """An instance and the tree that it lives on."""
+
+    tenant: str
+    name: str
+    tree: str
+    version: int
+    position: int
+
+
+@dataclass(frozen=True)
+class EnvironmentRow:
+    """An environment of an instance."""
+
+    tenant: str
+    instance: str
+    name: str
+    margin_seconds: int
+    offset_mode: str
+    version: int
+    position: int
+
+
+def list_tenants(connection: Connection, at: int | None = None) -> list[TenantRow]:
+    """Every tenant, by name."""
+    return [TenantRow(**row) for row in _rows(connection, tenants, at)]
+
+
+def get_tenant(connection: Connection, name: str, at: int | None = None) -> TenantRow | None:
+    """One tenant or None."""
+    return next((TenantRow(**row) for row in _rows(connection, tenants, at, name=name)), None)
+
+
+def list_instances(connection: Connection, tenant: str, at: int | None = None) -> list[InstanceRow]:
+    """A tenant's instances, by name."""
+    return [InstanceRow(**row) for row in _rows(connection, instances, at, tenant=tenant)]
+
+
+def get_instance(connection: Connection, tenant: str, name: str, at: int | None = None) -> InstanceRow | None:
+    """One instance or None."""
+    return next((InstanceRow(**row) for row in _rows(connection, instances, at, tenant=tenant, name=name)), None)
+
+
+def list_environments(
+    connection: Connection, tenant: str, instance: str, at: int | None = None
+) -> list[EnvironmentRow]:
+    """An instance's environments, by name."""
+    found = _rows(connection, environments, at, tenant=tenant, instance=instance)
+    return [EnvironmentRow(**row) for row in found]
+
+
+def get_environment(
+    connection: Connection, tenant: str, instance: str, name: str, at: int | None = None
+) -> EnvironmentRow | None:
+    """One environment or None."""
+    found = _rows(connection, environments, at, tenant=tenant, instance=instance, name=name)
+    return next((EnvironmentRow(**row) for row in found), None)
+
+
+def _rows(connection: Connection, table: Table, at: int | None, **key: str) -> list[dict[str, Any]]:
+    matches = (table.c[name] == value for name, value in key.items())
+    query = sa.select(table).where(as_of(table, at), *matches).order_by(*table.primary_key.columns)
+    return [_values(row) for row in connection.execute(query)]
+
+
+def _values(row: Row[Any]) -> dict[str, Any]:
+    values = dict(row._mapping)
+    values["position"] = values.pop("valid_from")
+    del values["valid_to"]
+    return values

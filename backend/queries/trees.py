@@ -1,0 +1,48 @@
+"""Reading the trees, now or as of a position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.projections.temporal import as_of
+from backend.projections.trees import tree_targets, trees
+
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class TreeRow:
+    """A tree. `root` is its document, `targets` (cluster, level) -> leaf; `position` is that of its last event."""
+
+    name: str
+    root: dict[str, Any]
+    primary_cluster: str
+    targets: dict[tuple[str, int], str]
+    version: int
+    position: int
+
+
+def get_tree(connection: Connection, at: int | None = None, name: str = MAIN) -> TreeRow | None:
+    """One tree, None if it is not set (yet)."""
+    query = sa.select(trees).where(trees.c.name == name, as_of(trees, at))
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    targets = sa.select(tree_targets).where(tree_targets.c.tree == name, as_of(tree_targets, at))
+    return TreeRow(
+        name=row.name,
+        root=row.root,
+        primary_cluster=row.primary_cluster,
+        targets={(each.cluster, each.level): each.target for each in connection.execute(targets)},
+        version=row.version,
+        position=row.valid_from,
+    )
+
+
+def tree_names(connection: Connection, at: int | None = None) -> frozenset[str]:
+    """Names of the trees that are set."""
+    return frozenset(connection.execute(sa.select(trees.c.name).where(as_of(trees, at))).scalars())
