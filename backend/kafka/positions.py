@@ -1,0 +1,63 @@
+"""Positions of distributors on their target: read, and merged into what the target has.
+
+A position is the committed offset of the unit's group for (target's topic, partition): the next offset to read
+on the source. Its metadata holds the vectors (`domain/origin.py`). Both are written in the transaction of the
+records that they speak of, so they can never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from backend.domain import origin
+from backend.domain.origin import Vector
+
+Partition = tuple[str, int]
+"""(topic on the target, partition)."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a unit stands on one partition; `offset` None if it never passed anything on."""
+
+    offset: int | None
+    seen: Vector
+    passed: Vector
+
+
+def read_own(
+    group_member: Consumer, partitions: Sequence[Partition], timeout_seconds: float
+) -> dict[Partition, Position]:
+    """Positions of the client's own group; waits until no transaction of the group is open."""
+    wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
+    found: dict[Partition, Position] = {}
+    for row in group_member.committed(wanted, timeout=timeout_seconds):
+        seen, passed = origin.decode_metadata(row.metadata)
+        found[row.topic, row.partition] = Position(row.offset if row.offset >= 0 else None, seen, passed)
+    return found
+
+
+def read_covered(
+    admin: AdminClient, groups: Iterable[str], partitions: Iterable[Partition], timeout_seconds: float
+) -> dict[Partition, Vector]:
+    """Per partition, what the target has from all edges: the vectors of all inbound groups, merged."""
+    wanted = set(partitions)
+    requests = [
+        admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)],
+            require_stable=True,
+            request_timeout=timeout_seconds,
+        )[group]
+        for group in groups
+    ]
+    vectors: dict[Partition, list[Vector]] = {}
+    for request in requests:
+        for row in request.result(timeout_seconds + 1).topic_partitions:
+            key = (row.topic, row.partition)
+            if key in wanted and row.offset >= 0:
+                vectors.setdefault(key, []).append(origin.decode_metadata(row.metadata)[1])
+    return {key: origin.merge(found) for key, found in vectors.items()}
