@@ -1,0 +1,81 @@
+# Treeline's two commands are `make up` and `make test`; `make help` lists the rest.
+# Each step of the set-up has a stamp and is skipped while the stamp is newer than what the step reads.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
+VENV := .venv
+BIN := $(VENV)/bin
+ESTATE ?= estates/unbalanced.yaml
+PYTEST_ARGS ?=
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+VENV_MADE := $(VENV)/.made
+RUNTIME := $(VENV)/.runtime-installed
+PROJECT := $(VENV)/.project-installed
+DEV := $(VENV)/.dev-installed
+FRONTEND := frontend/node_modules/.package-lock.json
+
+.PHONY: help up down test nightly bench lint install install-dev programs test-programs
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: install ## Install what is missing, boot the estate (ESTATE=FILE) and prove that it distributes
+	@$(BIN)/treeline up --estate $(ESTATE)
+
+down: ## Stop the estate, keep its data
+	@if [ -x $(BIN)/treeline ]; then $(BIN)/treeline down; fi
+
+test: install-dev ## Run all tests but the long ones (PYTEST_ARGS=...)
+	@$(BIN)/python -m pytest -m "not nightly" $(PYTEST_ARGS)
+
+nightly: install-dev ## Run the long tests
+	@$(BIN)/python -m pytest -m nightly $(PYTEST_ARGS)
+
+bench: install-dev ## Run the benchmarks, each with its peer
+	@shopt -s nullglob; for bench in bench/*/run.py; do echo "$$bench"; $(BIN)/python "$$bench"; done
+
+lint: install-dev ## Check style, types and import layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+install: programs $(PROJECT) $(FRONTEND)
+
+install-dev: install test-programs $(DEV)
+
+programs:
+	@.ci/ensure-programs java:openjdk-17-jre-headless mvn:maven npm:npm
+
+test-programs:
+	@.ci/ensure-programs chromium:chromium
+
+$(VENV_MADE):
+	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+	  echo "Treeline needs Python 3.11 or newer; set PYTHON=/path/to/python3.11." >&2; exit 1; fi
+	@if ! $(PYTHON) -c 'import ensurepip' 2>/dev/null; then .ci/ensure-programs --package python3-venv; fi
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(RUNTIME): requirements/runtime.txt $(VENV_MADE)
+	@echo "installing pinned packages" >&2
+	@$(PIP) --require-hashes --no-deps -r requirements/runtime.txt
+	@touch $@
+
+$(PROJECT): pyproject.toml requirements/runtime.in $(RUNTIME)
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV): requirements/dev.txt $(PROJECT)
+	@echo "installing pinned packages for tests" >&2
+	@$(PIP) --require-hashes --no-deps -r requirements/dev.txt
+	@touch $@
+
+$(FRONTEND): frontend/package.json frontend/package-lock.json frontend/.npmrc
+	@echo "installing third-party front-end files" >&2
+	@cd frontend && npm ci --no-progress --loglevel=error >/dev/null
+	@touch $@

@@ -1,0 +1,127 @@
+"""`estate`: one real local estate per test session, booted by `treeline up`, shared between xdist workers.
+
+Tests that break things (kill, cut, wipe) boot one of their own with `boot_estate`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.settings import PROJECT_ROOT
+
+DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
+
+
+@dataclass(frozen=True)
+class RunningEstate:
+    """An estate that `treeline up` has started; `booted` is how that ended."""
+
+    home: Path
+    booted: subprocess.CompletedProcess[str]
+
+    @property
+    def url(self) -> str:
+        return str(self.status()["control_plane"])
+
+    @property
+    def token(self) -> str:
+        return str(self.status()["admin_token"])
+
+    def bootstrap_servers(self, cluster: str) -> str:
+        return str(self.status()["clusters"][cluster]["bootstrap_servers"])
+
+    def status(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.treeline("status", "--json").stdout)
+        return answer
+
+    def process(self, name: str) -> dict[str, Any]:
+        """One process as `treeline status` shows it."""
+        return next(row for row in self.status()["processes"] if row["name"] == name)
+
+    def treeline(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return treeline(self.home, *words)
+
+
+def treeline(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program `treeline` for one home, without what the caller's environment says of others."""
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
+    if cache := os.environ.get("TREELINE_CACHE"):
+        outside["TREELINE_CACHE"] = cache
+    return subprocess.run(
+        [sys.executable, "-m", "backend.cli", *words],
+        cwd=PROJECT_ROOT,
+        env={**outside, "TREELINE_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def boot(home: Path, file: Path, *words: str) -> RunningEstate:
+    """`treeline up` on ports that nobody prefers; what does not run afterwards is the test's to judge."""
+    booted = treeline(home, "up", "--estate", str(file), "--spare-ports", "--no-verify", *words)
+    return RunningEstate(home, booted)
+
+
+@pytest.fixture
+def boot_estate(tmp_path: Path) -> Iterator[Callable[..., RunningEstate]]:
+    """Boots estates of the test's own, in one home; ends and wipes it afterwards."""
+    home = tmp_path / "home"
+
+    def start(file: Path, *words: str) -> RunningEstate:
+        return boot(home, file, *words)
+
+    yield start
+    treeline(home, "down", "--wipe")
+
+
+@pytest.fixture(scope="session")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
+    """The default estate, running; do not break it."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # the one folder that all workers of this session share
+    folder /= "estate"
+    folder.mkdir(exist_ok=True)
+    users, home = folder / "users", folder / "home"
+    with _alone(folder):
+        # A second worker finds it running: `up` then only answers.
+        running = boot(home, DEFAULT_ESTATE)
+        _count(users, +1)
+    stopped = [
+        row
+        for row in running.status()["processes"]
+        if row["name"].startswith(("kafka:", "postgres", "redis")) and row["state"] != "running"
+    ]
+    try:
+        if stopped or not running.status()["processes"]:
+            pytest.fail(f"the estate did not come up:\n{running.booted.stdout}{running.booted.stderr}")
+        yield running
+    finally:
+        with _alone(folder):
+            if _count(users, -1) == 0:
+                treeline(home, "down", "--wipe")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _count(path: Path, change: int) -> int:
+    count = (int(path.read_text()) if path.exists() else 0) + change
+    path.write_text(str(count))
+    return count
