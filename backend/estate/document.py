@@ -10,16 +10,13 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from backend.domain import tree_shape
-from backend.domain.errors import TreeInvalid
-
-Name = Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=63)
-DEFAULT_FORMAT = "{tenant}-{instance}-{environment}-"
+from backend.estate.document_rules import broken_rules, dotted
+from backend.estate.document_sections import ClusterSection, EstateFile, TenantSection
 
 
 class EstateInvalid(ValueError):
@@ -30,57 +27,6 @@ class EstateInvalid(ValueError):
         self.places = places
         lines = [f"{path}: {place}: {detail}" if place else f"{path}: {detail}" for place, detail in places]
         super().__init__("\n".join(lines))
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class SecuritySection(_Strict):
-    sasl: Literal["SCRAM-SHA-512", "SCRAM-SHA-256"] = "SCRAM-SHA-512"
-    acls: bool = False
-
-
-class ClusterSection(_Strict):
-    brokers: int = Field(1, ge=1, le=9)
-    zone: str | None = Field(None, min_length=1)
-    zones: list[str] | None = None
-    topic_format: str = DEFAULT_FORMAT + "{topic}"
-    group_format: str = DEFAULT_FORMAT + "{group}"
-    subject_format: str = DEFAULT_FORMAT + "{topic}"
-    security: SecuritySection | None = None
-    listeners_via_proxy: bool = False
-
-
-class StreamSection(_Strict):
-    partitions: int = Field(1, ge=1)
-    replication_factor: int = Field(1, ge=1)
-    min_insync_replicas: int = Field(1, ge=1)
-    retention_ms: int | None = Field(None, ge=-1)
-    cleanup_policy: Literal["delete", "compact", "compact,delete"] | None = None
-    distributed: bool = True
-
-
-class EnvironmentSection(_Strict):
-    margin_seconds: int = Field(60, ge=0)
-    offset_mode: Literal["margin", "exact"] = "margin"
-    streams: dict[str, StreamSection] = {}
-
-
-class InstanceSection(_Strict):
-    environments: dict[str, EnvironmentSection] = {}
-
-
-class TenantSection(_Strict):
-    instances: dict[str, InstanceSection] = {}
-
-
-class _File(_Strict):
-    name: str = Name
-    primary: str
-    clusters: dict[str, ClusterSection] = Field(min_length=1)
-    tree: Any
-    tenants: dict[str, TenantSection] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +76,10 @@ def read_estate(path: Path) -> Estate:
     if not isinstance(document, dict):
         raise EstateInvalid(path, [("", "holds no mapping with name, primary, clusters and tree")])
     try:
-        parsed = _File.model_validate(document)
+        parsed = EstateFile.model_validate(document)
     except ValidationError as error:
         raise EstateInvalid(path, [_place(dict(found)) for found in error.errors()]) from error
-    if places := [*_cluster_errors(parsed), *_tree_errors(parsed)]:
+    if places := broken_rules(parsed):
         raise EstateInvalid(path, places)
     return Estate(
         name=parsed.name,
@@ -161,47 +107,11 @@ def _cluster(name: str, section: ClusterSection) -> ClusterSpec:
     )
 
 
-def _cluster_errors(parsed: _File) -> list[tuple[str, str]]:
-    found = []
-    for name, section in parsed.clusters.items():
-        if section.zones is not None and len(section.zones) != section.brokers:
-            found.append(
-                (
-                    f"clusters.{name}.zones",
-                    f"names {len(section.zones)} zones for {section.brokers} brokers; one per broker",
-                )
-            )
-        for kind, last in (
-            ("topic_format", "{topic}"),
-            ("group_format", "{group}"),
-            ("subject_format", "{topic}"),
-        ):
-            if last not in getattr(section, kind):
-                found.append((f"clusters.{name}.{kind}", f"has no {last}, so all would share one name"))
-    if parsed.primary not in parsed.clusters:
-        found.append(("primary", f"{parsed.primary!r} is not one of the clusters {', '.join(parsed.clusters)}"))
-    return found
-
-
-def _tree_errors(parsed: _File) -> list[tuple[str, str]]:
-    try:
-        tree_shape.parse(parsed.tree, set(parsed.clusters))
-    except TreeInvalid as error:
-        return [(_dotted("tree" + wrong.pointer), wrong.detail) for wrong in error.errors]
-    return []
-
-
-def _dotted(pointer: str) -> str:
-    """`tree/children/0/level` as `tree.children[0].level`."""
-    parts = [f"[{part}]" if part.isdigit() else f".{part}" for part in pointer.split("/")]
-    return "".join(parts).removeprefix(".")
-
-
 def _place(error: dict[str, Any]) -> tuple[str, str]:
     details = {"extra_forbidden": "is not an option here", "missing": "is missing"}
     given = error["input"]
     detail = details.get(error["type"]) or f"{error['msg'][0].lower()}{error['msg'][1:]}, not {given!r}"
-    return _dotted("/".join(str(part) for part in error["loc"])), detail
+    return dotted("/".join(str(part) for part in error["loc"])), detail
 
 
 class _Loader(yaml.SafeLoader):

@@ -72,8 +72,8 @@ class Supervisor:
         with children.Wakeup() as wakeup, selectors.DefaultSelector() as selector:
             selector.register(wakeup, selectors.EVENT_READ)
             while not self.stopping:
-                self._start_what_can()
                 self._look()
+                self._start_what_can()  # after the look, which may have found ready what others wait for
                 self._write_state()
                 selector.select(self._next_look_seconds())
                 self._handle(wakeup.drain())

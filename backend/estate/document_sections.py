@@ -1,0 +1,60 @@
+"""The sections of an estate file, as Pydantic models: which options there are, and of which type."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from backend.domain.formats import DEFAULT_GROUP_FORMAT, DEFAULT_SUBJECT_FORMAT, DEFAULT_TOPIC_FORMAT
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SecuritySection(_Strict):
+    sasl: Literal["SCRAM-SHA-512", "SCRAM-SHA-256"] = "SCRAM-SHA-512"
+    acls: bool = False
+
+
+class ClusterSection(_Strict):
+    brokers: int = Field(1, ge=1, le=9)
+    zone: str | None = Field(None, min_length=1)
+    zones: list[str] | None = None
+    topic_format: str = DEFAULT_TOPIC_FORMAT
+    group_format: str = DEFAULT_GROUP_FORMAT
+    subject_format: str = DEFAULT_SUBJECT_FORMAT
+    security: SecuritySection | None = None
+    listeners_via_proxy: bool = False
+
+
+class StreamSection(_Strict):
+    partitions: int = Field(1, ge=1)
+    replication_factor: int = Field(1, ge=1)
+    min_insync_replicas: int = Field(1, ge=1)
+    retention_ms: int | None = Field(None, ge=-1)
+    cleanup_policy: Literal["delete", "compact", "compact,delete"] | None = None
+    distributed: bool = True
+
+
+class EnvironmentSection(_Strict):
+    margin_seconds: int = Field(60, ge=0)
+    offset_mode: Literal["margin", "exact"] = "margin"
+    streams: dict[str, StreamSection] = {}
+
+
+class InstanceSection(_Strict):
+    environments: dict[str, EnvironmentSection] = {}
+
+
+class TenantSection(_Strict):
+    instances: dict[str, InstanceSection] = {}
+
+
+class EstateFile(_Strict):
+    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=63)
+    primary: str
+    clusters: dict[str, ClusterSection] = Field(min_length=1)
+    tree: Any
+    tenants: dict[str, TenantSection] = {}
