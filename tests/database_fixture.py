@@ -43,6 +43,11 @@ class RunningPostgres:
         self._process: subprocess.Popen[bytes] | None = None
         self.server.initialise()
 
+    @property
+    def url(self) -> str:
+        """Of the database that the fixtures migrate."""
+        return self.server.url(TEMPLATE)
+
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -95,7 +100,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPostgr
     running = RunningPostgres(tmp_path_factory.mktemp("postgres") / "data")
     running.start()
     create_database(running.server, TEMPLATE)
-    migrate(running.server.url(TEMPLATE))
+    migrate(running.url)
     yield running
     running.kill()
 
@@ -115,9 +120,11 @@ def database(postgres: RunningPostgres) -> Iterator[Database]:
 
 @pytest.fixture
 def own_postgres(tmp_path: Path) -> Iterator[RunningPostgres]:
-    """A running server for one test that stops, kills or starves it; it has no database yet."""
+    """A running server with a migrated database, for one test that stops, kills or starves it."""
     running = RunningPostgres(tmp_path / "data")
     running.start()
+    create_database(running.server, TEMPLATE)
+    migrate(running.url)
     yield running
     running.kill()
 

@@ -100,11 +100,10 @@ class EventListener:
     def _follow(self) -> None:
         autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         with autocommit.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert driver is not None  # before `detach`, which forgets it
             # A pooled connection that still listens would hand stale news to its next user.
             connection.detach()
-            driver = connection.connection.driver_connection
-            if driver is None:
-                return
             connection.exec_driver_sql(f"LISTEN {CHANNEL}")
             while not self._stopping.is_set():
                 # Read after LISTEN, so that nothing falls between the two; again at each heartbeat.

@@ -25,8 +25,7 @@ def seed(connection: Connection, registry: EventRegistry, entries: Iterable[Entr
     newest = sa.select(events.c.stream, sa.func.max(events.c.version).label("version")).group_by(events.c.stream)
     versions = {row.stream: row.version for row in connection.execute(newest)}
     driver = connection.connection.driver_connection
-    if driver is None:
-        raise ValueError("The connection is closed")
+    assert driver is not None  # it just ran a query
     copy_from = f"COPY events ({', '.join(_COLUMNS)}) FROM STDIN"
     with driver.cursor() as cursor, cursor.copy(copy_from) as copy:
         for stored in chain(head, versions, entries):
