@@ -113,9 +113,7 @@ def _parse_leaf(
     return Leaf(cluster)
 
 
-def _parse_level(
-    level: object, pointer: str, parent_level: int, errors: list[FieldError]
-) -> int | None:
+def _parse_level(level: object, pointer: str, parent_level: int, errors: list[FieldError]) -> int | None:
     if not isinstance(level, int) or isinstance(level, bool):
         errors.append(FieldError(pointer, f"a level is a whole number {LOWEST_LEVEL}..{HIGHEST_LEVEL}"))
         return None

@@ -17,6 +17,14 @@ class CopyFailed(Exception):
         self.fenced = fenced
 
 
+class KafkaCallFailed(Exception):
+    """A cluster refused or did not answer an administrative call."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 

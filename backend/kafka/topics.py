@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 from backend.kafka.client_config import client_config
-from backend.kafka.errors import kafka_error, sentence
+from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
 from backend.kafka.probe import ClusterFacts, ConnectionReasons, describe
 
 
@@ -33,60 +42,69 @@ class ClusterTopics:
 
 
 class TopicAdmin:
-    """Administrative client of one cluster, kept open between looks."""
+    """Administrative client of one cluster, kept open between looks. Raises KafkaCallFailed."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
         self._timeout = timeout_seconds
         self._reasons = ConnectionReasons()
-        self._admin = AdminClient(client_config(bootstrap_servers, properties, error_cb=self._reasons))
+        try:
+            self._admin = AdminClient(client_config(bootstrap_servers, properties, error_cb=self._reasons))
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(f"the client refuses its configuration: {sentence(error)}") from error
 
     def observe(self, names: Iterable[str]) -> ClusterTopics:
-        """The cluster and those of the named topics that exist. Raises KafkaException or TimeoutError."""
-        facts = describe(self._admin, self._reasons, self._timeout)
+        """The cluster and those of the named topics that exist. Raises KafkaCallFailed."""
+        try:
+            facts = describe(self._admin, self._reasons, self._timeout)
+        except (KafkaException, TimeoutError) as error:
+            reason = self._reasons.last or sentence(error)
+            self._reasons.forget()
+            raise KafkaCallFailed(reason) from error
         wanted = sorted(set(names))
         found: dict[str, TopicFacts] = {}
         if wanted:
             futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=self._timeout)
             for name, future in futures.items():
-                try:
-                    topic = future.result(self._timeout + 1)
-                except KafkaException as error:
-                    if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise
-                    continue
-                replicas = min((len(p.replicas) for p in topic.partitions), default=0)
-                found[name] = TopicFacts(name, str(topic.topic_id), len(topic.partitions), replicas)
+                topic = self._wait(future, fine=KafkaError.UNKNOWN_TOPIC_OR_PART)
+                if topic is not None:
+                    replicas = min((len(p.replicas) for p in topic.partitions), default=0)
+                    found[name] = TopicFacts(name, str(topic.topic_id), len(topic.partitions), replicas)
         return ClusterTopics(facts, found)
 
-    def reason(self, error: BaseException) -> str:
-        """Why a look failed: the connection's own reason where there is one."""
-        reason = self._reasons.last or sentence(error)
-        self._reasons.forget()
-        return reason
-
     def create(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Create a topic; one that exists already is fine. Raises KafkaException."""
+        """Create a topic; one that exists already is fine. Raises KafkaCallFailed."""
         topic = NewTopic(name, partitions, replication_factor, config=dict(config))
-        future = self._admin.create_topics([topic], request_timeout=self._timeout)[name]
-        try:
-            future.result(self._timeout + 1)
-        except KafkaException as error:
-            if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
+        futures = self._admin.create_topics([topic], request_timeout=self._timeout)
+        self._wait(futures[name], fine=KafkaError.TOPIC_ALREADY_EXISTS)
 
     def grow(self, name: str, partitions: int) -> None:
-        """Raise the number of partitions. Raises KafkaException."""
+        """Raise the number of partitions. Raises KafkaCallFailed."""
         futures = self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=self._timeout)
-        futures[name].result(self._timeout + 1)
+        self._wait(futures[name])
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        """Set these entries of a topic's configuration, leaving all others. Raises KafkaCallFailed."""
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        futures = self._admin.incremental_alter_configs([resource], request_timeout=self._timeout)
+        self._wait(next(iter(futures.values())))
 
     def delete(self, name: str) -> None:
-        """Delete a topic; one that is gone already is fine. Raises KafkaException."""
-        future = self._admin.delete_topics([name], request_timeout=self._timeout)[name]
+        """Delete a topic; one that is gone already is fine. Raises KafkaCallFailed."""
+        futures = self._admin.delete_topics([name], request_timeout=self._timeout)
+        self._wait(futures[name], fine=KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    def _wait(self, future: Future[Any], fine: int | None = None) -> Any:
+        """A call's result; None if it failed with the one code that means it was not needed."""
         try:
-            future.result(self._timeout + 1)
-        except KafkaException as error:
-            if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise
+            return future.result(self._timeout + 1)
+        except (KafkaException, TimeoutError) as error:
+            inner = kafka_error(error)
+            if inner is not None and inner.code() == fine:
+                return None
+            raise KafkaCallFailed(sentence(error)) from error
 
 
 def count_records(
@@ -110,8 +128,3 @@ def count_records(
         return total
     finally:
         consumer.close()
-
-
-def _code(error: KafkaException) -> int | None:
-    inner = kafka_error(error)
-    return None if inner is None else int(inner.code())

@@ -1,0 +1,131 @@
+"""The distributors of the tree: what is desired of each, and how its units are doing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
+
+from backend.domain import assignment, copy_flags, tree_shape
+from backend.domain.tree import clusters_of
+from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.observed import leases, unit_states
+from backend.queries.trees import get_tree
+from backend.settings import settings
+
+# Worst first: a distributor is doing as well as the worst of its units.
+_WORST_FIRST = ("blocked", "degraded", "paused", "starting", "stopped", "running")
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the units of one distributor say together; None where nothing is known."""
+
+    state: str
+    reason: str | None
+    lag_records: int | None
+    records_per_second: float | None
+    copied_records: int
+    copied_bytes: int
+    unreadable_flags: int
+    fencing_epoch: int | None
+    holder: str | None
+    position: int
+    """The desired state of the log that all its units carry out."""
+
+
+@dataclass(frozen=True)
+class DistributorRow:
+    """One distributor; `observed` None under `?at=`."""
+
+    cluster: str
+    level: int
+    target: str
+    allowed_targets: tuple[str, ...]
+    observed: Observation | None
+
+    def document(self) -> dict[str, Any]:
+        """The contract's shape of a row of GET /trees/main/distributors."""
+        seen = self.observed
+        return {
+            "cluster": self.cluster,
+            "level": self.level,
+            "mask": copy_flags.text(copy_flags.mask(self.level)),
+            "flag": copy_flags.text(copy_flags.flag(self.level)),
+            "target": self.target,
+            "allowed_targets": list(self.allowed_targets),
+            "state": seen and seen.state,
+            "reason": seen and seen.reason,
+            "lag_records": seen and seen.lag_records,
+            "records_per_second": seen and seen.records_per_second,
+            "copied_records": seen and seen.copied_records,
+            "copied_bytes": seen and seen.copied_bytes,
+            "unreadable_flags": seen and seen.unreadable_flags,
+            "fencing_epoch": seen and seen.fencing_epoch,
+            "holder": seen and seen.holder,
+        }
+
+
+def list_distributors(connection: Connection, at: int | None = None) -> list[dict[str, Any]]:
+    """`read_distributors` in the contract's shape."""
+    return [row.document() for row in read_distributors(connection, at)]
+
+
+def read_distributors(connection: Connection, at: int | None = None) -> list[DistributorRow]:
+    """Every distributor of the tree, clusters from left to right, lowest level first."""
+    tree = get_tree(connection, at)
+    if tree is None:
+        return []
+    root = tree_shape.parse(tree.root, clusters_of(tree.root))
+    clusters = {row.name: row for row in list_clusters(connection, at)}
+    units = {} if at is not None else _units(connection)
+    found = []
+    for cluster, level, allowed in tree_shape.siblings(root):
+        target = tree.targets[cluster, level]
+        observed = None
+        if at is None:
+            names = [unit.name for unit in assignment.units([(cluster, level)], settings().partition_buckets)]
+            rows = [units.get(name) for name in names]
+            observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)))
+        found.append(DistributorRow(cluster, level, target, allowed, observed))
+    return found
+
+
+def _units(connection: Connection) -> dict[str, Row[Any]]:
+    """States of the units whose lease holds, by unit."""
+    query = (
+        sa.select(unit_states)
+        .join(leases, sa.and_(leases.c.unit == unit_states.c.unit, leases.c.epoch == unit_states.c.epoch))
+        .where(leases.c.holder.is_not(None), leases.c.expires_at > sa.func.clock_timestamp())
+    )
+    return {row.unit: row for row in connection.execute(query)}
+
+
+def _observe(rows: Sequence[Row[Any] | None], target: str, ends: Sequence[ClusterRow | None]) -> Observation:
+    present = [row for row in rows if row is not None and row.target == target]
+    missing = len(rows) - len(present)
+    states = [row.state for row in present] + ["starting"] * missing
+    state = next(name for name in _WORST_FIRST if name in states)
+    reason = next((row.reason for row in present if row.reason), None)
+    if missing and reason is None:
+        reason = f"{missing} of {len(rows)} units wait for a worker"
+    offline = [end for end in ends if end is not None and end.state == "offline"]
+    if offline:
+        state, reason = "blocked", "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
+    lags = [row.lag_records for row in present]
+    holders = sorted({row.holder for row in present})
+    return Observation(
+        state=state,
+        reason=reason,
+        lag_records=None if missing or None in lags else sum(lags),
+        records_per_second=round(sum(row.records_per_second for row in present), 1) if present else None,
+        copied_records=sum(row.copied_records for row in present),
+        copied_bytes=sum(row.copied_bytes for row in present),
+        unreadable_flags=sum(row.unreadable_flags for row in present),
+        fencing_epoch=max((row.epoch for row in present), default=None),
+        holder=", ".join(holders) or None,
+        position=0 if missing else min(row.position for row in present),
+    )

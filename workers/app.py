@@ -1,0 +1,114 @@
+"""The Celery application: settings, schedule, and the two tasks.
+
+A message is only a nudge. Beat nudges the reconcile loop; the reconcile loop keeps one nudge for a shift waiting
+in the queue, so that every free pool process finds one and a busy one loses nothing. Who runs what is decided
+by leases.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import socket
+from functools import cache
+
+import structlog
+from celery import Celery
+from celery.signals import worker_process_init, worker_shutting_down
+from kombu import Connection as BrokerConnection
+from kombu import Queue
+
+from backend.settings import settings
+from workers import context, leases, logs
+from workers.reconcile import Reconciler
+from workers.shift import UnitHost
+
+CONTROL_QUEUE = "treeline.control"
+SHIFT_QUEUE = "treeline.shifts"
+RECONCILE_LEASE = "reconcile"
+
+app = Celery("treeline", broker=settings().celery_broker_url)
+app.conf.update(
+    task_queues=(Queue(CONTROL_QUEUE), Queue(SHIFT_QUEUE)),  # type: ignore[no-untyped-call]
+    task_default_queue=CONTROL_QUEUE,
+    task_routes={"treeline.shift": {"queue": SHIFT_QUEUE}},
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    worker_cancel_long_running_tasks_on_connection_loss=True,
+    worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,
+    worker_send_task_events=False,
+    broker_transport_options={"visibility_timeout": settings().visibility_timeout_seconds},
+    broker_connection_retry_on_startup=True,
+    # Redis holds no truth and comes back: never give up on it.
+    broker_connection_max_retries=None,
+    broker_channel_error_retry=True,
+    beat_schedule={
+        "reconcile": {
+            "task": "treeline.reconcile",
+            "schedule": settings().reconcile_seconds,
+            # Nudges that piled up while nobody listened say nothing new.
+            "options": {"expires": 2 * settings().reconcile_seconds},
+        }
+    },
+)
+logs.configure()
+log = structlog.get_logger("workers")
+
+# Made before the fork and shared by it: the only way to tell a shift in a pool process that its worker is going.
+_stopping = multiprocessing.get_context("fork").Event()
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def _tell_shifts(**_: object) -> None:
+    _stopping.set()
+
+
+@worker_process_init.connect  # type: ignore[untyped-decorator]
+def _die_with_parent(**_: object) -> None:
+    """A pool process whose parent was killed would run on as an orphan that nobody stops."""
+    set_parent_death_signal = 1  # PR_SET_PDEATHSIG, linux/prctl.h
+    ctypes.CDLL(None, use_errno=True).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+@cache
+def _host() -> UnitHost:
+    return UnitHost(context.engine(), settings())
+
+
+@cache
+def _reconciler() -> Reconciler:
+    return Reconciler(context.engine(), settings())
+
+
+@app.task(name="treeline.shift")  # type: ignore[untyped-decorator]
+def shift() -> None:
+    """Look after this process's units for `shift_seconds`."""
+    _host().run_shift(settings().shift_seconds, _stopping.wait)
+
+
+@app.task(name="treeline.reconcile")  # type: ignore[untyped-decorator]
+def reconcile() -> None:
+    """One round of the reconcile loop, if no other worker runs it."""
+    holder = f"{socket.gethostname()}:{os.getpid()}"
+    with context.engine().begin() as connection:
+        mine = leases.renew_or_acquire(connection, holder, RECONCILE_LEASE, settings().lease_ttl_seconds)
+    _keep_a_nudge_waiting()
+    if mine:
+        _reconciler().tick()
+
+
+def _keep_a_nudge_waiting() -> None:
+    with app.connection_for_write() as broker:
+        if _waiting(broker) == 0:
+            shift.apply_async()
+
+
+def _waiting(broker: BrokerConnection) -> int:
+    """Nudges in the queue that no worker has taken."""
+    declared = broker.default_channel.queue_declare(SHIFT_QUEUE, durable=True)  # type: ignore[no-untyped-call]
+    return int(declared.message_count)

@@ -1,0 +1,46 @@
+"""What a worker process holds open: the database, and the way to dispatch commands. Made after the fork."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+
+from backend.dispatch import Decider, Dispatcher
+from backend.eventlog.engine import create_engine
+from backend.eventlog.recorded import Metadata
+from backend.eventlog.registry import domain_registry
+from backend.projections.catalogue import PROJECTIONS
+from backend.settings import settings
+
+S = TypeVar("S")
+C = TypeVar("C")
+
+
+@cache
+def engine() -> Engine:
+    """This process's connections to PostgreSQL."""
+    return create_engine(settings().database_url)
+
+
+@cache
+def dispatcher() -> Dispatcher:
+    """This process's dispatcher."""
+    return Dispatcher(engine(), domain_registry(), PROJECTIONS)
+
+
+def dispatch(
+    decider: Decider[S, C], stream: str, command: C | Callable[[Connection], C], actor: str, request_id: str
+) -> None:
+    """Record what a worker saw or did."""
+    dispatcher().execute(
+        decider,
+        stream,
+        command,
+        metadata=Metadata(actor=actor, request_id=request_id, causation=None),
+        time=datetime.now(UTC),
+        answer=lambda _connection, _outcome: None,
+    )

@@ -1,0 +1,88 @@
+"""The desired state as workers read it: the plan of every unit, at one position of the event log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain import edges, tree_shape
+from backend.domain.assignment import Unit
+from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames
+from backend.domain.tree import clusters_of
+from backend.eventlog.tables import event_log_head
+from backend.queries.clusters import list_clusters
+from backend.queries.observed import internal_topics
+from backend.queries.streams import StreamRow, list_streams
+from backend.queries.trees import get_tree
+from backend.settings import Settings
+
+
+@dataclass(frozen=True)
+class Desired:
+    """Plans of all units, and the position of the log that they come from."""
+
+    position: int
+    plans: Mapping[Unit, EdgePlan]
+
+
+def position(connection: Connection) -> tuple[int, int]:
+    """What the plans depend on, cheap to ask: the log's head, and how many internal topics were seen."""
+    head = connection.execute(sa.select(event_log_head.c.position)).scalar_one()
+    seen = connection.execute(sa.select(sa.func.coalesce(sa.func.sum(internal_topics.c.incarnation), 0)))
+    return head, seen.scalar_one()
+
+
+def read(connection: Connection, settings: Settings) -> Desired:
+    """The plans as of now; none while there is no tree."""
+    head, _ = position(connection)
+    tree = get_tree(connection)
+    if tree is None:
+        return Desired(head, {})
+    root = tree_shape.parse(tree.root, clusters_of(tree.root))
+    endpoints = {
+        row.name: Endpoint(
+            name=row.name,
+            number=row.number,
+            bootstrap_servers=row.bootstrap_servers,
+            properties=row.properties,
+        )
+        for row in list_clusters(connection)
+    }
+    streams = [_distributed(row) for row in list_streams(connection) if row.distributed]
+    streams += _internal(connection)
+    headers = HeaderNames(
+        flags=settings.copy_flags_header,
+        origin=settings.copy_origin_header,
+        write_origin=settings.origin_header,
+    )
+    plans = edges.plans(root, tree.targets, endpoints, streams, settings.partition_buckets, headers)
+    return Desired(head, plans)
+
+
+def _distributed(row: StreamRow) -> DistributedStream:
+    ready = {c: row.incarnations[c] for c in row.incarnations if row.applied[c] == "applied"}
+    return DistributedStream(
+        stream=row.stream,
+        partitions=row.partitions,
+        technical_names=row.technical_names,
+        incarnations=ready,
+    )
+
+
+def _internal(connection: Connection) -> list[DistributedStream]:
+    """Internal streams have the same technical name everywhere and their own name as STREAM."""
+    by_topic: dict[str, dict[str, sa.Row[tuple[object, ...]]]] = {}
+    for row in connection.execute(sa.select(internal_topics)):
+        by_topic.setdefault(row.topic, {})[row.cluster] = row
+    return [
+        DistributedStream(
+            stream=topic,
+            partitions=min(row.partitions for row in rows.values()),
+            technical_names=dict.fromkeys(rows, topic),
+            incarnations={cluster: row.incarnation for cluster, row in rows.items()},
+        )
+        for topic, rows in by_topic.items()
+    ]

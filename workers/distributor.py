@@ -1,0 +1,151 @@
+"""A distributor unit on its thread: keep one copy session open, follow the plan, tell how it goes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+from backend.domain.assignment import Unit
+from backend.domain.edges import EdgePlan
+from backend.domain.errors import DomainError
+from backend.kafka.copy import CopyLimits, CopySession, CopyTotals
+from backend.kafka.errors import CopyFailed
+from workers.unit_states import UnitState
+
+_WAIT_SECONDS = 0.5
+_FIRST_BACKOFF_SECONDS = 0.5
+_LONGEST_BACKOFF_SECONDS = 5.0
+_RATE_SECONDS = 2.0
+
+log = structlog.get_logger("distributor")
+
+
+class DistributorThread(threading.Thread):
+    """Runs one unit until it is stopped or fenced. The host assigns plans and reads the state."""
+
+    def __init__(
+        self,
+        unit: Unit,
+        epoch: int,
+        limits: CopyLimits,
+        holds_lease: Callable[[], bool],
+        plan: EdgePlan,
+        position: int,
+    ) -> None:
+        super().__init__(name=unit.name, daemon=True)
+        self.unit = unit
+        self.epoch = epoch
+        self.fenced = False
+        self._limits = limits
+        self._holds_lease = holds_lease
+        self._wish = (plan, position)
+        self._carried_out = 0
+        self._stopping = threading.Event()
+        self._state = "starting"
+        self._reason: str | None = None
+        self._lag: int | None = None
+        self._unreadable = 0
+        self._totals = CopyTotals()
+        self._before = CopyTotals()
+        self._rate = _Rate()
+
+    def assign(self, plan: EdgePlan, position: int) -> None:
+        """Follow this plan from now on."""
+        self._wish = (plan, position)
+
+    def stop(self) -> None:
+        """Let go after the transaction at hand."""
+        self._stopping.set()
+
+    def state(self, holder: str) -> UnitState:
+        """How the unit is doing."""
+        copied = self._before.copied_records + self._totals.copied_records
+        return UnitState(
+            unit=self.unit.name,
+            holder=holder,
+            epoch=self.epoch,
+            state=self._state,
+            reason=self._reason,
+            target=self._wish[0].target.name,
+            lag_records=self._lag,
+            records_per_second=self._rate.of(copied),
+            copied_records=copied,
+            copied_bytes=self._before.copied_bytes + self._totals.copied_bytes,
+            unreadable_flags=self._unreadable,
+            position=self._carried_out,
+        )
+
+    def run(self) -> None:
+        backoff = _FIRST_BACKOFF_SECONDS
+        while not self._stopping.is_set():
+            opened = time.monotonic()
+            try:
+                self._session()
+            except CopyFailed as failure:
+                self._failed(failure)
+                if failure.fenced:
+                    break
+            except DomainError as error:
+                # A secret that cannot be resolved, or the database gone while the lease is checked.
+                self._failed(CopyFailed(error.detail))
+            except Exception as error:  # one unit's surprise must not stop its neighbours
+                log.exception("unit failed", unit=self.unit.name)
+                self._failed(CopyFailed(f"{self.unit.name}: {error!r}"))
+            if time.monotonic() - opened > 2 * _LONGEST_BACKOFF_SECONDS:
+                backoff = _FIRST_BACKOFF_SECONDS
+            self._stopping.wait(backoff)
+            backoff = min(backoff * 2, _LONGEST_BACKOFF_SECONDS)
+        self._state = "stopped"
+
+    def _failed(self, failure: CopyFailed) -> None:
+        if self._reason != failure.detail:
+            log.warning("session ended", unit=self.unit.name, reason=failure.detail, fenced=failure.fenced)
+        self.fenced = failure.fenced
+        self._state, self._reason, self._lag = "blocked", failure.detail, None
+
+    def _session(self) -> None:
+        """One session, from opening until it fails, is stopped, or the plan needs another one."""
+        plan, position = self._wish
+        session = CopySession(plan, self._limits)
+        try:
+            session.open(self._holds_lease)
+            self._carried_out = position
+            self._totals = session.totals
+            self._state, self._reason = "running", None
+            while not self._stopping.is_set():
+                wish, wished_position = self._wish
+                if wished_position != position:
+                    if not wish.same_session(plan):
+                        self._state = "starting"
+                        return
+                    session.update(wish.streams)
+                    plan, position = wish, wished_position
+                    self._carried_out = position
+                session.copy_batch(_WAIT_SECONDS)
+                self._lag = session.lag_records()
+                self._unreadable = session.unreadable_flags()
+        finally:
+            session.close()
+            self._before = CopyTotals(
+                self._before.copied_records + session.totals.copied_records,
+                self._before.copied_bytes + session.totals.copied_bytes,
+            )
+            self._totals = CopyTotals()
+
+
+class _Rate:
+    """Records per second, over at least the last two seconds."""
+
+    def __init__(self) -> None:
+        self._at, self._count, self._rate = time.monotonic(), 0, 0.0
+
+    def of(self, count: int) -> float:
+        """The rate, given the count of records up to now."""
+        passed = time.monotonic() - self._at
+        if passed >= _RATE_SECONDS:
+            self._rate = (count - self._count) / passed
+            self._at, self._count = time.monotonic(), count
+        return round(self._rate, 1)

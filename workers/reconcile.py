@@ -1,0 +1,152 @@
+"""The reconcile loop: observe clusters, plan steps, take them, record what came of it.
+
+Observing asks every cluster side by side, so that one that is down holds up nobody. Planning is
+`domain/steps.py`. Whatever this process knows is read anew each time: a restart loses nothing.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+from sqlalchemy import Engine
+
+from backend.domain import steps
+from backend.domain.errors import DomainError
+from backend.domain.steps import SeenCluster, SeenTopic, Step, UnwantedTopic, WantedTopic
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.topics import TopicAdmin
+from backend.queries.clusters import ClusterRow
+from backend.settings import Settings
+from workers import recording, wanted
+from workers.wanted import Wanted
+
+log = structlog.get_logger("reconcile")
+
+FULL_LOOK_SECONDS = 5.0
+FAILED_LOOKS_UNTIL_OFFLINE = 2
+
+
+class Reconciler:
+    """One process's view; `tick` is called about once a second by a Celery task that holds the lease."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._admins: dict[str, tuple[object, TopicAdmin]] = {}
+        self._failed_looks: dict[str, int] = {}
+        self._last_look = 0.0
+        self._position: int | None = None
+        self._work_left = True
+
+    def tick(self) -> None:
+        """Look, unless nothing changed since the last look and that was just now; then act."""
+        with self._engine.connect() as connection:
+            position = wanted.position(connection)
+            due = time.monotonic() - self._last_look > FULL_LOOK_SECONDS
+            if not (due or self._work_left or position != self._position):
+                return
+            desired = wanted.read(connection, self._settings)
+        self._position, self._last_look = position, time.monotonic()
+        seen = self._observe(desired)
+        planned = self._plan(desired, seen)
+        for step in planned:
+            self._take(step)
+        self._work_left = bool(planned)
+
+    def _observe(self, desired: Wanted) -> dict[str, SeenCluster]:
+        if not desired.clusters:
+            return {}
+        with ThreadPoolExecutor(max_workers=min(16, len(desired.clusters))) as pool:
+            looks = pool.map(lambda row: self._look(row, desired.names_on(row.name)), desired.clusters)
+            return dict(zip((row.name for row in desired.clusters), looks, strict=True))
+
+    def _look(self, row: ClusterRow, names: list[str]) -> SeenCluster:
+        try:
+            found = self._admin(row).observe(names)
+        except (KafkaCallFailed, DomainError) as error:
+            reason = error.reason if isinstance(error, KafkaCallFailed) else error.detail
+            failed = self._failed_looks[row.name] = self._failed_looks.get(row.name, 0) + 1
+            if failed < FAILED_LOOKS_UNTIL_OFFLINE and row.state == "online":
+                # One lost answer is not an outage; without a second look nothing is recorded or changed.
+                return SeenCluster(kafka_cluster_id=row.kafka_cluster_id, brokers=row.brokers or 0, unsure=True)
+            return SeenCluster(reason=reason)
+        self._failed_looks[row.name] = 0
+        topics = {
+            name: SeenTopic(
+                topic_id=topic.topic_id,
+                partitions=topic.partitions,
+                replication_factor=topic.replication_factor,
+            )
+            for name, topic in found.topics.items()
+        }
+        return SeenCluster(
+            kafka_cluster_id=found.facts.kafka_cluster_id, brokers=len(found.facts.brokers), topics=topics
+        )
+
+    def _admin(self, row: ClusterRow) -> TopicAdmin:
+        key = (row.bootstrap_servers, row.properties)
+        known = self._admins.get(row.name)
+        if known is None or known[0] != key:
+            admin = TopicAdmin(row.bootstrap_servers, row.properties, self._settings.probe_timeout_seconds)
+            self._admins[row.name] = known = (key, admin)
+        return known[1]
+
+    def _plan(self, desired: Wanted, seen: dict[str, SeenCluster]) -> list[Step]:
+        planned: list[Step] = []
+        for row in desired.clusters:
+            known = steps.KnownCluster(
+                online=row.state == "online",
+                reason=row.reason,
+                kafka_cluster_id=row.kafka_cluster_id,
+                brokers=row.brokers,
+            )
+            planned += steps.cluster_steps(row.name, known, seen[row.name])
+        sure = {name: look for name, look in seen.items() if not look.unsure}
+        # Another Kafka cluster behind a known address must not get our topics.
+        expected = {row.name: row.kafka_cluster_id for row in desired.clusters}
+        same = {name: look for name, look in sure.items() if expected[name] == look.kafka_cluster_id}
+        return planned + steps.topic_steps(desired.topics, desired.deleted, same)
+
+    def _take(self, step: Step) -> None:
+        request_id = f"reconcile-{uuid.uuid4().hex[:12]}"
+        try:
+            match step:
+                case steps.RecordOnline() | steps.RecordOffline():
+                    recording.cluster(step, request_id)
+                case steps.RefuseTopic(wanted=topic, reason=reason):
+                    recording.failed(topic, reason, request_id)
+                case steps.DeleteTopic(unwanted=gone, present=present):
+                    if present:
+                        self._admins[gone.cluster][1].delete(gone.topic)
+                    recording.removed(gone, request_id)
+                case steps.CreateTopic() | steps.GrowTopic() | steps.AlignTopic():
+                    self._apply(step, request_id)
+        except KafkaCallFailed as error:
+            self._failed(step, error.reason, request_id)
+        except DomainError as error:
+            log.warning("step not recorded; it is planned again", step=type(step).__name__, reason=error.detail)
+
+    def _apply(self, step: steps.CreateTopic | steps.GrowTopic | steps.AlignTopic, request_id: str) -> None:
+        topic = step.wanted
+        admin = self._admins[topic.cluster][1]
+        match step:
+            case steps.CreateTopic():
+                admin.create(topic.topic, topic.partitions, step.replication_factor, step.config)
+                log.info("topic created", cluster=topic.cluster, topic=topic.topic)
+            case steps.GrowTopic():
+                admin.grow(topic.topic, topic.partitions)
+                log.info("topic grown", cluster=topic.cluster, topic=topic.topic, partitions=topic.partitions)
+            case steps.AlignTopic():
+                admin.configure(topic.topic, step.config)
+                recording.applied(step, request_id)
+
+    def _failed(self, step: Step, reason: str, request_id: str) -> None:
+        topic: WantedTopic | UnwantedTopic | None = getattr(step, "wanted", None) or getattr(
+            step, "unwanted", None
+        )
+        log.warning("step failed", step=type(step).__name__, topic=topic and topic.topic, reason=reason)
+        if isinstance(topic, WantedTopic) and topic.failure != reason:
+            recording.failed(topic, reason, request_id)

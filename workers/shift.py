@@ -1,0 +1,163 @@
+"""A shift: one Celery task, bounded in time, in which a pool process looks after its units.
+
+The threads that run the units belong to the process, not to the task: when a shift ends, they go on, and the
+next shift in the same process takes them up as they are. So a shift's end costs nothing, and a unit changes
+hands only when another holder's share is too small or its process dies. A process that no shift looks after
+any more (its worker was told to stop, Celery lost it) lets its units go after two lease lives.
+
+While the database is away nobody can take a lease, so units go on; the target fences whatever goes wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+from sqlalchemy import Engine
+
+from backend.domain import assignment
+from backend.domain.assignment import Unit
+from backend.domain.errors import DomainError
+from backend.kafka.copy import CopyLimits
+from backend.settings import Settings
+from workers import desired, leases, unit_states
+from workers.desired import Desired
+from workers.distributor import DistributorThread
+
+log = structlog.get_logger("shift")
+
+_STOP_SECONDS = 1.0
+_LET_GO_SECONDS = 10.0
+
+
+class UnitHost:
+    """The units of one process; `tick` is called about once a second by whichever shift runs."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.holder = f"{socket.gethostname()}:{os.getpid()}"
+        self._engine = engine
+        self._settings = settings
+        self._limits = CopyLimits(
+            batch_records=settings.batch_records,
+            transaction_timeout_ms=settings.transaction_timeout_ms,
+            fetch_wait_max_ms=settings.fetch_wait_max_ms,
+            fetch_buffer_kbytes=settings.fetch_buffer_kbytes,
+        )
+        self._threads: dict[Unit, DistributorThread] = {}
+        self._desired = Desired(-1, {})
+        self._seen_position: tuple[int, int] | None = None
+        self._looked_after = time.monotonic()
+        self._guard = threading.Thread(target=self._let_go_if_forgotten, name="guard", daemon=True)
+        self._lock = threading.Lock()
+
+    def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
+        """Look after the units for a while; `stopping` waits that many seconds and tells whether to stop."""
+        if not self._guard.is_alive():
+            self._guard.start()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with self._lock:
+                self._looked_after = time.monotonic()
+                try:
+                    self._tick()
+                except DomainError as error:
+                    log.warning("the database is away; units go on", reason=error.detail)
+            if stopping(self._settings.lease_renew_seconds):
+                self.let_go()
+                return
+
+    def let_go(self) -> None:
+        """Stop every unit and give the leases back."""
+        with self._lock:
+            self._stop(list(self._threads.values()), _LET_GO_SECONDS)
+            try:
+                with self._engine.begin() as connection:
+                    leases.end_shift(connection, self.holder)
+            except DomainError as error:
+                log.warning("shift's end not recorded", reason=error.detail)
+
+    def _tick(self) -> None:
+        settings = self._settings
+        with self._engine.begin() as connection:
+            now = desired.position(connection)
+            if now != self._seen_position:
+                self._desired = desired.read(connection, settings)
+                self._seen_position = now
+            shifts = leases.report_shift(connection, self.holder, settings.lease_ttl_seconds)
+            held = {unit.name: thread.epoch for unit, thread in self._threads.items()}
+            mine = leases.renew(connection, self.holder, held, settings.lease_ttl_seconds)
+            unit_states.write(connection, [t.state(self.holder) for t in self._threads.values()])
+            taken = leases.taken(connection)
+        plans = self._desired.plans
+        lost = [t for t in self._threads.values() if t.unit.name not in mine or t.fenced or not t.is_alive()]
+        surplus = assignment.surplus(list(self._threads), plans, shifts)
+        self._stop(lost + [self._threads[unit] for unit in surplus], _STOP_SECONDS)
+        free = [unit for unit in sorted(plans) if unit.name not in taken and unit not in self._threads]
+        wanted = assignment.wanted(free, len(self._threads), len(plans), shifts)
+        if wanted:
+            self._take(wanted)
+        for unit, thread in self._threads.items():
+            if unit in plans:
+                thread.assign(plans[unit], self._desired.position)
+
+    def _take(self, wanted: tuple[Unit, ...]) -> None:
+        with self._engine.begin() as connection:
+            got = leases.acquire(
+                connection, self.holder, [unit.name for unit in wanted], self._settings.lease_ttl_seconds
+            )
+        for unit in wanted:
+            if unit.name not in got:
+                continue
+            thread = DistributorThread(
+                unit,
+                got[unit.name],
+                self._limits,
+                self._lease_check(unit.name, got[unit.name]),
+                self._desired.plans[unit],
+                self._desired.position,
+            )
+            self._threads[unit] = thread
+            thread.start()
+        log.info("units taken", units=sorted(got))
+
+    def _lease_check(self, unit: str, epoch: int) -> Callable[[], bool]:
+        def holds() -> bool:
+            with self._engine.connect() as connection:
+                return leases.holds(connection, self.holder, unit, epoch)
+
+        return holds
+
+    def _stop(self, threads: list[DistributorThread], patience_seconds: float) -> None:
+        """Stop units side by side; give back the leases of those that have ended.
+
+        One that is still in a transaction keeps its lease and is asked again at the next tick: waiting longer
+        here would let the leases of all others expire.
+        """
+        for thread in threads:
+            thread.stop()
+        deadline = time.monotonic() + patience_seconds
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        ended = [thread for thread in threads if not thread.is_alive()]
+        if not ended:
+            return
+        for thread in ended:
+            self._threads.pop(thread.unit, None)
+        log.info("units let go", units=sorted(thread.unit.name for thread in ended))
+        try:
+            with self._engine.begin() as connection:
+                leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in ended])
+        except DomainError as error:
+            log.warning("leases not given back; they expire", reason=error.detail)
+
+    def _let_go_if_forgotten(self) -> None:
+        patience = 2 * self._settings.lease_ttl_seconds
+        while True:
+            time.sleep(self._settings.lease_ttl_seconds / 2)
+            if self._threads and time.monotonic() - self._looked_after > patience:
+                log.warning("no shift looks after this process; letting go")
+                self.let_go()

@@ -1,0 +1,48 @@
+"""Writing down how units are doing, for the console and the API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.queries.observed import unit_states
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitState:
+    """A unit as its holder sees it; `state` is one of the contract's distributor states."""
+
+    unit: str
+    holder: str
+    epoch: int
+    state: str
+    reason: str | None
+    target: str
+    lag_records: int | None
+    records_per_second: float
+    copied_records: int
+    copied_bytes: int
+    unreadable_flags: int
+    position: int
+
+
+def write(connection: Connection, states: Iterable[UnitState]) -> None:
+    """Replace the rows of these units."""
+    rows = [{**asdict(state), "seen_at": sa.func.clock_timestamp()} for state in states]
+    if rows:
+        statement = insert(unit_states).values(rows)
+        fresh = {c.name: statement.excluded[c.name] for c in unit_states.c if c.name != "unit"}
+        # A late report of a former holder must not hide its successor's.
+        statement = statement.on_conflict_do_update(
+            index_elements=["unit"], set_=fresh, where=unit_states.c.epoch <= statement.excluded.epoch
+        )
+        connection.execute(statement)
+
+
+def forget(connection: Connection, desired: Iterable[str]) -> None:
+    """Drop the rows of units that no tree has any more."""
+    connection.execute(sa.delete(unit_states).where(unit_states.c.unit.not_in(list(desired))))

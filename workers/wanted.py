@@ -1,0 +1,99 @@
+"""What the reconcile loop wants: clusters to look at, topics to have, topics to remove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain import tree_shape
+from backend.domain.steps import UnwantedTopic, WantedTopic, topic_config
+from backend.domain.tree import clusters_of
+from backend.eventlog.tables import event_log_head
+from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.observed import internal_topics
+from backend.queries.streams import StreamRow, list_deleted, list_streams
+from backend.queries.trees import get_tree
+from backend.settings import Settings
+
+INTERNAL_REPLICAS = 3
+INTERNAL_RETENTION_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The desired state of topics at one moment."""
+
+    clusters: list[ClusterRow]
+    topics: list[WantedTopic]
+    deleted: list[UnwantedTopic]
+
+    def names_on(self, cluster: str) -> list[str]:
+        """Topics that matter on a cluster."""
+        wanted = [row.topic for row in self.topics if row.cluster == cluster]
+        return wanted + [row.topic for row in self.deleted if row.cluster == cluster]
+
+
+def position(connection: Connection) -> int:
+    """The log's head: while it stands, the desired state is the same."""
+    head: int = connection.execute(sa.select(event_log_head.c.position)).scalar_one()
+    return head
+
+
+def read(connection: Connection, settings: Settings) -> Wanted:
+    """The desired state as of now."""
+    topics = [topic for row in list_streams(connection) for topic in _of_stream(row)]
+    deleted = [
+        UnwantedTopic(stream=row.stream, cluster=row.cluster, topic=row.technical_name, topic_id=row.topic_id)
+        for row in list_deleted(connection)
+    ]
+    return Wanted(list_clusters(connection), topics + _internal(connection, settings), deleted)
+
+
+def _of_stream(row: StreamRow) -> list[WantedTopic]:
+    return [
+        WantedTopic(
+            stream=row.stream,
+            cluster=cluster,
+            topic=topic,
+            partitions=row.partitions,
+            replication_factor=row.replication_factor,
+            min_insync_replicas=row.min_insync_replicas,
+            config=topic_config(row.retention_ms, row.cleanup_policy),
+            revision=row.revision,
+            applied=row.applied[cluster] == "applied",
+            topic_id=row.topic_ids.get(cluster),
+            failure=row.failures.get(cluster),
+        )
+        for cluster, topic in row.technical_names.items()
+    ]
+
+
+def _internal(connection: Connection, settings: Settings) -> list[WantedTopic]:
+    """Our own streams, on every leaf of the tree."""
+    tree = get_tree(connection)
+    if tree is None:
+        return []
+    root = tree_shape.parse(tree.root, clusters_of(tree.root))
+    known = {
+        row.cluster: row
+        for row in connection.execute(
+            sa.select(internal_topics).where(internal_topics.c.topic == settings.verify_stream)
+        )
+    }
+    return [
+        WantedTopic(
+            stream=settings.verify_stream,
+            cluster=cluster,
+            topic=settings.verify_stream,
+            partitions=settings.verify_partitions,
+            replication_factor=INTERNAL_REPLICAS,
+            min_insync_replicas=1,
+            config=topic_config(INTERNAL_RETENTION_MS, "delete"),
+            revision=None,
+            applied=cluster in known,
+            topic_id=known[cluster].topic_id if cluster in known else None,
+        )
+        for cluster in tree_shape.leaves(root)
+    ]
