@@ -7,24 +7,16 @@ which the first migration lets become the application's role.
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
-
 from alembic import context
 from sqlalchemy import Connection, make_url
 
-import backend.projections
 from backend.eventlog.engine import create_engine
-from backend.eventlog.tables import METADATA
 from backend.settings import settings
-
-# Importing a projection's module puts its tables into METADATA, for `alembic check`.
-for found in pkgutil.iter_modules(backend.projections.__path__, "backend.projections."):
-    import_module(found.name)
+from migrations.declared import declared_tables
 
 
 def migrate(connection: Connection) -> None:
-    context.configure(connection=connection, target_metadata=METADATA)
+    context.configure(connection=connection, target_metadata=declared_tables())
     with context.begin_transaction():
         # Two machines that start at once would both find the same migration missing.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7411733)")

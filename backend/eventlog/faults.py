@@ -6,6 +6,7 @@ exception for a database that is gone, full or busy: they see a `DatabaseUnavail
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from backend.domain.errors import DomainError, Kind
@@ -66,6 +67,7 @@ _UNAVAILABLE_CLASSES = ("08", "53", "57", "58", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _IDLE_IN_TRANSACTION = "25P03"
 _READ_ONLY = "25006"
+_NO_ROLE = re.compile(r'role ".*" does not exist|permission denied to set role')
 
 
 def translate(sqlstate: str | None, message: str, *, lost: bool) -> DomainError | None:
@@ -77,9 +79,11 @@ def translate(sqlstate: str | None, message: str, *, lost: bool) -> DomainError 
         return NotStorable("A text contains the character NUL, which the database does not have.")
     if sqlstate == _LOCK_NOT_AVAILABLE:
         return LogBusy("Other commands are being saved; nothing was changed. Try again.")
-    if sqlstate == "22023" and '"role"' in message:
+    # While it connects the driver knows no SQLSTATE, only what the server said.
+    if _NO_ROLE.search(message):
         return DatabaseUnavailable(
-            "The database has no role for the application yet: run `python -m alembic upgrade head`."
+            "The database does not know the application's role, or its login may not take it: "
+            "run `python -m alembic upgrade head` as the database's owner."
         )
     if sqlstate is None and lost:
         return DatabaseUnavailable("The database does not answer. Try again.")

@@ -1,0 +1,20 @@
+"""The tables that the code declares, to compare them with those that the migrations make."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+import sqlalchemy as sa
+
+import backend.projections
+import backend.queries
+from backend.eventlog.tables import METADATA
+
+
+def declared_tables() -> sa.MetaData:
+    """All of them: importing a module puts its tables into the common METADATA."""
+    for package in (backend.projections, backend.queries):
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(found.name)
+    return METADATA
