@@ -61,6 +61,8 @@ def create_engine(
 
 
 def _translated(context: ExceptionContext) -> DomainError | None:
+    if context.is_pre_ping:
+        return None  # the pool tries a new connection, whose failure comes here again
     error = context.original_exception
     sqlstate = getattr(error, "sqlstate", None)
     lost = context.is_disconnect or context.connection is None
