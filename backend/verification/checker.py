@@ -1,0 +1,142 @@
+"""Compares what every cluster holds with what was produced: sets and sequences, never counts.
+
+Operations: `produced(cluster, sequence)` for each record that its cluster acknowledged (a record whose send
+failed is not expected, one whose outcome is unknown may be there or not), then `arrived(...)` for each record read
+on a cluster, partition by partition in log order.
+
+Anomalies looked for, on each cluster and for each origin:
+- missing: acknowledged on its origin, not on this cluster;
+- doubled: on this cluster more than once, its own origin included;
+- out of order: behind a record of the same origin and partition that was produced later;
+- wrong flags: not the copy flags that the tree implies for this origin and cluster;
+- altered: key or partition are not what was produced;
+- invented: never produced, or its send had failed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from backend.domain import copy_flags
+
+MOST_LISTED = 100
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One record as it lies on a cluster; `origin` and `sequence` come from its mark."""
+
+    origin: str
+    sequence: int
+    partition: int
+    offset: int
+    key: bytes | None
+    flags: int
+
+
+@dataclass
+class ClusterReport:
+    """What was found on one cluster; the contract's shape, with more kinds of anomaly."""
+
+    expected: int = 0
+    distinct: int = 0
+    missing: int = 0
+    duplicates: int = 0
+    out_of_order: int = 0
+    wrong_flags: int = 0
+    altered: int = 0
+    invented: int = 0
+    flags: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def ok(self) -> bool:
+        wrong = (self.missing, self.duplicates, self.out_of_order, self.wrong_flags, self.altered, self.invented)
+        return not any(wrong)
+
+
+class Checker:
+    """Verdict on one run. `flags[origin][cluster]` are the copy flags that the tree implies."""
+
+    def __init__(self, flags: Mapping[str, Mapping[str, int]], partitions: int) -> None:
+        self._flags = flags
+        self._partitions = partitions
+        self._produced: dict[str, set[int]] = {origin: set() for origin in flags}
+        self._unknown: dict[str, set[int]] = {origin: set() for origin in flags}
+        self._found: dict[str, dict[str, set[int]]] = {
+            cluster: {origin: set() for origin in flags} for cluster in flags
+        }
+        self._last: dict[tuple[str, str, int], int] = {}
+        self._reports = {cluster: ClusterReport() for cluster in flags}
+        self.anomalies: list[str] = []
+        """The first of them in words."""
+
+    def partition_of(self, sequence: int) -> int:
+        """Where the `sequence`-th record of any cluster is produced."""
+        return sequence % self._partitions
+
+    def produced(self, cluster: str, sequence: int) -> None:
+        """The cluster acknowledged the record."""
+        self._produced[cluster].add(sequence)
+
+    def unknown(self, cluster: str, sequence: int) -> None:
+        """Whether the cluster has the record could not be told."""
+        self._unknown[cluster].add(sequence)
+
+    def arrived(self, cluster: str, arrival: Arrival, key: bytes) -> None:
+        """The record lies on the cluster; `key` is what it was produced with."""
+        report, origin, sequence = self._reports[cluster], arrival.origin, arrival.sequence
+        report.flags[copy_flags.text(arrival.flags)] += 1
+        if origin not in self._flags or (
+            sequence not in self._produced[origin] and sequence not in self._unknown[origin]
+        ):
+            report.invented += 1
+            self._tell(cluster, arrival, "was never produced")
+            return
+        found = self._found[cluster][origin]
+        if sequence in found:
+            report.duplicates += 1
+            self._tell(cluster, arrival, "is doubled")
+            return
+        found.add(sequence)
+        if (arrival.partition, arrival.key) != (self.partition_of(sequence), key):
+            report.altered += 1
+            self._tell(cluster, arrival, f"has partition {arrival.partition} and key {arrival.key!r}")
+        wanted = self._flags[origin][cluster]
+        if arrival.flags != wanted:
+            report.wrong_flags += 1
+            flags = f"{copy_flags.text(arrival.flags)} instead of {copy_flags.text(wanted)}"
+            self._tell(cluster, arrival, f"has flags {flags}")
+        place = (cluster, origin, arrival.partition)
+        if sequence < self._last.get(place, -1):
+            report.out_of_order += 1
+            self._tell(cluster, arrival, f"lies behind number {self._last[place]}")
+        self._last[place] = max(sequence, self._last.get(place, -1))
+
+    def complete(self, cluster: str) -> bool:
+        """Whether everything acknowledged has arrived on the cluster."""
+        found = self._found[cluster]
+        return all(produced <= found[origin] for origin, produced in self._produced.items())
+
+    def arrivals(self, cluster: str) -> int:
+        """Distinct records that arrived so far."""
+        return sum(map(len, self._found[cluster].values()))
+
+    def reports(self) -> dict[str, ClusterReport]:
+        """The verdict, once every cluster has been read to its end."""
+        for cluster, report in self._reports.items():
+            report.expected = sum(map(len, self._produced.values()))
+            report.distinct = self.arrivals(cluster)
+            report.missing = 0
+            for origin, produced in self._produced.items():
+                lost = sorted(produced - self._found[cluster][origin])
+                report.missing += len(lost)
+                for sequence in lost[: MOST_LISTED - len(self.anomalies)]:
+                    self.anomalies.append(f"{cluster}: record {sequence} of {origin} is missing")
+        return self._reports
+
+    def _tell(self, cluster: str, arrival: Arrival, what: str) -> None:
+        if len(self.anomalies) < MOST_LISTED:
+            where = f"partition {arrival.partition} offset {arrival.offset}"
+            self.anomalies.append(f"{cluster}: record {arrival.sequence} of {arrival.origin} at {where} {what}")

@@ -1,0 +1,209 @@
+"""`treeline verify`: uniquely marked records on every cluster, then exactly one of each on every cluster.
+
+Waits first until every leaf has the topic and every distributor runs. After the last record has arrived it goes on
+reading for a while, to the ends that the clusters have then, since a record too many may come late.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from backend.domain import copy_flags
+from backend.kafka import marked_records
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.marked_records import Incoming, Outgoing, TopicReader
+from backend.verification import marks
+from backend.verification.checker import Arrival, Checker, ClusterReport
+from backend.verification.fleet import Fleet, FleetReader, FleetUnknown, Member
+from backend.verification.marks import Mark
+
+Progress = Callable[[str], None]
+
+_READY_SECONDS = 60.0
+_PATIENCE_SECONDS = 20.0
+"""Without any arrival for so long, what is missing is given up."""
+_SETTLE_SECONDS = 1.0
+_READ_SECONDS = 0.1
+_PRODUCE_SECONDS = 60.0
+
+
+@dataclass
+class Verdict:
+    """Outcome of a verification; `document` is the contract's JSON."""
+
+    stream: str
+    records: int
+    reports: dict[str, ClusterReport] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    """Whatever is wrong, in words: the first anomalies, clusters that do not answer."""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems and bool(self.reports) and all(report.ok for report in self.reports.values())
+
+    def document(self) -> dict[str, Any]:
+        """The contract's shape of `treeline verify --json`."""
+        clusters = {
+            name: {**asdict(report), "flags": dict(sorted(report.flags.items()))}
+            for name, report in self.reports.items()
+        }
+        return {
+            "ok": self.ok,
+            "stream": self.stream,
+            "clusters": clusters,
+            "problems": self.problems,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def verify(
+    reader: FleetReader,
+    stream: str | None,
+    records: int,
+    internal_stream: str,
+    internal_partitions: int,
+    flags_header: str,
+    progress: Progress,
+) -> Verdict:
+    """Run one verification of `records` records on each cluster. Raises FleetUnknown."""
+    began = time.monotonic()
+    fleet = reader.read(stream, internal_stream, internal_partitions)
+    verdict = Verdict(stream or internal_stream, records)
+    try:
+        _wait_until_running(reader, fleet, progress)
+        run = _Run(fleet, records, flags_header, progress)
+        verdict.problems += run.produce_and_read()
+        verdict.reports = run.checker.reports()
+        verdict.problems += run.checker.anomalies
+    except KafkaCallFailed as error:
+        verdict.problems.append(error.reason)
+    except FleetUnknown as error:
+        verdict.problems.append(str(error))
+    verdict.seconds = time.monotonic() - began
+    return verdict
+
+
+def _wait_until_running(reader: FleetReader, fleet: Fleet, progress: Progress) -> None:
+    offline = [member.name for member in fleet.members if member.state == "offline"]
+    if offline:
+        raise FleetUnknown(f"{', '.join(offline)}: offline, so nothing can be verified there; see the Tree page")
+    deadline = time.monotonic() + _READY_SECONDS
+    told = 0.0
+    while True:
+        rows = reader.distributors()
+        waiting = [row for row in rows if row["state"] != "running" or row["lag_records"] is None]
+        if not waiting:
+            return
+        if time.monotonic() > deadline:
+            reasons = "; ".join(
+                f"{row['cluster']}:{row['level']} {row['state']}: {row['reason']}" for row in waiting
+            )
+            raise FleetUnknown(f"{len(waiting)} of {len(rows)} distributors do not run: {reasons}")
+        if time.monotonic() - told > 2:
+            progress(f"waiting for {len(waiting)} of {len(rows)} distributors")
+            told = time.monotonic()
+        time.sleep(0.2)
+
+
+class _Run:
+    """One run over a fleet."""
+
+    def __init__(self, fleet: Fleet, records: int, flags_header: str, progress: Progress) -> None:
+        self.checker = Checker(fleet.flags, fleet.partitions)
+        self._fleet = fleet
+        self._records = records
+        self._progress = progress
+        self._flags_header = flags_header
+        self._id = uuid.uuid4().hex[:12]
+
+    def produce_and_read(self) -> list[str]:
+        """Produce on all clusters and read all of them; what went wrong besides the checker's anomalies."""
+        fleet = self._fleet
+        with ThreadPoolExecutor(max_workers=len(fleet.members)) as pool:
+            # Readers first: they begin where the topics end now.
+            readers = list(pool.map(self._reader, fleet.members))
+            try:
+                self._progress(f"producing {self._records} records on each of {len(fleet.members)} clusters")
+                failures = [reason for reason in pool.map(self._produce, fleet.members) if reason]
+                self._read_all(readers)
+            finally:
+                for reader in readers:
+                    reader.close()
+        return failures
+
+    def _reader(self, member: Member) -> TopicReader:
+        return TopicReader(
+            member.bootstrap_servers,
+            member.properties,
+            member.topic,
+            self._fleet.partitions,
+            self._flags_header,
+        )
+
+    def _produce(self, member: Member) -> str | None:
+        def outcome(sequence: int, acknowledged: bool) -> None:
+            (self.checker.produced if acknowledged else self.checker.unknown)(member.name, sequence)
+
+        reason = marked_records.produce(
+            member.bootstrap_servers,
+            member.properties,
+            member.topic,
+            self._outgoing(member),
+            outcome,
+            _PRODUCE_SECONDS,
+        )
+        return reason and f"{member.name}: not every record was acknowledged: {reason}"
+
+    def _outgoing(self, member: Member) -> Iterator[Outgoing]:
+        for sequence in range(self._records):
+            mark = Mark(self._id, member.name, sequence)
+            yield Outgoing(sequence, self.checker.partition_of(sequence), marks.key(mark), marks.encode(mark))
+
+    def _read_all(self, readers: list[TopicReader]) -> None:
+        names = [member.name for member in self._fleet.members]
+        total = len(names) * len(names) * self._records
+        last_arrival = told = time.monotonic()
+        while not all(map(self.checker.complete, names)):
+            arrived = sum(self._take(name, reader) for name, reader in zip(names, readers, strict=True))
+            now = time.monotonic()
+            if arrived:
+                last_arrival = now
+            elif now - last_arrival > _PATIENCE_SECONDS:
+                break
+            if now - told > 1:
+                self._progress(f"{sum(map(self.checker.arrivals, names))} of {total} arrivals")
+                told = now
+        settled = time.monotonic() + _SETTLE_SECONDS
+        while time.monotonic() < settled:
+            for name, reader in zip(names, readers, strict=True):
+                self._take(name, reader)
+        self._read_to_ends(names, readers)
+
+    def _read_to_ends(self, names: list[str], readers: list[TopicReader]) -> None:
+        for name, reader in zip(names, readers, strict=True):
+            ends = reader.ends()
+            deadline = time.monotonic() + _PATIENCE_SECONDS
+            while not reader.reached(ends):
+                if time.monotonic() > deadline:
+                    raise KafkaCallFailed(f"{name}: its end could not be read; a transaction may be open there")
+                self._take(name, reader)
+
+    def _take(self, cluster: str, reader: TopicReader) -> int:
+        found = reader.read(_READ_SECONDS)
+        for incoming in found:
+            self._check(cluster, incoming)
+        return len(found)
+
+    def _check(self, cluster: str, incoming: Incoming) -> None:
+        mark = marks.decode(incoming.value)
+        if mark is None or mark.run != self._id:
+            return  # a tenant's record, or another run's
+        flags, _ = copy_flags.decode(incoming.flag_headers)
+        arrival = Arrival(mark.cluster, mark.sequence, incoming.partition, incoming.offset, incoming.key, flags)
+        self.checker.arrived(cluster, arrival, marks.key(mark))
