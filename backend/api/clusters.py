@@ -1,0 +1,207 @@
+"""`/clusters`: the Kafka clusters that can be leaves of a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import Response
+from pydantic import Field
+from sqlalchemy import Connection
+
+from backend.api.requests import (
+    At,
+    Body,
+    Paging,
+    Reading,
+    SharedServices,
+    Write,
+    Writing,
+    etag,
+    listed,
+    plausible_names,
+    shown_at,
+)
+from backend.deciders import CLUSTER
+from backend.dispatch import Answer, Outcome
+from backend.domain import formats
+from backend.domain.client_properties import masked, unmasked
+from backend.domain.cluster import AddCluster, ChangeCluster, RemoveCluster
+from backend.domain.errors import ClusterUnreachable, NotFound
+from backend.kafka.probe import ClusterFacts, probe
+from backend.queries import clusters as queries
+from backend.queries.clusters import ClusterRow
+from backend.queries.naming import declared_streams, live_stream_on
+
+router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(plausible_names)])
+
+
+class NewCluster(Body):
+    """A Kafka cluster to make known."""
+
+    name: str
+    bootstrap_servers: str
+    zone: str | None = None
+    topic_format: str = formats.DEFAULT_TOPIC_FORMAT
+    group_format: str = formats.DEFAULT_GROUP_FORMAT
+    subject_format: str = formats.DEFAULT_SUBJECT_FORMAT
+    properties: dict[str, str] = Field(default_factory=dict)
+    accept_offline: bool = Field(False, description="Add it even if it does not answer.")
+
+
+class ClusterChanges(Body):
+    """What is to change; fields left out, or null, stay. Only `zone` can be taken away by null."""
+
+    bootstrap_servers: str | None = None
+    zone: str | None = None
+    topic_format: str | None = None
+    group_format: str | None = None
+    subject_format: str | None = None
+    properties: dict[str, str] | None = Field(
+        None, description="All properties anew; a secret sent as *** stays what it is."
+    )
+    accept_offline: bool = Field(False, description="Take a new address even if nobody answers there.")
+
+
+@router.get("")
+def list_clusters(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """Every cluster, by number."""
+    return listed(queries.list_clusters(connection, at), page, lambda row: row.number, shown)
+
+
+@router.post("", status_code=201)
+def add_cluster(body: NewCluster, write: Writing) -> Response:
+    """Make a Kafka cluster known. It is asked who it is, within some seconds, unless offline is accepted."""
+    first = write.first_answer()
+    if first is not None:
+        return first
+    described = body.model_dump(exclude={"accept_offline"})
+    stream = f"cluster-{body.name}"
+    write.rehearse(CLUSTER, stream, lambda connection: AddCluster(**described, **_facts_to_add(connection)))
+    found, unreachable = _ask(write, body.bootstrap_servers, body.properties, body.accept_offline)
+
+    def build(connection: Connection) -> AddCluster:
+        return AddCluster(
+            **described,
+            **_facts_to_add(connection),
+            kafka_cluster_id=found.kafka_cluster_id if found else None,
+            brokers=len(found.brokers) if found else None,
+            unreachable=unreachable,
+        )
+
+    return write.run(CLUSTER, stream, build, lambda connection, _: _created(connection, body.name))
+
+
+@router.get("/{cluster}")
+def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
+    """One cluster."""
+    row = _existing(queries.get_cluster(connection, cluster, at), cluster)
+    return shown_at(row.version, shown(row))
+
+
+@router.patch("/{cluster}")
+def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services: SharedServices) -> Response:
+    """Change how a cluster is reached or what names look like on it."""
+    first = write.first_answer()
+    if first is not None:
+        return first
+    stream = f"cluster-{cluster}"
+    clear_zone = "zone" in body.model_fields_set and body.zone is None
+    changes = {**body.model_dump(exclude={"accept_offline"}), "clear_zone": clear_zone}
+    write.rehearse(CLUSTER, stream, lambda c: ChangeCluster(**changes, **_facts_to_change(c, cluster, write)))
+    with services.reading() as connection:
+        row = _existing(queries.get_cluster(connection, cluster), cluster)
+    servers = row.bootstrap_servers if body.bootstrap_servers is None else body.bootstrap_servers
+    properties = row.properties if body.properties is None else unmasked(body.properties, row.properties)
+    found = None
+    if (servers, properties) != (row.bootstrap_servers, row.properties):
+        found, _ = _ask(write, servers, properties, body.accept_offline)
+
+    def build(connection: Connection) -> ChangeCluster:
+        facts = _facts_to_change(connection, cluster, write)
+        return ChangeCluster(**changes, **facts, kafka_cluster_id=found.kafka_cluster_id if found else None)
+
+    return write.run(CLUSTER, stream, build, lambda c, _: _changed(c, cluster))
+
+
+@router.delete("/{cluster}", status_code=204)
+def remove_cluster(cluster: str, write: Writing) -> Response:
+    """Forget a cluster that is in no tree."""
+
+    def build(connection: Connection) -> RemoveCluster:
+        row = queries.get_cluster(connection, cluster)
+        if row is not None:
+            write.match(row.version)
+        return RemoveCluster(trees=queries.trees_with(connection, cluster))
+
+    def answer(_: Connection, outcome: Outcome) -> Answer:
+        return Answer(204, None)
+
+    return write.run(CLUSTER, f"cluster-{cluster}", build, answer)
+
+
+def shown(row: ClusterRow) -> dict[str, Any]:
+    """A cluster as answers show it, secrets masked."""
+    return {
+        "name": row.name,
+        "number": row.number,
+        "bootstrap_servers": row.bootstrap_servers,
+        "zone": row.zone,
+        "topic_format": row.topic_format,
+        "group_format": row.group_format,
+        "subject_format": row.subject_format,
+        "properties": masked(row.properties),
+        "state": row.state,
+        "reason": row.reason,
+        "kafka_cluster_id": row.kafka_cluster_id,
+        "brokers": row.brokers,
+        "position": row.position,
+    }
+
+
+def _facts_to_add(connection: Connection) -> dict[str, Any]:
+    return {
+        "number": queries.next_number(connection),
+        "known_kafka_clusters": queries.known_kafka_clusters(connection),
+        "declared_streams": declared_streams(connection),
+    }
+
+
+def _facts_to_change(connection: Connection, cluster: str, write: Write) -> dict[str, Any]:
+    row = queries.get_cluster(connection, cluster)
+    if row is not None:
+        write.match(row.version)
+    return {
+        "known_kafka_clusters": queries.known_kafka_clusters(connection),
+        "declared_streams": declared_streams(connection),
+        "live_stream": live_stream_on(connection, cluster),
+    }
+
+
+def _ask(
+    write: Write, bootstrap_servers: str, properties: dict[str, str], accept_offline: bool
+) -> tuple[ClusterFacts | None, str | None]:
+    """Who answers there, or why nobody does; raises ClusterUnreachable unless offline is accepted."""
+    try:
+        return probe(bootstrap_servers, properties, write.services.config.probe_timeout_seconds), None
+    except ClusterUnreachable as error:
+        if not accept_offline:
+            raise
+        return None, error.errors[0].detail if error.errors else error.detail
+
+
+def _created(connection: Connection, name: str) -> Answer:
+    row = _existing(queries.get_cluster(connection, name), name)
+    headers = {"Location": f"/api/v1/clusters/{name}", "ETag": etag(row.version)}
+    return Answer(201, shown(row), headers)
+
+
+def _changed(connection: Connection, name: str) -> Answer:
+    row = _existing(queries.get_cluster(connection, name), name)
+    return Answer(200, shown(row), {"ETag": etag(row.version)})
+
+
+def _existing(row: ClusterRow | None, name: str) -> ClusterRow:
+    if row is None:
+        raise NotFound(f"there is no cluster {name!r}; GET /clusters lists them")
+    return row

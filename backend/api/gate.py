@@ -1,0 +1,127 @@
+"""What every request passes first, whatever it asks for: request id, access, content type; headers on the way out.
+
+Plain ASGI, so that it also holds for unknown routes and for bodies that cannot be parsed: a caller without a
+token learns nothing but that he needs one.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from backend.api.access import SAFE_METHODS, SESSION_COOKIE, cookie_actor, token_actor
+from backend.api.problems import of_domain, problem
+from backend.api.services import Services
+from backend.domain.errors import DomainError
+
+API = "/api/"
+MOST_BODY_BYTES = 1 << 20
+_TOO_LARGE = f"a body has at most {MOST_BODY_BYTES} bytes"
+# Answered without asking the database who asks.
+_PLAIN = ("/livez", "/readyz", "/metrics", "/openapi.json", "/static/")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_HTML_POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+_DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+
+
+class Gate:
+    """The outermost middleware."""
+
+    def __init__(self, app: ASGIApp, services: Services) -> None:
+        self._app = app
+        self._services = services
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
+        state = scope.setdefault("state", {})
+        state.update(request_id=request_id, actor=None)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message), request_id, scope["path"])
+            await send(message)
+
+        try:
+            refusal = await self._refusal(scope, headers)
+        except DomainError as error:
+            refusal = of_domain(error)
+        await (refusal or self._app)(scope, _limited(receive), send_with_headers)
+
+    async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        path, method = scope["path"], scope["method"]
+        if path.startswith(_PLAIN):
+            return None
+        actor = token_actor(self._services, headers)
+        # A browser sends its cookie with any site's form: through the API a session may only read.
+        may_use_session = not path.startswith(API) or method in SAFE_METHODS
+        if actor is None and may_use_session and SESSION_COOKIE in headers.get("cookie", ""):
+            actor = await run_in_threadpool(cookie_actor, self._services, headers)
+        scope["state"]["actor"] = actor
+        if not path.startswith(API):
+            return None
+        if actor is None:
+            return problem(
+                401,
+                "not-authenticated",
+                "A token is needed",
+                "send Authorization: Bearer <token>; of the local estate, `treeline status --json` shows it",
+                headers={"WWW-Authenticate": 'Bearer realm="treeline"'},
+            )
+        return _refuse_size(headers.get("content-length")) or _refuse_content_type(headers.get("content-type"))
+
+
+def _refuse_size(content_length: str | None) -> Response | None:
+    """Refuse at once what says that it is too large; `_limited` catches what does not say."""
+    if content_length is None or (content_length.isdigit() and int(content_length[:20]) <= MOST_BODY_BYTES):
+        return None
+    return problem(413, "too-large", "Content Too Large", _TOO_LARGE)
+
+
+def _limited(receive: Receive) -> Receive:
+    """`receive` that lets no body beyond the limit into memory."""
+    received_bytes = 0
+
+    async def limited() -> Message:
+        nonlocal received_bytes
+        message = await receive()
+        received_bytes += len(message.get("body", b""))
+        if received_bytes > MOST_BODY_BYTES:
+            raise HTTPException(413, _TOO_LARGE)
+        return message
+
+    return limited
+
+
+def _refuse_content_type(content_type: str | None) -> Response | None:
+    """A body without a declared type is read as JSON; one that says that it is something else is not."""
+    kind = (content_type or "application/json").partition(";")[0].strip().lower()
+    if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+        return None
+    detail = f"bodies are JSON: send Content-Type: application/json, not {kind[:60]!a}"
+    return problem(415, "unsupported-media-type", "Unsupported Media Type", detail)
+
+
+def _add_headers(headers: MutableHeaders, request_id: str, path: str) -> None:
+    is_html = headers.get("content-type", "").startswith("text/html")
+    headers["X-Request-ID"] = request_id
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Referrer-Policy", "no-referrer")
+    headers.setdefault("Content-Security-Policy", _HTML_POLICY if is_html else _DATA_POLICY)
+    if is_html:
+        headers.setdefault("X-Frame-Options", "DENY")
+    if is_html or path.startswith(API):
+        headers.setdefault("Cache-Control", "no-store")

@@ -1,0 +1,207 @@
+"""`/tenants`: tenants, their instances, and the instances' environments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import Response
+from pydantic import Field
+from sqlalchemy import Connection
+
+from backend.api.requests import At, Body, Paging, Reading, Writing, etag, listed, plausible_names, shown_at
+from backend.deciders import TENANT
+from backend.dispatch import Answer, Outcome
+from backend.domain.errors import NotFound
+from backend.domain.tenant import DEFAULT_MARGIN_SECONDS, DEFAULT_OFFSET_MODE
+from backend.domain.tenant_commands import ChangeEnvironment, CreateEnvironment, CreateInstance, CreateTenant
+from backend.queries import tenants as queries
+from backend.queries.tenants import EnvironmentRow, InstanceRow, TenantRow
+from backend.queries.trees import tree_names
+
+router = APIRouter(prefix="/tenants", tags=["tenants"], dependencies=[Depends(plausible_names)])
+INSTANCE = "/{tenant}/instances/{instance}"
+ENVIRONMENT = INSTANCE + "/environments/{environment}"
+
+
+class NewTenant(Body):
+    """A tenant."""
+
+    name: str
+
+
+class NewInstance(Body):
+    """An instance of a tenant."""
+
+    name: str
+    tree: str = "main"
+
+
+class NewEnvironment(Body):
+    """An environment of an instance."""
+
+    name: str
+    margin_seconds: int = Field(DEFAULT_MARGIN_SECONDS, description="Taken off a committed offset's timestamp.")
+    offset_mode: str = Field(DEFAULT_OFFSET_MODE, description="margin | exact")
+
+
+class EnvironmentChanges(Body):
+    """What is to change; fields left out, or null, stay."""
+
+    margin_seconds: int | None = None
+    offset_mode: str | None = None
+
+
+@router.get("")
+def list_tenants(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """Every tenant, by name."""
+    return listed(queries.list_tenants(connection, at), page, lambda row: row.name, show_tenant)
+
+
+@router.post("", status_code=201)
+def create_tenant(body: NewTenant, write: Writing) -> Response:
+    """Make a tenant."""
+
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        return _created(show_tenant(find_tenant(connection, body.name)), outcome, f"/{body.name}")
+
+    return write.run(TENANT, f"tenant-{body.name}", lambda _: CreateTenant(tenant=body.name), answer)
+
+
+@router.get("/{tenant}")
+def get_tenant(tenant: str, connection: Reading, at: At) -> Response:
+    """One tenant."""
+    row = find_tenant(connection, tenant, at)
+    return shown_at(row.version, show_tenant(row))
+
+
+@router.get("/{tenant}/instances")
+def list_instances(tenant: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """A tenant's instances, by name."""
+    find_tenant(connection, tenant, at)
+    return listed(queries.list_instances(connection, tenant, at), page, lambda row: row.name, show_instance)
+
+
+@router.post("/{tenant}/instances", status_code=201)
+def create_instance(tenant: str, body: NewInstance, write: Writing) -> Response:
+    """Give a tenant an instance on a tree."""
+
+    def build(connection: Connection) -> CreateInstance:
+        return CreateInstance(instance=body.name, tree=body.tree, known_trees=tree_names(connection))
+
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        row = find_instance(connection, tenant, body.name)
+        return _created(show_instance(row), outcome, f"/{tenant}/instances/{body.name}")
+
+    return write.run(TENANT, f"tenant-{tenant}", build, answer)
+
+
+@router.get(INSTANCE)
+def get_instance(tenant: str, instance: str, connection: Reading, at: At) -> Response:
+    """One instance."""
+    row = find_instance(connection, tenant, instance, at)
+    return shown_at(row.version, show_instance(row))
+
+
+@router.get(INSTANCE + "/environments")
+def list_environments(tenant: str, instance: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """An instance's environments, by name."""
+    find_instance(connection, tenant, instance, at)
+    rows = queries.list_environments(connection, tenant, instance, at)
+    return listed(rows, page, lambda row: row.name, show_environment)
+
+
+@router.post(INSTANCE + "/environments", status_code=201)
+def create_environment(tenant: str, instance: str, body: NewEnvironment, write: Writing) -> Response:
+    """Give an instance an environment."""
+    command = CreateEnvironment(
+        instance=instance,
+        environment=body.name,
+        margin_seconds=body.margin_seconds,
+        offset_mode=body.offset_mode,
+    )
+
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        row = find_environment(connection, tenant, instance, body.name)
+        place = f"/{tenant}/instances/{instance}/environments/{body.name}"
+        return _created(show_environment(row), outcome, place)
+
+    return write.run(TENANT, f"tenant-{tenant}", lambda _: command, answer)
+
+
+@router.get(ENVIRONMENT)
+def get_environment(tenant: str, instance: str, environment: str, connection: Reading, at: At) -> Response:
+    """One environment."""
+    row = find_environment(connection, tenant, instance, environment, at)
+    return shown_at(row.version, show_environment(row))
+
+
+@router.patch(ENVIRONMENT)
+def change_environment(
+    tenant: str, instance: str, environment: str, body: EnvironmentChanges, write: Writing
+) -> Response:
+    """Change an environment's settings."""
+
+    def build(connection: Connection) -> ChangeEnvironment:
+        write.match(find_environment(connection, tenant, instance, environment).version)
+        return ChangeEnvironment(instance=instance, environment=environment, **body.model_dump())
+
+    def answer(connection: Connection, _: Outcome) -> Answer:
+        row = find_environment(connection, tenant, instance, environment)
+        return Answer(200, show_environment(row), {"ETag": etag(row.version)})
+
+    return write.run(TENANT, f"tenant-{tenant}", build, answer)
+
+
+def show_tenant(row: TenantRow) -> dict[str, Any]:
+    """A tenant as answers show it."""
+    return {"name": row.name, "position": row.position}
+
+
+def show_instance(row: InstanceRow) -> dict[str, Any]:
+    """An instance as answers show it."""
+    return {"name": row.name, "tenant": row.tenant, "tree": row.tree, "position": row.position}
+
+
+def show_environment(row: EnvironmentRow) -> dict[str, Any]:
+    """An environment as answers show it."""
+    return {
+        "name": row.name,
+        "tenant": row.tenant,
+        "instance": row.instance,
+        "margin_seconds": row.margin_seconds,
+        "offset_mode": row.offset_mode,
+        "position": row.position,
+    }
+
+
+def find_tenant(connection: Connection, tenant: str, at: int | None = None) -> TenantRow:
+    """The tenant, or NotFound."""
+    row = queries.get_tenant(connection, tenant, at)
+    if row is None:
+        raise NotFound(f"there is no tenant {tenant!r}")
+    return row
+
+
+def find_instance(connection: Connection, tenant: str, instance: str, at: int | None = None) -> InstanceRow:
+    """The instance, or NotFound naming what is missing."""
+    find_tenant(connection, tenant, at)
+    row = queries.get_instance(connection, tenant, instance, at)
+    if row is None:
+        raise NotFound(f"{tenant} has no instance {instance!r}")
+    return row
+
+
+def find_environment(
+    connection: Connection, tenant: str, instance: str, environment: str, at: int | None = None
+) -> EnvironmentRow:
+    """The environment, or NotFound naming what is missing."""
+    find_instance(connection, tenant, instance, at)
+    row = queries.get_environment(connection, tenant, instance, environment, at)
+    if row is None:
+        raise NotFound(f"{tenant}/{instance} has no environment {environment!r}")
+    return row
+
+
+def _created(body: dict[str, Any], outcome: Outcome, place: str) -> Answer:
+    return Answer(201, body, {"Location": f"/api/v1/tenants{place}", "ETag": etag(outcome.version)})

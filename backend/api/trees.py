@@ -1,0 +1,153 @@
+"""`/trees/main`: the distribution tree, its distributors and their targets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from fastapi import Body as RequestBody
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.api.requests import (
+    At,
+    Body,
+    Paging,
+    Reading,
+    Writing,
+    etag,
+    listed,
+    plausible_names,
+    shown_at,
+)
+from backend.deciders import TREE
+from backend.dispatch import Answer, Outcome
+from backend.domain import formats, routes, tree_shape
+from backend.domain.errors import NotFound
+from backend.domain.formats import ClusterFormats
+from backend.domain.tree import ReplaceTree, SwitchTarget, clusters_of
+from backend.queries import clusters, distributors, operations, trees
+from backend.queries.naming import declared_streams
+from backend.queries.trees import MAIN, TreeRow
+
+router = APIRouter(prefix="/trees", tags=["trees"], dependencies=[Depends(plausible_names)])
+STREAM = f"tree-{MAIN}"
+
+
+class Target(Body):
+    """The leaf to copy to."""
+
+    target: str
+
+
+@router.get("")
+def list_trees(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """The trees; an estate has one, main."""
+    row = trees.get_tree(connection, at)
+    return listed([row] if row else [], page, lambda tree: tree.name, shown)
+
+
+@router.get("/main")
+def get_tree(connection: Reading, at: At) -> Response:
+    """The tree with its coverage proof."""
+    row = _existing(trees.get_tree(connection, at))
+    return shown_at(row.version, shown(row))
+
+
+@router.put("/main")
+def replace_tree(
+    root: Annotated[Any, RequestBody(description="The bare root node.")],
+    write: Writing,
+    primary: Annotated[
+        str | None, Query(description="Primary cluster; left out, it stays, or is the first leaf.")
+    ] = None,
+) -> Response:
+    """Set the tree. 201 the first time, then 200; the same tree again changes nothing."""
+
+    def build(connection: Connection) -> ReplaceTree:
+        row = trees.get_tree(connection)
+        write.match(row.version if row else None)
+        known = frozenset(cluster.name for cluster in clusters.list_clusters(connection))
+        _check_names_on_joining(connection, row, root, known)
+        return ReplaceTree(root=root, known_clusters=known, primary_cluster=primary)
+
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        row = _existing(trees.get_tree(connection))
+        headers = {"ETag": etag(row.version)}
+        if outcome.events and outcome.version == len(outcome.events):
+            return Answer(201, shown(row), {**headers, "Location": f"/api/v1/trees/{row.name}"})
+        return Answer(200, shown(row), headers)
+
+    return write.run(TREE, STREAM, build, answer)
+
+
+@router.get("/main/distributors")
+def list_distributors(connection: Reading, at: At) -> list[dict[str, Any]]:
+    """Every distributor of the tree; what is observed of them (state, lag, holder) is null under `at`."""
+    return distributors.list_distributors(connection, at=at)
+
+
+@router.put("/main/targets/{cluster}/{level}", status_code=202)
+def switch_target(cluster: str, level: str, body: Target, write: Writing) -> Response:
+    """Let a distributor copy to another leaf of its sibling subtree; 200 if it does already."""
+    number = int(level) if level.isascii() and level.isdigit() and len(level) <= 3 else 0
+
+    def build(connection: Connection) -> SwitchTarget:
+        row = _existing(trees.get_tree(connection))
+        write.match(row.version)
+        return SwitchTarget(cluster=cluster, level=number, target=body.target)
+
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        headers = {"ETag": etag(outcome.version)}
+        shape = {"cluster": cluster, "level": number, "target": body.target}
+        if not outcome.events:
+            return Answer(200, {**shape, "previous": body.target, "operation": None}, headers)
+        previous = outcome.events[0].data["previous"]
+        if write.dry_run:
+            return Answer(200, {**shape, "previous": previous, "operation": None}, headers)
+        operation = operations.operation_id(outcome.events[0])
+        headers["Location"] = f"/api/v1/operations/{operation}"
+        return Answer(202, {**shape, "previous": previous, "operation": operation}, headers)
+
+    return write.run(TREE, STREAM, build, answer)
+
+
+def shown(row: TreeRow) -> dict[str, Any]:
+    """A tree as answers show it."""
+    root = tree_shape.parse(row.root, clusters_of(row.root))
+    proof = routes.coverage(root, row.targets)
+    return {
+        "name": row.name,
+        "root": row.root,
+        "primary_cluster": row.primary_cluster,
+        "coverage": {"proven": proof.proven, "pairs": proof.pairs},
+        "position": row.position,
+    }
+
+
+def _check_names_on_joining(
+    connection: Connection, row: TreeRow | None, root: object, known: frozenset[str]
+) -> None:
+    """Refuse a cluster that joins and on which the tree's streams could not all have a name of their own."""
+    # Parsed before it is walked: only what is a tree is known not to be endlessly deep.
+    names = tree_shape.leaves(tree_shape.parse(root, known))
+    joining = set(names) - (clusters_of(row.root) if row else frozenset())
+    streams = declared_streams(connection, MAIN) if joining else []
+    for cluster in clusters.list_clusters(connection):
+        if cluster.name in joining:
+            of = ClusterFormats(cluster.name, cluster.topic_format, cluster.subject_format)
+            formats.check_deployment(streams, of, _pointer(root, cluster.name) or "")
+
+
+def _pointer(node: Any, cluster: str, at: str = "") -> str | None:
+    """JSON pointer of the leaf of a cluster."""
+    if "cluster" in node:
+        return f"{at}/cluster" if node["cluster"] == cluster else None
+    found = (_pointer(child, cluster, f"{at}/children/{n}") for n, child in enumerate(node["children"]))
+    return next((place for place in found if place), None)
+
+
+def _existing(row: TreeRow | None) -> TreeRow:
+    if row is None:
+        raise NotFound("there is no tree main (yet); PUT /trees/main sets it")
+    return row

@@ -1,0 +1,12 @@
+"""The ASGI application: the REST API, and the console's pages where they are."""
+
+from __future__ import annotations
+
+from backend import logs, web
+from backend.api.app import create_app
+
+logs.configure()
+app = create_app()
+if hasattr(web, "routes"):
+    for router in web.routes():
+        app.include_router(router)

@@ -1,0 +1,14 @@
+"""The event streams' rules as the dispatcher takes them; one object each, since it caches states per decider."""
+
+from __future__ import annotations
+
+from backend.dispatch import Decider
+from backend.domain import cluster, tenant, tenant_commands, tree
+
+CLUSTER: Decider[cluster.Cluster | None, cluster.ClusterCommand] = Decider(
+    cluster.INITIAL, cluster.decide, cluster.evolve
+)
+TENANT: Decider[tenant.Tenant | None, tenant_commands.TenantCommand] = Decider(
+    tenant.INITIAL, tenant_commands.decide, tenant.evolve
+)
+TREE: Decider[tree.Tree, tree.TreeCommand] = Decider(tree.INITIAL, tree.decide, tree.evolve)

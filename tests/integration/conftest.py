@@ -1,0 +1,108 @@
+"""The REST application on a real database, asked in-process."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx2 import Response
+from pydantic import SecretStr
+
+from backend import logs
+from backend.api.app import create_app
+from backend.settings import Settings
+from tests.database_fixture import TEMPLATE, Database, RunningPostgres, create_database
+
+logs.configure()
+
+TOKEN = "a token of the tests"
+NOBODY_LISTENS = "127.0.0.1:9"  # the discard port; nothing answers there
+
+
+class Rest:
+    """A client of the API; paths are below /api/v1 unless they begin with a dot."""
+
+    def __init__(self, client: TestClient) -> None:
+        self.client = client
+
+    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
+        url = path.removeprefix(".") if path.startswith(".") else f"/api/v1{path}"
+        sent = {"Authorization": f"Bearer {TOKEN}"} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        content = None
+        if body is not None:
+            content, sent = json.dumps(body).encode(), {"Content-Type": "application/json"} | sent
+        return self.client.request(method, url, headers=sent, follow_redirects=False, content=content)
+
+    def head(self) -> int:
+        """The event log's newest position."""
+        position: int = self("GET", "/events/head").json()["position"]
+        return position
+
+    def add_clusters(self, *names: str, **fields: Any) -> None:
+        """Clusters that are down."""
+        for name in names:
+            body = {"name": name, "bootstrap_servers": NOBODY_LISTENS, "accept_offline": True, **fields}
+            answer = self("POST", "/clusters", body)
+            assert answer.status_code == 201, answer.text
+
+    def set_up(self) -> str:
+        """Three clusters in a tree, and acme/retail/prod; the environment's path."""
+        self.add_clusters("c1", "c2", "c3")
+        for method, path, body in (
+            ("PUT", "/trees/main", TREE),
+            ("POST", "/tenants", {"name": "acme"}),
+            ("POST", "/tenants/acme/instances", {"name": "retail", "tree": "main"}),
+            ("POST", "/tenants/acme/instances/retail/environments", {"name": "prod"}),
+        ):
+            answer = self(method, path, body)
+            assert answer.status_code == 201, answer.text
+        return "/tenants/acme/instances/retail/environments/prod"
+
+
+TREE = {
+    "level": 2,
+    "children": [{"cluster": "c1"}, {"level": 1, "children": [{"cluster": "c2"}, {"cluster": "c3"}]}],
+}
+
+
+def problem(answer: Response, status: int, slug: str) -> dict[str, Any]:
+    """The problem document of an answer that must be this refusal."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    document: dict[str, Any] = answer.json()
+    assert document["status"] == status
+    assert document["type"] == f"urn:treeline:{slug}"
+    assert document["title"]
+    assert all(set(error) >= {"pointer", "detail"} for error in document["errors"])
+    return document
+
+
+def rest_settings(database_url: str, **changes: Any) -> Settings:
+    """Settings of an application on this database."""
+    known = {"database_url": database_url, "admin_token": SecretStr(TOKEN), "probe_timeout_seconds": 2.0}
+    return Settings(**{**known, **changes})
+
+
+@pytest.fixture
+def rest(database: Database) -> Iterator[Rest]:
+    """The API on a fresh database."""
+    with TestClient(create_app(rest_settings(database.url)), raise_server_exceptions=False) as client:
+        yield Rest(client)
+
+
+@pytest.fixture(scope="module")
+def empty_rest(postgres: RunningPostgres) -> Iterator[Rest]:
+    """The API on an empty database that a module's tests share: for requests that must change nothing."""
+    name = f"test_{secrets.token_hex(6)}"
+    create_database(postgres.server, name, template=TEMPLATE)
+    app = create_app(rest_settings(postgres.server.url(name)))
+    with TestClient(app, raise_server_exceptions=False) as client:
+        shared = Rest(client)
+        yield shared
+        assert shared.head() == 0
