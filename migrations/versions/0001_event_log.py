@@ -33,7 +33,12 @@ def upgrade() -> None:
     )
     head = op.create_table(
         "event_log_head",
-        sa.Column("singleton", sa.Boolean, sa.CheckConstraint("singleton", name="event_log_head_one_row"), primary_key=True),
+        sa.Column(
+            "singleton",
+            sa.Boolean,
+            sa.CheckConstraint("singleton", name="event_log_head_one_row"),
+            primary_key=True,
+        ),
         sa.Column("position", sa.BigInteger, nullable=False),
         sa.Column("hash", sa.Text, nullable=False),
     )
