@@ -1,0 +1,117 @@
+"""Units, buckets, fair shares, and the plans of units."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backend.domain import assignment, edges, tree_shape
+from backend.domain.assignment import Unit
+from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
+from tests.trees import UNBALANCED, parsed
+
+UNITS = assignment.units([("a", 1), ("a", 2), ("b", 1)], 2)
+
+
+def test_names_of_leases_and_on_kafka():
+    unit = Unit("cluster-1", 3, 1)
+    assert unit.name == "distributor:cluster-1:3:1"
+    assert unit.kafka_name == "_treeline.distributor.cluster-1.3.1"
+
+
+@given(st.text(min_size=1), st.integers(1, 8))
+def test_every_partition_has_one_bucket_and_neighbours_differ(stream, buckets):
+    found = Counter(assignment.bucket(stream, partition, buckets) for partition in range(buckets * 3))
+    assert found == dict.fromkeys(range(buckets), 3)
+
+
+@given(st.integers(0, 60), st.integers(1, 9))
+def test_fair_shares_leave_no_unit_over(desired, shifts):
+    share = assignment.fair_share(desired, shifts)
+    assert share * shifts >= desired
+    assert (share - 1) * shifts < desired or share == 0
+
+
+def test_a_holder_gives_back_what_is_gone_and_what_is_beyond_its_share():
+    held = [*UNITS, Unit("gone", 1, 0)]
+    assert assignment.surplus(held, UNITS, 2) == (held[6], UNITS[5], UNITS[4], UNITS[3])
+    assert assignment.surplus(UNITS[:3], UNITS, 2) == ()
+
+
+def test_a_holder_takes_free_units_up_to_its_share():
+    assert assignment.wanted(UNITS, 1, 6, 2) == UNITS[:2]
+    assert assignment.wanted(UNITS, 3, 6, 2) == ()
+
+
+@given(st.integers(1, 30), st.lists(st.booleans(), min_size=1, max_size=20))
+def test_shifts_that_come_and_go_end_with_every_unit_held_once(count, changes):
+    desired = assignment.units([(f"c{n}", 1) for n in range(count)], 1)
+    holders = [[]]
+    for joins in changes:
+        if joins:
+            holders.append([])
+        elif len(holders) > 1:
+            holders.pop()
+        for _ in range(3):
+            for held in holders:
+                for unit in assignment.surplus(held, desired, len(holders)):
+                    held.remove(unit)
+                taken = {unit for other in holders for unit in other}
+                free = [unit for unit in desired if unit not in taken]
+                held.extend(assignment.wanted(free, len(held), len(desired), len(holders)))
+    assert sorted(unit for held in holders for unit in held) == sorted(desired)
+
+
+ROOT = parsed(UNBALANCED)
+ENDPOINTS = {
+    name: Endpoint(name=name, number=int(name), bootstrap_servers="b:1", properties={})
+    for name in tree_shape.leaves(ROOT)
+}
+HEADERS = HeaderNames(flags="copy-flags", origin="copy-origin", write_origin=True)
+
+
+def plans(incarnations):
+    stream = DistributedStream(
+        stream="s",
+        partitions=4,
+        technical_names={name: f"t{name}" for name in ENDPOINTS},
+        incarnations=incarnations,
+    )
+    return edges.plans(ROOT, tree_shape.default_targets(ROOT), ENDPOINTS, [stream], 2, HEADERS)
+
+
+def test_a_plan_reads_the_sources_name_and_writes_the_targets():
+    plan = plans(dict.fromkeys(ENDPOINTS, 1))[Unit("1", 3, 0)]
+    (stream,) = plan.streams
+    assert (plan.target.name, stream.source_topic, stream.target_topic) == ("4", "t1", "t4")
+
+
+def test_the_buckets_of_a_distributor_share_its_partitions():
+    found = plans(dict.fromkeys(ENDPOINTS, 1))
+    both = [set(found[Unit("1", 3, bucket)].streams[0].partitions) for bucket in (0, 1)]
+    assert both[0] | both[1] == {0, 1, 2, 3}
+    assert not both[0] & both[1]
+
+
+def test_inbound_groups_are_those_of_every_unit_that_may_ever_copy_there():
+    plan = plans(dict.fromkeys(ENDPOINTS, 1))[Unit("1", 3, 1)]
+    assert set(plan.inbound_groups) == {
+        f"_treeline.distributor.{cluster}.{level}.1" for cluster, level in (("1", 3), ("2", 3), ("3", 3), ("5", 1))
+    }
+
+
+@pytest.mark.parametrize("absent", ["1", "4"])
+def test_a_stream_waits_until_its_topic_is_on_both_sides(absent):
+    incarnations = {name: 1 for name in ENDPOINTS if name != absent}
+    assert plans(incarnations)[Unit("1", 3, 0)].streams == ()
+
+
+def test_a_session_survives_new_streams_but_not_a_new_target():
+    before, after = plans({}), plans(dict.fromkeys(ENDPOINTS, 1))
+    assert before[Unit("1", 3, 0)].same_session(after[Unit("1", 3, 0)])
+    targets = {**tree_shape.default_targets(ROOT), ("1", 3): "5"}
+    moved = edges.plans(ROOT, targets, ENDPOINTS, [], 2, HEADERS)
+    assert not before[Unit("1", 3, 0)].same_session(moved[Unit("1", 3, 0)])
