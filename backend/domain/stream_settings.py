@@ -38,7 +38,7 @@ def check_settings(settings: StreamSettings) -> None:
             ("retention_ms", settings.retention_ms, -1, LONGEST_MS),
         )
     )
-    if settings.min_insync_replicas > settings.replication_factor:
+    if settings.min_insync_replicas > settings.replication_factor >= 1:
         too_many = f"{settings.min_insync_replicas} is more than the factor {settings.replication_factor}"
         errors.append(FieldError("/min_insync_replicas", f"{too_many}: nothing could ever be produced"))
     if settings.cleanup_policy not in CLEANUP_POLICIES:

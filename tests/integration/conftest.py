@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -96,13 +97,29 @@ def rest(database: Database) -> Iterator[Rest]:
         yield Rest(client)
 
 
-@pytest.fixture(scope="module")
-def empty_rest(postgres: RunningPostgres) -> Iterator[Rest]:
-    """The API on an empty database that a module's tests share: for requests that must change nothing."""
+@contextmanager
+def shared_rest(postgres: RunningPostgres) -> Iterator[Rest]:
+    """The API on a database of its own, for a module's tests that change nothing (which is checked)."""
     name = f"test_{secrets.token_hex(6)}"
     create_database(postgres.server, name, template=TEMPLATE)
     app = create_app(rest_settings(postgres.server.url(name)))
     with TestClient(app, raise_server_exceptions=False) as client:
-        shared = Rest(client)
+        yield Rest(client)
+
+
+@pytest.fixture(scope="module")
+def empty_rest(postgres: RunningPostgres) -> Iterator[Rest]:
+    """The API without anything in it."""
+    with shared_rest(postgres) as shared:
         yield shared
         assert shared.head() == 0
+
+
+@pytest.fixture(scope="module")
+def settled(postgres: RunningPostgres) -> Iterator[Rest]:
+    """Three clusters in a tree, and acme/retail/prod; requests must change nothing."""
+    with shared_rest(postgres) as shared:
+        shared.set_up()
+        head = shared.head()
+        yield shared
+        assert shared.head() == head
