@@ -1,0 +1,28 @@
+# One image for every process of the control plane; docker-compose.yml gives each its command.
+
+FROM node:20-slim AS frontend
+WORKDIR /frontend
+COPY frontend/package.json frontend/package-lock.json frontend/.npmrc ./
+RUN npm ci --no-progress --loglevel=error
+
+FROM python:3.11-slim AS packages
+RUN python -m venv /venv
+COPY requirements/runtime.txt /tmp/runtime.txt
+RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /tmp/runtime.txt
+
+FROM python:3.11-slim
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin treeline
+WORKDIR /treeline
+COPY --from=packages /venv /venv
+COPY --from=frontend /frontend/node_modules frontend/node_modules
+COPY alembic.ini ./
+COPY migrations migrations
+COPY frontend/static frontend/static
+COPY frontend/templates frontend/templates
+COPY backend backend
+COPY workers workers
+# Nothing is written at run time: compiled modules come with the image.
+RUN /venv/bin/python -m compileall -q backend workers migrations
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 10001:10001
+CMD ["python", "-m", "uvicorn", "backend.asgi:app", "--host", "0.0.0.0", "--port", "8000", "--log-level", "warning"]

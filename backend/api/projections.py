@@ -1,0 +1,37 @@
+"""`/projections`: folding read models again from the event log."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from backend.api.requests import SharedServices
+from backend.domain.errors import NotFound
+from backend.eventlog.registry import domain_registry
+from backend.projections import runner
+from backend.projections.catalogue import PROJECTIONS
+
+router = APIRouter(prefix="/projections", tags=["projections"])
+
+
+@router.post("/rebuild")
+def rebuild(
+    services: SharedServices,
+    name: Annotated[str | None, Query(description="One projection; without it, all of them.")] = None,
+) -> dict[str, Any]:
+    """Empty the rows and fold the log from its first event; the answer comes when that is done."""
+    chosen = [projection for projection in PROJECTIONS if name in (None, projection.name)]
+    if not chosen:
+        known = ", ".join(sorted(projection.name for projection in PROJECTIONS))
+        raise NotFound(f"there is no projection {name!a}; there are: {known}")
+    return {
+        "items": [
+            {
+                "name": projection.name,
+                "position": runner.rebuild(services.engine, domain_registry(), projection),
+            }
+            for projection in chosen
+        ],
+        "next_cursor": None,
+    }

@@ -1,0 +1,151 @@
+"""`treeline events ...` and `treeline projections ...`: the event log of a control plane from the shell.
+
+Exit codes: 0 ok, 1 the chain is broken or the control plane does not answer, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, fail, rest_client
+
+if TYPE_CHECKING:
+    import httpx2
+
+COLUMNS = ("position", "time", "stream", "version", "name", "actor", "data")
+PAGE_EVENTS = 500
+RECONNECT_SECONDS = 1.0
+
+events_app = typer.Typer(
+    help="The event log: list and follow it, check its chain, export its head.", invoke_without_command=True
+)
+projections_app = typer.Typer(help="Read models derived from the event log.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Mount both groups of commands on the program."""
+    app.add_typer(events_app, name="events")
+    app.add_typer(projections_app, name="projections")
+
+
+@events_app.callback()
+def list_events(
+    context: typer.Context,
+    after: Annotated[int | None, typer.Option(min=0, help="Only events above this position.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most events to list.")] = 100,
+    stream: Annotated[str | None, typer.Option(help="Only streams whose name starts so.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for new events; from now on, or from --after.")
+    ] = False,
+    output: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """List events in their order, the oldest first."""
+    if context.invoked_subcommand is not None:
+        return
+    form = Form.JSON if as_json else output
+    with rest_client() as client:
+        if follow:
+            _follow(client, after, stream or "", as_lines=form is not Form.TABLE)
+            return
+        items = _listed(client, after or 0, limit, stream)
+    show(items, form, COLUMNS, [_row(item) for item in items])
+
+
+@events_app.command()
+def verify(
+    head: Annotated[
+        Path | None, typer.Option(help="File of an exported head: shows also a tail that was cut off since.")
+    ] = None,
+    output: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Recompute the hash chain over all events; exit 1 and the first broken position if it does not hold."""
+    expected = _read_head(head) if head else {}
+    with rest_client() as client:
+        report = answer(client.get("/events/verification", params=expected))
+    form = Form.JSON if as_json else output
+    row = {**report, "head": report["head"]["position"], "hash": report["head"]["hash"]}
+    show(report, form, ("ok", "events", "head", "hash", "broken_at", "reason"), [row])
+    if not report["ok"]:
+        fail(f"The event log is broken at position {report['broken_at']}: {report['reason']}.")
+
+
+@events_app.command()
+def export_head() -> None:
+    """Print the newest event's position and hash (JSON); keep it elsewhere for `events verify --head`."""
+    with rest_client() as client:
+        typer.echo(json.dumps(answer(client.get("/events/head"))))
+
+
+@projections_app.command()
+def rebuild(
+    name: Annotated[str | None, typer.Argument(help="One projection; without it, all of them.")] = None,
+    output: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Fold the event log again from its first event; readers see the old rows until it is done."""
+    with rest_client() as client:
+        params = {"name": name} if name else {}
+        rebuilt = answer(client.post("/projections/rebuild", params=params))["items"]
+    show(rebuilt, Form.JSON if as_json else output, ("name", "position"), rebuilt)
+
+
+def _listed(client: httpx2.Client, after: int, limit: int, stream: str | None) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    while len(items) < limit:
+        params: dict[str, str | int] = {"after": after, "limit": min(limit - len(items), PAGE_EVENTS)}
+        if stream is not None:
+            params["stream"] = stream
+        page = answer(client.get("/events", params=params))
+        items += page["items"]
+        if page["next_cursor"] is None:
+            break
+        after = items[-1]["position"]
+    return items
+
+
+def _follow(client: httpx2.Client, after: int | None, stream: str, *, as_lines: bool) -> None:
+    import httpx2
+
+    place: int = answer(client.get("/events/head"))["position"] if after is None else after
+    while True:
+        try:
+            with client.stream("GET", "/events/stream", params={"after": place}) as response:
+                if not response.is_success:
+                    response.read()
+                    answer(response)
+                for line in response.iter_lines():
+                    if line.startswith("data:"):
+                        item = json.loads(line.removeprefix("data:"))
+                        place = item["position"]
+                        if item["stream"].startswith(stream):
+                            typer.echo(json.dumps(item) if as_lines else _line(item))
+        except httpx2.TransportError as error:
+            typer.echo(f"The stream of events broke ({error}); it goes on after position {place}.", err=True)
+        # The control plane restarts; what happens meanwhile is read afterwards.
+        time.sleep(RECONNECT_SECONDS)
+
+
+def _row(item: dict[str, Any]) -> dict[str, Any]:
+    return {**item, "time": item["time"][:19], "actor": item["metadata"]["actor"]}
+
+
+def _line(item: dict[str, Any]) -> str:
+    row = _row(item)
+    data = json.dumps(item["data"], ensure_ascii=False)
+    return f"{row['position']:>8}  {row['time']}  {row['stream']}  {row['name']}  {row['actor']}  {data}"
+
+
+def _read_head(path: Path) -> dict[str, Any]:
+    try:
+        head = json.loads(path.read_text())
+        return {"position": int(head["position"]), "hash": str(head["hash"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        fail(f"{path} is not a head that `treeline events export-head` wrote: {error!r}", 2)

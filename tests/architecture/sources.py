@@ -1,0 +1,46 @@
+"""The project's own files, as the house rules look at them."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("backend", "workers", "migrations")
+PYTHON_FOLDERS = (*PACKAGES, "client", "spark", "bench", "docs", "tests")
+NOT_OURS = {"node_modules", "__pycache__"}
+
+
+@cache
+def python_files(*folders: str) -> tuple[Path, ...]:
+    """Every Python file below the folders, or of the whole project."""
+    found = [path for folder in folders or PYTHON_FOLDERS for path in (PROJECT_ROOT / folder).rglob("*.py")]
+    return tuple(sorted(path for path in found if not NOT_OURS & set(path.parts)))
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(PROJECT_ROOT))
+
+
+def module_name(path: Path) -> str:
+    """`backend.api` for backend/api/__init__.py."""
+    parts = path.relative_to(PROJECT_ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> set[str]:
+    """Names of everything that a file imports, at its top or inside functions: modules and their members."""
+    names = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names

@@ -1,0 +1,69 @@
+"""Sizes and names: small enough to hold in one's head, and named after what they are for."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+import pytest
+
+from tests.architecture.sources import NOT_OURS, PROJECT_ROOT, parsed, python_files, shown
+
+MODULE_LINES = 400
+FUNCTION_LINES = 70
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
+
+
+@pytest.mark.parametrize("path", python_files(), ids=shown)
+def test_modules_and_functions_are_short(path):
+    lines = len(path.read_text().splitlines())
+    assert lines < MODULE_LINES, f"{shown(path)} has {lines} lines"
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length < FUNCTION_LINES, f"{shown(path)}:{node.lineno} {node.name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", python_files(), ids=shown)
+def test_no_module_is_named_after_nothing(path):
+    names = {path.stem, *path.relative_to(PROJECT_ROOT).parent.parts}
+    assert not names & EMPTY_NAMES, shown(path)
+
+
+@pytest.mark.parametrize("path", python_files("backend", "workers", "client"), ids=shown)
+def test_every_module_says_what_it_is_for(path):
+    if path.read_text().strip():
+        assert ast.get_docstring(parsed(path)), f"{shown(path)} has no docstring"
+
+
+def test_lock_files_carry_no_registry_addresses():
+    """A lock file that names a registry ties every later install to it."""
+    for path in sorted((PROJECT_ROOT / "requirements").iterdir()):
+        text = path.read_text()
+        assert "://" not in text, f"{shown(path)} names an address"
+        assert not re.search(r"^\s*--?(index-url|extra-index-url|find-links|i\b|f\b)", text, re.MULTILINE)
+    for path in PROJECT_ROOT.glob("*/package-lock.json"):
+        assert '"resolved"' not in path.read_text(), f"{shown(path)} names where packages came from"
+        assert not any(place.get("link") for place in json.loads(path.read_text())["packages"].values())
+    assert not list(PROJECT_ROOT.glob("uv.lock"))
+
+
+def test_every_requirement_is_pinned_with_its_hashes():
+    for name in ("runtime", "dev"):
+        text = (PROJECT_ROOT / "requirements" / f"{name}.txt").read_text().replace("\\\n", " ")
+        for line in text.splitlines():
+            if line.strip() and not line.strip().startswith("#"):
+                assert re.match(r"^[a-z0-9._-]+(\[[a-z0-9,_-]+\])?==\S+ .*--hash=sha256:", line), line
+
+
+def test_every_template_is_used():
+    templates = [
+        path
+        for path in (PROJECT_ROOT / "frontend").rglob("*.html*")
+        if path.is_file() and not NOT_OURS & set(path.parts)
+    ]
+    readers = [*templates, *python_files("backend")]
+    for template in templates:
+        used = any(template.name in path.read_text() for path in readers if path != template)
+        assert used, f"{shown(template)} is used by nothing"
