@@ -18,7 +18,7 @@ import structlog
 from celery import Celery
 from celery.signals import worker_process_init, worker_shutting_down
 from kombu import Connection as BrokerConnection
-from kombu import Queue
+from kombu import Exchange, Queue
 
 from backend.settings import settings
 from workers import context, leases, logs
@@ -31,7 +31,11 @@ RECONCILE_LEASE = "reconcile"
 
 app = Celery("treeline", broker=settings().celery_broker_url)
 app.conf.update(
-    task_queues=(Queue(CONTROL_QUEUE), Queue(SHIFT_QUEUE)),  # type: ignore[no-untyped-call]
+    # Each with an exchange of its own: queues on one exchange and key would each get every message.
+    task_queues=tuple(
+        Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
+        for name in (CONTROL_QUEUE, SHIFT_QUEUE)
+    ),
     task_default_queue=CONTROL_QUEUE,
     task_routes={"treeline.shift": {"queue": SHIFT_QUEUE}},
     task_ignore_result=True,

@@ -1,0 +1,235 @@
+"""The copy session on two real clusters of the estate, with topics and names of each test's own."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from confluent_kafka import Producer
+
+from backend.domain import copy_flags, edges, origin, tree_shape
+from backend.domain.assignment import Unit
+from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
+from backend.domain.origin import Origin
+from backend.kafka.copy import CopyLimits, CopySession
+from backend.kafka.errors import CopyFailed
+from tests.kafka import create_topic, produce, read_all
+
+LIMITS = CopyLimits(
+    batch_records=500, transaction_timeout_ms=15000, fetch_wait_max_ms=50, fetch_buffer_kbytes=8192
+)
+HEADERS = HeaderNames(flags="copy-flags", origin="copy-origin", write_origin=True)
+
+
+class Pair:
+    """Two clusters as a tree of level 1, under names that no other test uses."""
+
+    def __init__(self, estate, partitions=2):
+        self.mark = uuid.uuid4().hex[:8]
+        self.a, self.b = f"a{self.mark}", f"b{self.mark}"
+        self.topic, self.copy_topic = f"orders.{self.mark}", f"copied.{self.mark}"
+        self.stream = f"t/i/e/{self.mark}"
+        self.servers = {
+            self.a: estate.bootstrap_servers("cluster-1"),
+            self.b: estate.bootstrap_servers("cluster-2"),
+        }
+        create_topic(self.servers[self.a], self.topic, partitions)
+        create_topic(self.servers[self.b], self.copy_topic, partitions)
+        self.partitions = partitions
+
+    def plan(self, source=None, **changes):
+        source = source or self.a
+        document = {"level": 1, "children": [{"cluster": self.a}, {"cluster": self.b}]}
+        root = tree_shape.parse(document, {self.a, self.b})
+        endpoints = {
+            name: Endpoint(name=name, number=number, bootstrap_servers=self.servers[name], properties={})
+            for number, name in ((1, self.a), (2, self.b))
+        }
+        stream = DistributedStream(
+            stream=self.stream,
+            partitions=self.partitions,
+            technical_names={self.a: self.topic, self.b: self.copy_topic},
+            incarnations={self.a: 1, self.b: 1},
+            **changes,
+        )
+        plans = edges.plans(root, tree_shape.default_targets(root), endpoints, [stream], 1, HEADERS)
+        return plans[Unit(source, 1, 0)]
+
+    def session(self, source=None):
+        session = CopySession(self.plan(source), LIMITS)
+        session.open(lambda: True)
+        return session
+
+    def copy_until_idle(self, source=None):
+        session = self.session(source)
+        try:
+            drain(session)
+        finally:
+            session.close()
+        return session.totals
+
+    def produce(self, records, **config):
+        produce(self.servers[self.a], self.topic, records, **config)
+
+    def copied(self):
+        return read_all(self.servers[self.b], self.copy_topic)
+
+
+def drain(session):
+    while session.lag_records() != 0:
+        session.copy_batch(0.2)
+
+
+@pytest.fixture
+def pair(estate):
+    return Pair(estate)
+
+
+def numbered(count, partitions=2):
+    return [{"value": str(n).encode(), "key": b"k%d" % n, "partition": n % partitions} for n in range(count)]
+
+
+def values(messages):
+    return [message.value() for message in messages]
+
+
+def test_records_arrive_unchanged_with_our_headers_last(pair):
+    stamp = 1_700_000_000_123
+    others = [("trace", b"\x00\xff"), ("empty", b""), ("nothing", None), ("trace", b"twice")]
+    pair.produce(
+        [
+            {"value": b"v", "key": b"k", "partition": 1, "timestamp": stamp, "headers": others},
+            {"value": None, "key": b"tombstone", "partition": 1, "timestamp": stamp},
+            {"value": b"no key", "key": None, "partition": 1, "timestamp": stamp},
+            {"value": b"", "key": b"", "partition": 1, "timestamp": stamp},
+        ]
+    )
+    pair.copy_until_idle()
+    copied = pair.copied()
+    assert [(m.key(), m.value(), m.partition(), m.timestamp()[1]) for m in copied] == [
+        (b"k", b"v", 1, stamp),
+        (b"tombstone", None, 1, stamp),
+        (None, b"no key", 1, stamp),
+        (b"", b"", 1, stamp),
+    ]
+    assert copied[0].headers()[:4] == others
+    (flags_name, flags), (origin_name, born) = copied[0].headers()[4:]
+    assert (flags_name, copy_flags.decode([flags])[0]) == ("copy-flags", 1)
+    assert origin_name == "copy-origin"
+    assert origin.decode([born]) == Origin(1, origin.stream_id(pair.stream), 1, 0, 1)
+
+
+def test_nothing_comes_back(pair):
+    pair.produce(numbered(20))
+    pair.copy_until_idle()
+    assert pair.copy_until_idle(pair.b).copied_records == 0
+    assert len(read_all(pair.servers[pair.a], pair.topic)) == 20
+
+
+def test_a_session_begins_where_the_last_transaction_ended(pair):
+    pair.produce(numbered(50))
+    pair.copy_until_idle()
+    pair.produce(numbered(30))
+    assert pair.copy_until_idle().copied_records == 30
+    assert len(pair.copied()) == 80
+
+
+def test_a_session_that_dies_between_produce_and_commit_leaves_nothing_behind(pair, monkeypatch):
+    pair.produce(numbered(40))
+    dying = pair.session()
+
+    def killed():
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(dying, "_commit", killed)
+    with pytest.raises(RuntimeError, match="killed"):
+        drain(dying)
+    # Its transaction is open on the target until the successor's init_transactions aborts it.
+    pair.copy_until_idle()
+    copied = pair.copied()
+    assert sorted(values(copied), key=int) == [str(n).encode() for n in range(40)]
+    dying.close()
+
+
+def test_a_zombie_commits_nothing_once_its_successor_has_begun(pair):
+    pair.produce(numbered(10))
+    zombie = pair.session()
+    drain(zombie)
+    successor = pair.session()
+    pair.produce(numbered(10))
+    with pytest.raises(CopyFailed) as failed:
+        drain(zombie)
+    assert failed.value.fenced
+    drain(successor)
+    zombie.close()
+    successor.close()
+    assert len(pair.copied()) == 20
+
+
+def test_a_session_that_lost_its_lease_while_it_fenced_does_not_begin(pair):
+    session = CopySession(pair.plan(), LIMITS)
+    with pytest.raises(CopyFailed) as failed:
+        session.open(lambda: False)
+    assert failed.value.fenced
+    session.close()
+
+
+def test_aborted_records_are_nowhere(pair):
+    producer = Producer({"bootstrap.servers": pair.servers[pair.a], "transactional.id": f"app-{pair.mark}"})
+    producer.init_transactions(15)
+    for outcome in ("committed", "aborted", "committed"):
+        producer.begin_transaction()
+        producer.produce(pair.topic, outcome.encode(), partition=0)
+        producer.flush(15)
+        (producer.commit_transaction if outcome == "committed" else producer.abort_transaction)(15)
+    pair.copy_until_idle()
+    assert values(pair.copied()) == [b"committed", b"committed"]
+    assert b"aborted" not in values(read_all(pair.servers[pair.b], pair.copy_topic, "read_uncommitted"))
+
+
+def test_order_within_a_partition_is_kept_over_many_batches(pair):
+    pair.produce(numbered(3000))
+    pair.copy_until_idle()
+    copied = pair.copied()
+    for partition in (0, 1):
+        order = [int(m.value()) for m in copied if m.partition() == partition]
+        assert order == list(range(partition, 3000, 2))
+
+
+def test_streams_come_and_go_without_a_new_session(pair, estate):
+    other = Pair(estate)
+    other.servers, other.a, other.b = pair.servers, pair.a, pair.b
+    pair.produce(numbered(10))
+    session = pair.session()
+    drain(session)
+    both = (*pair.plan().streams, *other.plan().streams)
+    produce(other.servers[other.a], other.topic, numbered(6))
+    session.update(both)
+    drain(session)
+    assert (len(pair.copied()), len(other.copied())) == (10, 6)
+    session.update(other.plan().streams)
+    pair.produce(numbered(4))
+    produce(other.servers[other.a], other.topic, numbered(2))
+    drain(session)
+    assert (len(pair.copied()), len(other.copied())) == (10, 8)
+    session.update(both)
+    drain(session)
+    session.close()
+    assert (len(pair.copied()), len(other.copied())) == (14, 8)
+
+
+def test_a_record_of_a_megabyte_passes_although_our_headers_make_it_larger(estate):
+    pair = Pair(estate)
+    pair.produce([{"value": b"x" * 1_000_000, "partition": 0}], **{"message.max.bytes": 2_000_000})
+    pair.copy_until_idle()
+    assert [len(m.value()) for m in pair.copied()] == [1_000_000]
+
+
+def test_a_target_that_is_gone_ends_the_session_with_the_reason(pair):
+    pair.servers[pair.b] = "127.0.0.1:9"
+    session = CopySession(pair.plan(), LIMITS)
+    with pytest.raises(CopyFailed) as failed:
+        session.open(lambda: True)
+    session.close()
+    assert not failed.value.fenced
+    assert pair.b in failed.value.detail

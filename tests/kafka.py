@@ -1,0 +1,72 @@
+"""Kafka as tests use it: topics, producing, and reading everything with a reader of their own."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+DEADLINE_SECONDS = 60.0
+
+
+def create_topic(servers: str, name: str, partitions: int = 1, **config: str) -> None:
+    """Make a topic and wait until it can be read."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(15)
+
+
+def topics(servers: str) -> set[str]:
+    """Names of all topics."""
+    return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=15).topics)
+
+
+def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **config: Any) -> None:
+    """Produce records given as keyword arguments of `Producer.produce`, all acknowledged."""
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **config})
+    failed: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    for record in records:
+        while True:
+            try:
+                producer.produce(topic, on_delivery=delivered, **record)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+        producer.poll(0)
+    assert producer.flush(DEADLINE_SECONDS) == 0
+    assert not failed, failed[0]
+
+
+def read_all(servers: str, topic: str, isolation: str = "read_committed") -> list[Message]:
+    """Every visible record of a topic up to its present ends, partition by partition in log order."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"test-{uuid.uuid4().hex}",
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    partitions = consumer.list_topics(topic, 15).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+    left, found, deadline = set(partitions), [], time.monotonic() + DEADLINE_SECONDS
+    while left:
+        assert time.monotonic() < deadline, f"{topic}: partitions {left} have no end"
+        for message in consumer.consume(5000, 0.2):
+            if message.error() is None:
+                found.append(message)
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                left.discard(message.partition())
+    consumer.close()
+    return sorted(found, key=lambda message: (message.partition(), message.offset()))
