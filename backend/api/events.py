@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
@@ -67,14 +67,19 @@ def verify(
     return asdict(queries.verification(connection, expected))
 
 
-@router.get("/stream", response_class=EventSourceResponse)
-async def stream_events(
-    services: SharedServices,
+def _start(
     after: After = 0,
     last_event_id: Annotated[str | None, Header(description="Where a broken stream goes on.")] = None,
+) -> int:
+    return _position(last_event_id, "Last-Event-ID") if last_event_id else after
+
+
+@router.get("/stream", response_class=EventSourceResponse)
+async def stream_events(
+    services: SharedServices, start: Annotated[int, Depends(_start)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Events as they happen: `id` is the position, `data` an item of GET /events."""
-    place = after if not last_event_id else _position(last_event_id, "Last-Event-ID")
+    place = start
     # Sent at once, so that a proxy or a browser sees the stream open although nothing happens yet.
     yield ServerSentEvent(comment="open")
     while not services.closing.is_set():
