@@ -21,6 +21,7 @@ import pytest
 from backend.settings import PROJECT_ROOT
 
 DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
+SMALL_ESTATE = PROJECT_ROOT / "tests" / "estate" / "small.yaml"
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,13 @@ def treeline(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def boot(home: Path, file: Path, *words: str) -> RunningEstate:
-    """`treeline up` on ports that nobody prefers; what does not run afterwards is the test's to judge."""
-    booted = treeline(home, "up", "--estate", str(file), "--spare-ports", "--no-verify", *words)
+    """`treeline up` on ports that nobody prefers; what does not run afterwards is the test's to judge.
+
+    The estate ends with the test run, also when that is killed.
+    """
+    test_run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    options = ["--spare-ports", "--no-verify", "--while-pid", str(test_run)]
+    booted = treeline(home, "up", "--estate", str(file), *options, *words)
     return RunningEstate(home, booted)
 
 

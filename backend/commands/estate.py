@@ -39,6 +39,9 @@ def up(
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     verify: Annotated[bool, typer.Option(help="Prove distribution after the start.")] = True,
     spare_ports: Annotated[bool, typer.Option("--spare-ports", help="Leave the default ports to others.")] = False,
+    while_pid: Annotated[
+        int | None, typer.Option("--while-pid", help="Stop when this process ends, e.g. a test run.")
+    ] = None,
 ) -> None:
     """Boot the local estate, or resume it, and prove that it distributes."""
     from backend.estate import boot
@@ -54,7 +57,8 @@ def up(
 
     try:
         parsed = read_estate(estate)
-        booted = boot.up(_home(), parsed, progress, free_ports_only=spare_ports, verify=verify)
+        wishes = boot.Wishes(spare_ports=spare_ports, verify=verify, while_pid=while_pid)
+        booted = boot.up(_home(), parsed, progress, wishes)
     except EstateInvalid as error:
         raise _refuse(str(error), 2) from None
     except boot.AnotherEstateRuns as error:

@@ -49,6 +49,15 @@ class StartFailed(RuntimeError):
     """The supervisor itself did not come up."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """How to boot: on ports that nobody prefers, with a proof of distribution, for as long as a process lives."""
+
+    spare_ports: bool = False
+    verify: bool = True
+    while_pid: int | None = None
+
+
 @dataclass(kw_only=True)
 class Booted:
     """What `up` reached: `unready` are processes (rows of the state file) that do not run."""
@@ -66,9 +75,7 @@ class Booted:
         return verified and not self.unready and not self.problems
 
 
-def up(
-    home: Home, estate: Estate, progress: Progress, *, free_ports_only: bool = False, verify: bool = True
-) -> Booted:
+def up(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Booted:
     """Boot or resume the estate; raises AnotherEstateRuns, JavaMissing, PostgresMissing, StartFailed."""
     home.make()
     with _command_lock(home, progress):
@@ -77,13 +84,13 @@ def up(
             progress(f"estate {estate.name} runs already")
             state = _wait(home, progress, deaths_allowed=1)
         else:
-            layout = _start(home, estate, progress, free_ports_only)
+            layout = _start(home, estate, progress, wishes)
             state = _wait(home, progress, deaths_allowed=3)
         booted = Booted(layout=layout, unready=not_ready(state))
         if any(process["name"] == "api" for process in booted.unready):
             return booted
         _apply(booted, progress)
-        if verify and not booted.unready and not booted.problems:
+        if wishes.verify and not booted.unready and not booted.problems:
             booted.verification = _verify_once(layout, progress)
         return booted
 
@@ -94,33 +101,34 @@ def down(home: Home, progress: Progress, *, wipe: bool = False) -> None:
         return
     with _command_lock(home, progress):
         deadline = time.monotonic() + STOP_SECONDS
+        # What is deleted anyway need not be left in order: the guardian ends everything at once.
+        number = signal.SIGKILL if wipe else signal.SIGTERM
         state = read_state(home)
         while is_running(home) and time.monotonic() < deadline:
             if state is None:  # a supervisor that has just begun
                 state = read_state(home)
             elif _is_supervisor(state["supervisor"]):
-                send(state["supervisor"], signal.SIGTERM)
+                send(state["supervisor"], number)
             time.sleep(0.1)
-        left = end_leftovers(home)
-        if left:
+        if left := end_leftovers(home):
             progress(f"ended {len(left)} processes that a killed run had left behind")
     if wipe:
         home.wipe()
 
 
-def _start(home: Home, estate: Estate, progress: Progress, free_ports_only: bool) -> Layout:
+def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Layout:
     if left := end_leftovers(home):
         progress(f"ended {len(left)} processes that a killed run had left behind")
     java()
     jars = ensure_jars(settings().cache.absolute(), progress)
     kafka = Kafka(jars=jars, archive=ensure_class_archive(jars, progress))
     home.data(estate.name).mkdir(parents=True, exist_ok=True)
-    ports = Ports(home.data(estate.name) / "ports.json", prefer_defaults=not free_ports_only)
+    ports = Ports(home.data(estate.name) / "ports.json", prefer_defaults=not wishes.spare_ports)
     layout = lay_out(home, estate, ports)
     for use, wanted, given in ports.moved:
         progress(f"port {wanted} for {use} is taken by another program; using {given}")
     ports.remember()
-    plan = make_plan(layout, kafka)
+    plan = make_plan(layout, kafka, wishes.while_pid)
     save_plan(plan, home.plan)
     _save_layout(layout)
     for stale in ("verified.json", "state.json"):
@@ -198,7 +206,11 @@ def _verify_once(layout: Layout, progress: Progress) -> dict[str, Any] | None:
     finished = subprocess.run(
         [sys.executable, "-m", "backend.cli", "verify", "--records", str(VERIFY_RECORDS), "--json"],
         cwd=PROJECT_ROOT,
-        env={**inherited_environment(), **control_plane_environment(layout)},
+        env={
+            **inherited_environment(),
+            **control_plane_environment(layout),
+            "TREELINE_TOKEN": layout.home.secret("admin-token"),
+        },
         stdout=subprocess.PIPE,
         text=True,
         check=False,

@@ -146,6 +146,9 @@ COMMON: dict[str, object] = {
     # A laptop that sleeps over the holidays must not forget where groups and distributors are.
     "offsets.retention.minutes": 60 * 24 * 90,
     "transactional.id.expiration.ms": 2**31 - 1,  # 24 days, the most there is
+    # A broker that was killed may come back when its old session is over; the default is 9 s.
+    "broker.session.timeout.ms": 5000,
+    "broker.heartbeat.interval.ms": 1000,
     # The default of 128 MiB is more than this heap spares.
     "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
     "num.network.threads": 2,

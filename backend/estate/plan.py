@@ -110,7 +110,7 @@ def is_given(name: str) -> bool:
     return name in settings().model_fields_set
 
 
-def make_plan(layout: Layout, kafka: Kafka) -> Plan:
+def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
     """Write what the processes read (data folders, settings files) and list them in the order of start."""
     processes: list[ProcessSpec] = []
     if layout.postgres_port is not None:
@@ -134,6 +134,7 @@ def make_plan(layout: Layout, kafka: Kafka) -> Plan:
         estate=layout.estate.name,
         digest=layout.estate.digest,
         processes=[_marked(spec, layout.home) for spec in processes],
+        while_pid=while_pid,
     )
 
 

@@ -57,11 +57,15 @@ class ProcessSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One estate as processes; `digest` tells whether a running estate is the one that is asked for."""
+    """One estate as processes; `digest` tells whether a running estate is the one that is asked for.
+
+    `while_pid`: a process with whose end the estate ends as well, such as a test run.
+    """
 
     estate: str
     digest: str
     processes: list[ProcessSpec]
+    while_pid: int | None = None
 
 
 def save_plan(plan: Plan, path: Path) -> None:
@@ -71,7 +75,7 @@ def save_plan(plan: Plan, path: Path) -> None:
 def load_plan(path: Path) -> Plan:
     document: dict[str, Any] = json.loads(path.read_text())
     processes = [ProcessSpec(**{**spec, "ready": Ready(**spec["ready"])}) for spec in document["processes"]]
-    return Plan(estate=document["estate"], digest=document["digest"], processes=processes)
+    return Plan(**{**document, "processes": processes})
 
 
 def write_private(path: Path, text: str) -> None:

@@ -71,14 +71,25 @@ class Supervisor:
     def run(self) -> None:
         with children.Wakeup() as wakeup, selectors.DefaultSelector() as selector:
             selector.register(wakeup, selectors.EVENT_READ)
+            self._watch_owner(selector)
             while not self.stopping:
                 self._look()
                 self._start_what_can()  # after the look, which may have found ready what others wait for
                 self._write_state()
-                selector.select(self._next_look_seconds())
+                happened = selector.select(self._next_look_seconds())
                 self._handle(wakeup.drain())
+                if any(key.fileobj is not wakeup for key, _ in happened):
+                    self.stopping = True
         self._stop_all()
         self._write_state()
+
+    def _watch_owner(self, selector: selectors.BaseSelector) -> None:
+        """Let the selector wake us when the process ends that this estate was started for."""
+        if self.plan.while_pid is not None:
+            try:
+                selector.register(os.pidfd_open(self.plan.while_pid), selectors.EVENT_READ)
+            except ProcessLookupError:
+                self.stopping = True
 
     def _handle(self, signals: set[int]) -> None:
         self._reap()

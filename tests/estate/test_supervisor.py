@@ -46,8 +46,9 @@ class Supervision:
             )
         )
 
-    def start(self) -> None:
-        save_plan(Plan(estate="scripts", digest="1", processes=self.specs), self.home.plan)
+    def start(self, while_pid: int | None = None) -> None:
+        plan = Plan(estate="scripts", digest="1", processes=self.specs, while_pid=while_pid)
+        save_plan(plan, self.home.plan)
         with self.home.log("supervisor").open("ab") as log:
             subprocess.Popen(
                 [sys.executable, "-m", "backend.estate.supervisor", str(self.home.path)],
@@ -187,6 +188,15 @@ def test_what_a_killed_supervisor_and_guardian_leave_is_found_by_its_mark(superv
     eventually(lambda: not is_running(supervision.home), "both have ended")
     end_leftovers(supervision.home)
     assert marked(supervision.home) == []
+
+
+def test_it_ends_with_the_process_that_it_was_started_for(supervision: Supervision) -> None:
+    supervision.add("server", "echo up; exec sleep 1000")
+    with subprocess.Popen(["sleep", "1000"]) as owner:
+        supervision.start(while_pid=owner.pid)
+        supervision.until("server", "running")
+        owner.kill()
+    supervision.nothing_left()
 
 
 def test_a_second_supervisor_in_one_home_gives_up(supervision: Supervision) -> None:

@@ -1,0 +1,129 @@
+"""From `up` to `down` and back: what stays, what moves, what must not be left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from backend.estate.children import marked
+from backend.estate.home import Home
+from backend.estate.running import is_running, read_layout, read_state
+from tests.estate_fixture import SMALL_ESTATE, RunningEstate, treeline
+from tests.eventually import eventually
+
+Boot = Callable[..., RunningEstate]
+
+
+def admin(estate: RunningEstate, cluster: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": estate.bootstrap_servers(cluster)})
+
+
+def supervisor(estate: RunningEstate) -> int:
+    state = read_state(Home(estate.home))
+    assert state is not None
+    return int(state["supervisor"])
+
+
+def test_down_leaves_no_process_and_up_resumes_the_data(boot_estate: Boot) -> None:
+    estate = boot_estate(SMALL_ESTATE)
+    before = estate.status()
+    client = admin(estate, "cluster-1")
+    cluster_id = client.list_topics(timeout=10).cluster_id
+    client.create_topics([NewTopic("kept", 1, 1)])["kept"].result(10)
+
+    assert estate.treeline("down").returncode == 0
+    assert marked(Home(estate.home)) == []
+    stopped = estate.status()
+    assert (stopped["ready"], stopped["estate"], stopped["processes"]) == (False, None, [])
+    assert estate.treeline("down").returncode == 0, "a second down has nothing to do and says so by 0"
+
+    again = boot_estate(SMALL_ESTATE)
+    assert again.booted.returncode == 0, again.booted.stderr
+    assert "nothing to change" in again.booted.stderr
+    assert again.status()["clusters"] == before["clusters"]
+    metadata = admin(again, "cluster-1").list_topics(timeout=10)
+    assert metadata.cluster_id == cluster_id
+    assert "kept" in metadata.topics
+
+    again.treeline("down", "--wipe")
+    assert marked(Home(estate.home)) == []
+    assert list(estate.home.iterdir()) == []
+
+
+def test_a_killed_supervisor_leaves_nothing_and_up_starts_anew(boot_estate: Boot) -> None:
+    estate = boot_estate(SMALL_ESTATE)
+    os.kill(supervisor(estate), signal.SIGKILL)
+    eventually(lambda: not is_running(Home(estate.home)), "the guardian has ended everything")
+    assert marked(Home(estate.home)) == []
+
+    again = boot_estate(SMALL_ESTATE)
+    assert again.booted.returncode == 0, again.booted.stderr
+    assert again.status()["ready"] is True
+
+
+def test_a_port_that_a_stranger_took_meanwhile_is_left_to_it(boot_estate: Boot) -> None:
+    estate = boot_estate(SMALL_ESTATE)
+    layout = read_layout(Home(estate.home))
+    estate.treeline("down")
+    api, broker = layout["api_port"], layout["brokers"]["cluster-1"][0]["advertised"]
+    with socket.create_server(("127.0.0.1", api)), socket.create_server(("127.0.0.1", broker)):
+        again = boot_estate(SMALL_ESTATE)
+        assert again.booted.returncode == 0, again.booted.stderr
+        assert f"port {api} for api is taken" in again.booted.stderr
+        assert "addresses of cluster-1" in again.booted.stderr
+        moved = again.bootstrap_servers("cluster-1")
+        assert moved != f"127.0.0.1:{broker}"
+        assert admin(again, "cluster-1").list_topics(timeout=10).brokers
+
+
+def test_a_cluster_that_is_down_at_start_is_named_and_joins_when_it_comes(boot_estate: Boot) -> None:
+    estate = boot_estate(SMALL_ESTATE)
+    storage = estate.home / "data" / "small" / "cluster-2" / "broker-1" / "data" / "meta.properties"
+    estate.treeline("down")
+    whole = storage.read_text()
+    storage.write_text("broken")
+
+    again = boot_estate(SMALL_ESTATE)
+    assert again.booted.returncode == 1
+    assert "kafka:cluster-2:1 is not ready" in again.booted.stderr
+    assert "kafka.cluster-2.1.log" in again.booted.stderr
+    assert admin(again, "cluster-1").list_topics(timeout=10).brokers
+    states = {row["name"]: row["state"] for row in again.status()["processes"]}
+    assert states["kafka:cluster-1:1"] == states["api"] == "running"
+
+    storage.write_text(whole)
+    eventually(lambda: again.status()["ready"], "ready without help", every_seconds=0.5)
+    eventually(lambda: again.status()["clusters"]["cluster-2"]["state"] == "online", "cluster-2 is online", 0.5)
+
+
+def test_a_cluster_that_never_came_is_registered_offline(boot_estate: Boot, tmp_path: Path) -> None:
+    # Its data folder is a file: the broker cannot start, from the first moment on.
+    folder = tmp_path / "home" / "data" / "small" / "cluster-2" / "broker-1"
+    folder.mkdir(parents=True)
+    (folder / "data").write_text("in the way")
+    estate = boot_estate(SMALL_ESTATE)
+    assert estate.booted.returncode == 1
+    assert "kafka:cluster-2:1 is not ready" in estate.booted.stderr
+    states = {name: row["state"] for name, row in estate.status()["clusters"].items()}
+    assert states == {"cluster-1": "online", "cluster-2": "offline"}
+
+
+def test_a_broken_file_in_an_empty_home_starts_nothing(boot_estate: Boot, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(SMALL_ESTATE.read_text().replace("primary: cluster-1", "primary: cluster-7"))
+    refused = boot_estate(broken).booted
+    assert refused.returncode == 2
+    assert "primary: 'cluster-7'" in refused.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_status_logs_and_down_without_an_estate_say_so(tmp_path: Path) -> None:
+    assert "No estate runs" in treeline(tmp_path / "home", "status").stdout
+    assert treeline(tmp_path / "home", "logs", "api").returncode == 2
+    assert treeline(tmp_path / "home", "down").returncode == 0
+    assert not (tmp_path / "home").exists()

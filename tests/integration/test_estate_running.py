@@ -1,0 +1,159 @@
+"""A running estate: answers, faults on its links, and everything in it that can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from backend.estate.children import marked
+from backend.estate.home import Home
+from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
+from tests.eventually import eventually
+
+LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to end it
+PROCESSES = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",
+             "worker:shifts", "beat"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
+    """Two clusters behind the proxy, for this module to break."""
+    home = tmp_path_factory.mktemp("estate") / "home"
+    yield boot(home, SMALL_ESTATE)
+    treeline(home, "down", "--wipe")
+
+
+@pytest.fixture(autouse=True)
+def healed(small: RunningEstate) -> Iterator[None]:
+    yield
+    for cluster in ("cluster-1", "cluster-2"):
+        small.treeline("estate", "heal", cluster)
+
+
+def answers(small: RunningEstate, cluster: str) -> bool:
+    """Whether a client's way to this cluster works."""
+    admin = AdminClient({"bootstrap.servers": small.bootstrap_servers(cluster), "log_level": 0})
+    try:
+        return bool(admin.list_topics(timeout=LOOK_SECONDS).brokers)
+    except KafkaException:
+        return False
+
+
+def pids(small: RunningEstate) -> dict[str, int]:
+    return {row["name"]: row["pid"] for row in small.status()["processes"]}
+
+
+def test_up_reaches_a_ready_estate(small: RunningEstate) -> None:
+    assert small.booted.returncode == 0, small.booted.stderr
+    assert small.status()["ready"] is True
+
+
+def test_status_is_as_the_contract_has_it(small: RunningEstate) -> None:
+    status = small.status()
+    assert status["estate"] == "small"
+    assert status["control_plane"].startswith("http://127.0.0.1:")
+    assert status["admin_token"]
+    assert list(status["clusters"]) == ["cluster-1", "cluster-2"]
+    cluster = status["clusters"]["cluster-1"]
+    assert cluster["bootstrap_servers"].startswith("127.0.0.1:")
+    assert cluster["registry"] == status["control_plane"] + "/registries/cluster-1"
+    assert [row["name"] for row in status["processes"] if row["state"] == "running"] == PROCESSES
+    assert all(row["pid"] for row in status["processes"] if row["state"] == "running")
+
+
+def test_up_again_answers_and_changes_nothing(small: RunningEstate) -> None:
+    before = pids(small)
+    again = boot(small.home, SMALL_ESTATE)
+    assert again.booted.returncode == 0, again.booted.stderr
+    assert "runs already" in again.booted.stderr
+    assert "nothing to change" in again.booted.stderr
+    assert pids(small) == before
+
+
+def test_up_with_another_estate_is_refused(small: RunningEstate, tmp_path: Path) -> None:
+    before = pids(small)
+    other = tmp_path / "other.yaml"
+    other.write_text(SMALL_ESTATE.read_text().replace("name: small", "name: other"))
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(SMALL_ESTATE.read_text().replace("partitions: 2", "partitions: 3"))
+    for file in (other, changed):
+        refused = boot(small.home, file).booted
+        assert refused.returncode == 3
+        assert "estate small runs" in refused.stderr
+    assert pids(small) == before
+
+
+def test_a_broken_estate_file_is_refused_and_changes_nothing(small: RunningEstate, tmp_path: Path) -> None:
+    before = pids(small)
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(SMALL_ESTATE.read_text().replace("level: 1", "level: 0"))
+    refused = boot(small.home, broken).booted
+    assert refused.returncode == 2
+    assert "tree.level: " in refused.stderr
+    assert pids(small) == before
+
+
+def test_logs_prints_a_process_and_names_what_there_is(small: RunningEstate) -> None:
+    assert "Kafka Server started" in small.treeline("logs", "kafka:cluster-1:1").stdout
+    unknown = small.treeline("logs", "../secrets/admin-token")
+    assert unknown.returncode == 2
+    assert "kafka:cluster-1:1" in unknown.stderr
+
+
+def test_secrets_are_private_files_and_in_no_command_line(small: RunningEstate) -> None:
+    secrets = list((small.home / "secrets").iterdir())
+    assert secrets
+    words = {file.read_text().encode() for file in secrets}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in secrets} == {0o600}
+    for pid in marked(Home(small.home)):
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert not [word for word in words if word in arguments]
+
+
+def test_a_cut_link_answers_nothing_until_it_heals(small: RunningEstate) -> None:
+    assert answers(small, "cluster-1")
+    small.treeline("estate", "cut", "cluster-1")
+    assert not answers(small, "cluster-1")
+    assert answers(small, "cluster-2")
+    small.treeline("estate", "heal", "cluster-1")
+    eventually(lambda: answers(small, "cluster-1"), "cluster-1 answers again")
+
+
+@pytest.mark.parametrize("direction", ["to-broker", "to-client"])
+def test_a_link_cut_one_way_answers_nothing_either(small: RunningEstate, direction: str) -> None:
+    small.treeline("estate", "cut", "cluster-2", "--direction", direction)
+    assert not answers(small, "cluster-2")
+
+
+def test_delay_flap_and_refuse_show_on_the_link(small: RunningEstate) -> None:
+    links = [json.loads(line) for line in small.treeline("estate", "delay", "cluster-1", "5").stdout.splitlines()]
+    assert [link["delay_ms"] for link in links] == [5, 0]
+    assert answers(small, "cluster-1")
+    small.treeline("estate", "refuse", "cluster-1")
+    assert not answers(small, "cluster-1")
+    small.treeline("estate", "flap", "cluster-1", "--up-ms", "300", "--down-ms", "100")
+    eventually(lambda: answers(small, "cluster-1"), "a client gets through a flapping link")
+
+
+def test_a_fault_for_an_unknown_cluster_is_refused(small: RunningEstate) -> None:
+    refused = small.treeline("estate", "cut", "cluster-9")
+    assert refused.returncode == 2
+    assert "cluster-1, cluster-2" in refused.stderr
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_whatever_is_killed_runs_again(small: RunningEstate, name: str) -> None:
+    before = small.process(name)
+    os.kill(before["pid"], signal.SIGKILL)
+    eventually(lambda: small.process(name)["restarts"] > before["restarts"], f"the death of {name} was seen")
+    eventually(lambda: small.status()["ready"], f"ready again after the death of {name}", every_seconds=0.3)
+    assert small.process(name)["pid"] != before["pid"]
+    assert answers(small, "cluster-1")
