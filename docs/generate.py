@@ -1,0 +1,132 @@
+"""Writes docs/settings.md, docs/cli.md and docs/events.md from the code: `python docs/generate.py`.
+
+tests/architecture/test_docs.py holds the files to what this gives.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT_ROOT))
+
+import typer  # noqa: E402
+from pydantic import SecretStr  # noqa: E402
+
+from backend.cli import app  # noqa: E402
+from backend.domain.event import Event  # noqa: E402
+from backend.eventlog.registry import domain_registry  # noqa: E402
+from backend.settings import Settings  # noqa: E402
+
+GENERATED = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
+
+
+def settings_page() -> str:
+    """Every setting: environment variable, default, what it is for."""
+    prefix = Settings.model_config["env_prefix"]
+    lines = [
+        "# Settings",
+        GENERATED,
+        "Defaults, then `treeline.toml` in the working folder (names without the prefix, in lower case), then the",
+        "environment, then flags; the later wins.",
+        "",
+        "| environment variable | default | meaning |",
+        "|---|---|---|",
+    ]
+    for name, field in Settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        lines.append(f"| `{prefix}{name.upper()}` | {_default(default)} | {_cell(field.description or '')} |")
+    return "\n".join(lines) + "\n"
+
+
+def cli_page() -> str:
+    """Every command with its arguments and options."""
+    lines = ["# Commands", GENERATED, "Data goes to standard output, messages to standard error.", ""]
+    for path, command in _commands(typer.main.get_command(app), "treeline"):
+        lines += [f"## `{path}`", "", inspect.cleandoc(command.help or ""), ""]
+        shown = [parameter for parameter in command.params if parameter.name != "help"]
+        for parameter in shown:
+            names = ", ".join([*parameter.opts, *parameter.secondary_opts])
+            kind = getattr(parameter, "param_type_name", "option")
+            given = parameter.name.upper() if kind == "argument" else names
+            lines.append(f"- `{given}`: {getattr(parameter, 'help', None) or ''}{_values(parameter)}")
+        lines += [""] if shown else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def events_page() -> str:
+    """Every event with its version and fields."""
+    lines = [
+        "# Events",
+        GENERATED,
+        "What the event log may hold. A shipped event is never edited: a new shape is a new version, and the old",
+        "one is raised to it when it is read (`backend/eventlog/upcasters.py`).",
+        "",
+    ]
+    for name, cls in sorted(domain_registry().classes.items()):
+        lines += [f"## {name}, version {cls.schema_version}", "", inspect.cleandoc(cls.__doc__ or ""), ""]
+        meanings = _field_docstrings(cls)
+        fields: tuple[Any, ...] = dataclasses.fields(cls)  # type: ignore[arg-type]
+        lines += [
+            f"- `{f.name}` ({f.type}){': ' + meanings[f.name] if f.name in meanings else ''}" for f in fields
+        ]
+        lines += [""] if fields else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+PAGES = {"settings.md": settings_page, "cli.md": cli_page, "events.md": events_page}
+
+
+def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    children = getattr(command, "commands", None)
+    if children is None or getattr(command, "invoke_without_command", False):
+        yield path, command
+    for name, child in sorted((children or {}).items()):
+        yield from _commands(child, f"{path} {name}")
+
+
+def _values(parameter: Any) -> str:
+    kind = parameter.type_descriptor.annotation
+    choices = kind if inspect.isclass(kind) and issubclass(kind, Enum) else ()
+    parts = [f"one of {', '.join(choice.value for choice in choices)}"] if choices else []
+    default = parameter.default
+    if default is not None and not callable(default) and default not in ("", False, ()):
+        parts.append(f"default {_default(default)}")
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return "unset"
+    if isinstance(value, SecretStr):
+        return "`***`"
+    text = str(getattr(value, "value", value))
+    return f"`{text.replace(str(PROJECT_ROOT), '<project>')}`"
+
+
+def _field_docstrings(cls: type[Event]) -> dict[str, str]:
+    """The texts that stand below the fields."""
+    body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for field, text in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+            found[field.target.id] = re.sub(r"\s+", " ", ast.literal_eval(text.value)).strip()
+    return found
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    for page, write in PAGES.items():
+        (PROJECT_ROOT / "docs" / page).write_text(write())

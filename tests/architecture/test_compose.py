@@ -1,0 +1,169 @@
+"""docker-compose.yml: well-formed by the Compose specification, hardened, and true to the code.
+
+No engine is needed; the keys and types below are those of the specification that the file uses. A key that is not
+among them fails here, so that a misspelt one cannot be ignored silently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from backend.settings import Settings
+from tests.architecture.sources import PROJECT_ROOT
+from tests.architecture.test_dead_files import MODULES
+from workers.app import app as celery_app
+
+COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT_ROOT / "docker-compose.yml").read_text())
+DOCKERFILE = (PROJECT_ROOT / "Dockerfile").read_text()
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if service.get("build")}
+ONE_SHOT = {"migrate"}
+
+TOP_LEVEL = {"name": str, "services": dict, "configs": dict, "volumes": dict}
+SERVICE_KEYS: dict[str, type | tuple[type, ...]] = {
+    "build": str,
+    "cap_drop": list,
+    "command": list,
+    "configs": list,
+    "depends_on": dict,
+    "environment": dict,
+    "healthcheck": dict,
+    "image": str,
+    "ports": list,
+    "read_only": bool,
+    "restart": str,
+    "security_opt": list,
+    "stop_grace_period": str,
+    "stop_signal": str,
+    "tmpfs": list,
+    "user": str,
+    "volumes": list,
+}
+HEALTH_KEYS = {"test", "interval", "timeout", "retries", "start_period", "start_interval"}
+CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
+DURATION = re.compile(r"^(\d+(h|m|s|ms|us))+$")
+PORT = re.compile(r"^127\.0\.0\.1:\d+:\d+$")
+# Read by worker_ready.py, which is imported before any setting.
+NOT_SETTINGS = {"TREELINE_READY_FILE"}
+
+each_service = pytest.mark.parametrize(("name", "service"), SERVICES.items(), ids=SERVICES)
+each_of_ours = pytest.mark.parametrize(("name", "service"), OURS.items(), ids=OURS)
+
+
+def test_the_file_has_the_parts_of_a_compose_file():
+    for key, value in COMPOSE.items():
+        assert key.startswith("x-") or isinstance(value, TOP_LEVEL[key]), key
+    assert {"postgres", "redis", "migrate", "api", "worker-control", "worker-shifts", "beat"} <= SERVICES.keys()
+    assert sum(service["image"].startswith("apache/kafka:") for service in SERVICES.values()) == 5
+
+
+@each_service
+def test_a_service_uses_known_keys_with_the_right_types(name, service):
+    for key, value in service.items():
+        assert key in SERVICE_KEYS, f"{name} has {key}"
+        assert isinstance(value, SERVICE_KEYS[key]), f"{name}.{key} is a {type(value).__name__}"
+    for variable, value in service.get("environment", {}).items():
+        assert isinstance(value, str | int), f"{name}: {variable} must be text or a number"
+    for argument in [*service.get("command", []), *service.get("healthcheck", {}).get("test", [])]:
+        assert isinstance(argument, str), f"{name}: quote {argument!r}"
+
+
+@each_service
+def test_what_a_service_refers_to_exists(name, service):
+    for other, needs in service.get("depends_on", {}).items():
+        assert other in SERVICES, f"{name} depends on {other}"
+        assert needs.keys() == {"condition"}
+        assert needs["condition"] in CONDITIONS
+        assert (needs["condition"] == "service_completed_successfully") == (other in ONE_SHOT)
+    for volume in service.get("volumes", []):
+        assert volume.split(":")[0] in COMPOSE["volumes"], f"{name} mounts {volume}"
+    for config in service.get("configs", []):
+        assert config["source"] in COMPOSE["configs"]
+
+
+@each_service
+def test_a_service_is_neither_root_nor_able_to_write_its_image_nor_open_to_the_network(name, service):
+    assert re.match(r"^[1-9]\d*:[1-9]\d*$", service["user"]), f"{name} runs as {service.get('user')}"
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert all(PORT.match(port) for port in service.get("ports", []))
+    assert re.search(r":[^:]*\d", service["image"]) or service.get("build"), f"{name} takes any version"
+
+
+@each_service
+def test_a_service_that_goes_on_has_a_health_check(name, service):
+    if name in ONE_SHOT:
+        assert service["restart"] == "no"
+        return
+    check = service["healthcheck"]
+    assert check.keys() <= HEALTH_KEYS
+    assert check["test"][0] in ("CMD", "CMD-SHELL")
+    assert isinstance(check["retries"], int)
+    for key in HEALTH_KEYS - {"test", "retries"}:
+        assert DURATION.match(check[key]), f"{name}: {key}"
+    assert service["restart"] == "unless-stopped"
+
+
+def test_no_password_stands_in_the_file():
+    text = (PROJECT_ROOT / "docker-compose.yml").read_text()
+    for line in text.splitlines():
+        if re.search(r"(PASSWORD|TOKEN|AUTH|requirepass)", line) and not line.startswith("#"):
+            assert "${TREELINE_" in line, line
+            assert ":?" in line, f"a missing variable must be refused: {line}"
+
+
+def test_the_clusters_are_different_ones():
+    brokers = {n: s["environment"] for n, s in SERVICES.items() if "CLUSTER_ID" in s.get("environment", {})}
+    assert len({environment["CLUSTER_ID"] for environment in brokers.values()}) == 5
+    for name, environment in brokers.items():
+        assert f"INTERNAL://{name}:9092," in environment["KAFKA_ADVERTISED_LISTENERS"]
+        [port] = SERVICES[name]["ports"]
+        assert environment["KAFKA_ADVERTISED_LISTENERS"].endswith(port.removesuffix(":9094"))
+
+
+@each_of_ours
+def test_our_services_get_settings_that_exist(name, service):
+    known = {f"TREELINE_{field.upper()}" for field in Settings.model_fields} | NOT_SETTINGS
+    assert service["environment"].keys() <= known
+
+
+@each_of_ours
+def test_our_services_start_what_the_code_has(name, service):
+    command = service["command"]
+    assert command[:2] == ["python", "-m"]
+    started = command[2]
+    if started == "uvicorn":
+        assert command[3] == "backend.asgi:app"
+        assert "backend.asgi" in MODULES
+    elif started == "celery":
+        assert command[command.index("-A") + 1] == "workers.app"
+        if "worker" in command:
+            queues = set(command[command.index("-Q") + 1].split(","))
+            assert queues <= {queue.name for queue in celery_app.conf.task_queues}
+            assert command[command.index("-I") + 1] in MODULES
+    else:
+        assert command[2:] == ["alembic", "upgrade", "head"]
+        assert (PROJECT_ROOT / "alembic.ini").exists()
+
+
+def test_every_queue_has_a_worker():
+    consumed = {s["command"][s["command"].index("-Q") + 1] for s in OURS.values() if "-Q" in s["command"]}
+    assert consumed == {queue.name for queue in celery_app.conf.task_queues}
+
+
+def test_the_image_is_built_from_files_that_exist_and_runs_without_root():
+    stages = re.findall(r"^FROM (\S+)(?: AS (\S+))?", DOCKERFILE, re.MULTILINE)
+    assert all(re.search(r":\d", image) for image, _ in stages)
+    for arguments in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE):
+        for source in arguments.split()[:-1]:
+            assert (PROJECT_ROOT / source).exists(), f"Dockerfile copies {source}"
+    assert DOCKERFILE.rstrip().splitlines()[-2].startswith("USER 10001")
+    default = json.loads(re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)[-1])
+    assert default == SERVICES["api"]["command"]
+    assert all(service["user"] == "10001:10001" for service in OURS.values())
