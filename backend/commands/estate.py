@@ -219,10 +219,10 @@ def _tell_troubles(booted: Booted) -> None:
 
 def _show_booted(booted: Booted) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     verified = (booted.verification or {}).get("clusters", {})
-    table = Table("cluster", "bootstrap servers", "zones", "verified records")
+    table = Table("cluster", Column("bootstrap servers", overflow="fold"), "zones", "verified records")
     for cluster in booted.layout.estate.clusters:
         proof = verified.get(cluster.name)
         table.add_row(
@@ -240,7 +240,7 @@ def _show_booted(booted: Booted) -> None:
 
 def _show_status(answer: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     console = Console()
     if answer["estate"] is None:
@@ -248,7 +248,7 @@ def _show_status(answer: dict[str, Any]) -> None:
         return
     ready = "ready" if answer["ready"] else "not ready"
     console.print(f"Estate {answer['estate']}: {ready}, control plane {answer['control_plane']}", highlight=False)
-    clusters = Table("cluster", "bootstrap servers", "state")
+    clusters = Table("cluster", Column("bootstrap servers", overflow="fold"), "state")
     for name, row in answer["clusters"].items():
         clusters.add_row(name, row["bootstrap_servers"], row["state"])
     console.print(clusters)

@@ -27,7 +27,7 @@ from backend.estate.class_archive import ensure_class_archive
 from backend.estate.control_plane import ControlPlane, Refused, apply_estate
 from backend.estate.document import Estate
 from backend.estate.home import Home
-from backend.estate.jars import ensure_jars, java
+from backend.estate.jars import ensure_jars
 from backend.estate.plan import Kafka, Layout, control_plane_environment, inherited_environment, lay_out, make_plan
 from backend.estate.ports import Ports
 from backend.estate.processes import save_plan, write_private
@@ -119,7 +119,6 @@ def down(home: Home, progress: Progress, *, wipe: bool = False) -> None:
 def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Layout:
     if left := end_leftovers(home):
         progress(f"ended {len(left)} processes that a killed run had left behind")
-    java()
     jars = ensure_jars(settings().cache.absolute(), progress)
     kafka = Kafka(jars=jars, archive=ensure_class_archive(jars, progress))
     home.data(estate.name).mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from backend.estate.broker import STARTED, training_properties
 from backend.estate.home import try_lock
-from backend.estate.jars import JVM_OPTIONS, classpath, java
+from backend.estate.jars import JVM_OPTIONS, classpath, java, java_version
 from backend.estate.ports import free_ports
 
 TRAINING_SECONDS = 60.0
@@ -25,9 +25,7 @@ def ensure_class_archive(jars: Path, progress: Callable[[str], None]) -> Path | 
 
     An estate runs without it as well, only slower: a Java that cannot archive is no reason to stop.
     """
-    version = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False).stderr
-    words = version.splitlines()[0].split('"') if version else []
-    archive = jars / f"broker-java-{words[1] if len(words) > 1 else 'unknown'}.jsa"
+    archive = jars / f"broker-java-{java_version()}.jsa"
     if archive.exists():
         return archive
     lock = try_lock(jars / "training.lock")

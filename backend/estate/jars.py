@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +13,9 @@ from pathlib import Path
 KAFKA_VERSION = "4.1.1"
 POM = Path(__file__).with_name("pom.xml")
 JAVA_MAJOR_LEAST = 17
+HOW_TO_GET_JAVA = (
+    f"install a JRE (Debian: apt-get install openjdk-{JAVA_MAJOR_LEAST}-jre-headless) or set JAVA_HOME"
+)
 
 JVM_OPTIONS = [
     "-Xms32m",
@@ -36,14 +40,23 @@ class JavaMissing(RuntimeError):
 def java() -> str:
     """Path of the Java launcher; raises JavaMissing with what to install."""
     home = os.environ.get("JAVA_HOME")
-    candidate = str(Path(home, "bin", "java")) if home else "java"
-    found = shutil.which(candidate) or shutil.which("java")
-    if found is None:
-        raise JavaMissing(
-            f"Kafka needs Java {JAVA_MAJOR_LEAST} or newer: install a JRE (Debian: apt-get install "
-            f"openjdk-{JAVA_MAJOR_LEAST}-jre-headless) or set JAVA_HOME."
-        )
+    found = (home and shutil.which(str(Path(home, "bin", "java")))) or shutil.which("java")
+    if not found:
+        raise JavaMissing(f"Kafka needs Java {JAVA_MAJOR_LEAST} or newer: {HOW_TO_GET_JAVA}.")
     return found
+
+
+def java_version() -> str:
+    """Such as "17.0.15"; raises JavaMissing if it is too old for Kafka."""
+    shown = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False).stderr
+    quoted = re.search(r'"([0-9]+)([^"]*)"', shown)
+    if quoted is None:
+        raise JavaMissing(f"{java()} does not tell its version: {_last_lines(shown)}")
+    if int(quoted[1]) < JAVA_MAJOR_LEAST:  # Java 8 calls itself 1.8
+        raise JavaMissing(
+            f"Kafka needs Java {JAVA_MAJOR_LEAST} or newer, {java()} is {quoted[1]}{quoted[2]}: {HOW_TO_GET_JAVA}."
+        )
+    return quoted[1] + quoted[2]
 
 
 def ensure_jars(cache: Path, progress: Callable[[str], None]) -> Path:
@@ -51,6 +64,7 @@ def ensure_jars(cache: Path, progress: Callable[[str], None]) -> Path:
     folder = cache / f"kafka-{KAFKA_VERSION}"
     if folder.is_dir():
         return folder
+    java()  # before Maven, which needs it as well and says less about it
     cache.mkdir(parents=True, exist_ok=True)
     maven = shutil.which("mvn")
     if maven is None:

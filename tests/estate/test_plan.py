@@ -1,0 +1,128 @@
+"""From an estate to its processes: ports, secrets, brokers' settings, and what is left out when it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backend.estate.broker import Broker, BrokerPorts
+from backend.estate.document import Estate, read_estate
+from backend.estate.home import Home
+from backend.estate.jars import JavaMissing, ensure_jars, java_version
+from backend.estate.plan import Kafka, Layout, control_plane_environment, lay_out, make_plan
+from backend.estate.ports import Ports
+from backend.estate.processes import MARKER, Plan, load_plan, save_plan
+from backend.settings import PROJECT_ROOT, settings
+from tests.estate_fixture import SMALL_ESTATE
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL"):
+        monkeypatch.delenv(name, raising=False)
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
+
+
+def planned(home: Path, estate: Estate) -> tuple[Layout, Plan]:
+    place = Home(home)
+    place.make()
+    place.data(estate.name).mkdir(parents=True)
+    layout = lay_out(place, estate, Ports(home / "ports.json", prefer_defaults=False))
+    return layout, make_plan(layout, Kafka(jars=home, archive=None), while_pid=None)
+
+
+def test_processes_are_named_and_wait_for_what_they_need(tmp_path: Path) -> None:
+    _, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
+    after = {spec.name: spec.after for spec in plan.processes}
+    first = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1"]
+    assert list(after) == [*first, "migrate", "api", "worker:control", "worker:shifts", "beat"]
+    assert after["kafka:cluster-1:1"] == []
+    assert "migrate" in after["api"]
+    assert "postgres" in after["migrate"]
+
+
+def test_given_services_are_used_instead_of_embedded_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREELINE_DATABASE_URL", "postgresql+psycopg://elsewhere/treeline")
+    monkeypatch.setenv("TREELINE_CELERY_BROKER_URL", "redis://elsewhere/0")
+    settings.cache_clear()
+    layout, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
+    assert not {"postgres", "redis"} & {spec.name for spec in plan.processes}
+    # They come to the processes as they came to us.
+    assert not {"TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL"} & set(control_plane_environment(layout))
+
+
+def test_every_process_carries_the_homes_mark_and_the_plan_survives_its_file(tmp_path: Path) -> None:
+    _, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
+    assert {spec.environment[MARKER] for spec in plan.processes} == {str(tmp_path)}
+    save_plan(plan, tmp_path / "plan.json")
+    assert load_plan(tmp_path / "plan.json") == plan
+    assert (tmp_path / "plan.json").stat().st_mode & 0o077 == 0
+
+
+def test_clients_are_told_the_proxys_port_and_brokers_speak_beside_it(tmp_path: Path) -> None:
+    layout, _ = planned(tmp_path, read_estate(SMALL_ESTATE))
+    (ports,) = layout.brokers["cluster-1"]
+    assert len({ports.client, ports.advertised, ports.internal, ports.controller}) == 4
+    assert layout.bootstrap_servers("cluster-1") == f"127.0.0.1:{ports.advertised}"
+    text = (layout.data / "cluster-1" / "broker-1" / "server.properties").read_text()
+    assert f"advertised.listeners=CLIENT://127.0.0.1:{ports.advertised},INTERNAL" in text
+
+
+def broker_settings(tmp_path: Path, file: str, cluster: str, node: int) -> dict[str, str]:
+    estate = read_estate(PROJECT_ROOT / "estates" / file)
+    spec = next(spec for spec in estate.clusters if spec.name == cluster)
+    ports = tuple(
+        BrokerPorts(client=n * 10, advertised=n * 10, internal=n * 10 + 1, controller=n * 10 + 2)
+        for n in range(1, spec.brokers + 1)
+    )
+    broker = Broker(cluster=spec, node=node, ports=ports, folder=tmp_path, password="secret")
+    return dict(line.split("=", 1) for line in broker.properties().splitlines())
+
+
+def test_several_brokers_are_one_quorum_with_their_zones_as_racks(tmp_path: Path) -> None:
+    found = [broker_settings(tmp_path, "replicated.yaml", "cluster-1", node) for node in (1, 2, 3)]
+    assert [one["broker.rack"] for one in found] == ["az1", "az2", "az3"]
+    assert {one["controller.quorum.voters"] for one in found} == {"1@127.0.0.1:12,2@127.0.0.1:22,3@127.0.0.1:32"}
+    assert {one["offsets.topic.replication.factor"] for one in found} == {"3"}
+
+
+def test_a_secured_cluster_lets_nobody_in_by_default(tmp_path: Path) -> None:
+    found = broker_settings(tmp_path, "secured.yaml", "cluster-1", 1)
+    assert "PLAINTEXT" not in found["listener.security.protocol.map"].replace("SASL_PLAINTEXT", "")
+    assert found["allow.everyone.if.no.acl.found"] == "false"
+    assert found["super.users"] == "User:treeline"
+
+
+def test_the_control_plane_gets_a_reference_to_the_password_not_the_password(tmp_path: Path) -> None:
+    layout, _ = planned(tmp_path, read_estate(PROJECT_ROOT / "estates" / "secured.yaml"))
+    properties = layout.properties(layout.estate.clusters[0])
+    reference = properties["sasl.password"]
+    assert reference == f"${{file:{tmp_path}/secrets/kafka-password}}"
+    assert layout.properties(layout.estate.clusters[2]) == {}
+
+
+@pytest.mark.parametrize("absent", ["java", "mvn"])
+def test_a_missing_program_is_named_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(JavaMissing, match="apt-get install"):
+        if absent == "java":
+            java_version()
+        else:
+            ensure_jars(tmp_path / "cache", lambda _: None)
+
+
+def test_a_java_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(JavaMissing, match=r"11\.0\.2"):
+        java_version()

@@ -1,0 +1,97 @@
+"""Three brokers in three zones with SCRAM and ACLs behind the proxy: all options of an estate at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.estate_fixture import RunningEstate, boot, treeline
+from tests.eventually import eventually
+
+ESTATE = """\
+name: secured-replicated
+primary: cluster-1
+clusters:
+  cluster-1:
+    brokers: 3
+    zones: [az1, az2, az3]
+    listeners_via_proxy: true
+    security: {sasl: SCRAM-SHA-512, acls: true}
+  cluster-2: {brokers: 1, zone: az1}
+tree: {level: 1, children: [{cluster: cluster-1}, {cluster: cluster-2}]}
+tenants:
+  acme:
+    instances:
+      retail:
+        environments:
+          prod:
+            streams:
+              orders: {partitions: 3, replication_factor: 3, min_insync_replicas: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
+    folder = tmp_path_factory.mktemp("secured")
+    file = folder / "estate.yaml"
+    file.write_text(ESTATE)
+    running = boot(folder / "home", file)
+    assert running.booted.returncode == 0, running.booted.stderr
+    yield running
+    treeline(folder / "home", "down", "--wipe")
+
+
+def client(secured: RunningEstate, password: str) -> AdminClient:
+    return AdminClient(
+        {
+            "bootstrap.servers": secured.bootstrap_servers("cluster-1"),
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "treeline",
+            "sasl.password": password,
+            "log_level": 0,
+        }
+    )
+
+
+def password(secured: RunningEstate) -> str:
+    return Path(secured.home, "secrets", "kafka-password").read_text()
+
+
+def test_the_control_plane_logs_in_and_finds_every_broker_with_its_zone(secured: RunningEstate) -> None:
+    assert secured.status()["clusters"]["cluster-1"]["state"] == "online"
+    admin = client(secured, password(secured))
+    nodes = admin.describe_cluster().result(10).nodes
+    assert {node.id: node.rack for node in nodes} == {1: "az1", 2: "az2", 3: "az3"}
+
+
+def test_nobody_gets_in_without_the_password(secured: RunningEstate) -> None:
+    with pytest.raises(KafkaException):
+        client(secured, "guessed").list_topics(timeout=3)
+    anonymous = AdminClient({"bootstrap.servers": secured.bootstrap_servers("cluster-1"), "log_level": 0})
+    with pytest.raises(KafkaException):
+        anonymous.list_topics(timeout=3)
+
+
+def test_streams_get_as_many_replicas_as_there_are_brokers(secured: RunningEstate) -> None:
+    admin = client(secured, password(secured))
+    topic = "acme-retail-prod-orders"
+    eventually(lambda: topic in admin.list_topics(timeout=10).topics, "the stream's topic is there", 0.3)
+    partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions
+    assert [len(partition.replicas) for partition in partitions.values()] == [3, 3, 3]
+
+
+def test_two_brokers_serve_while_the_third_is_killed_and_it_comes_back(secured: RunningEstate) -> None:
+    admin = client(secured, password(secured))
+    before = secured.process("kafka:cluster-1:2")
+    os.kill(before["pid"], signal.SIGKILL)
+    assert admin.list_topics(timeout=10).brokers
+    eventually(lambda: secured.process("kafka:cluster-1:2")["restarts"] == 1, "the death was seen")
+    eventually(lambda: secured.status()["ready"], "ready again", 0.3)
+    eventually(lambda: set(admin.list_topics(timeout=10).brokers) == {1, 2, 3}, "all three are back", 0.3)
