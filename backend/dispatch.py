@@ -102,7 +102,8 @@ class Dispatcher:
             events = decider.decide(state, command)
             recorded = log.append(stream, version, events, metadata=metadata, time=time) if events else []
             if recorded:
-                runner.catch_up(connection, self._registry, self._projections)
+                head = recorded[-1].position
+                runner.project(connection, self._registry, self._projections, head, recorded)
             result = answer(connection, Outcome(stream, version + len(recorded), recorded))
             if idempotency is not None and not dry_run:
                 _remember(connection, metadata.actor, idempotency, result, time)

@@ -141,8 +141,10 @@ _HEAD = sa.select(event_log_head.c.position, event_log_head.c.hash)
 
 def move_head(connection: Connection, head: Head) -> None:
     """Record the newest event and announce it to listeners; both take effect when the caller commits."""
-    connection.execute(sa.update(event_log_head).values(position=head.position, hash=head.hash))
-    connection.execute(sa.select(sa.func.pg_notify(CHANNEL, str(head.position))))
+    announced = sa.func.pg_notify(CHANNEL, sa.cast(event_log_head.c.position, sa.Text))
+    connection.execute(
+        sa.update(event_log_head).values(position=head.position, hash=head.hash).returning(announced)
+    )
 
 
 def row_of(stored: StoredEvent) -> dict[str, object]:

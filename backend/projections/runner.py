@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 from sqlalchemy.dialects.postgresql import insert
 
+from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.store import PostgresEventLog
 from backend.projections.framework import Projection, checkpoints
@@ -18,24 +19,44 @@ PAGE_EVENTS = 1000
 def catch_up(connection: Connection, registry: EventRegistry, projections: Sequence[Projection]) -> None:
     """Apply what the projections have not seen, in the caller's transaction.
 
-    Takes the append lock (the dispatcher holds it already): two runners at one time would both apply the
-    same event.
+    Takes the append lock: two runners at one time would both apply the same event.
     """
-    log = PostgresEventLog(connection, registry)
-    head = log.lock()
-    places = {name: place for name, place in positions(connection, projections).items() if place < head.position}
+    head = PostgresEventLog(connection, registry).lock()
+    project(connection, registry, projections, head.position, ())
+
+
+def project(
+    connection: Connection,
+    registry: EventRegistry,
+    projections: Sequence[Projection],
+    head: int,
+    news: Sequence[RecordedEvent],
+) -> None:
+    """`catch_up` for who holds the append lock already, with the log's head and its newest events at hand."""
+    places = {name: place for name, place in positions(connection, projections).items() if place < head}
     behind = [projection for projection in projections if projection.name in places]
     if not behind:
         return
-    wanted = {cls.stored_name for projection in behind for cls in projection.events}
     after = min(places.values())
-    while page := log.feed(after, PAGE_EVENTS, names=wanted):
-        for recorded in page:
-            for projection in behind:
-                if recorded.position > places[projection.name] and projection.wants(recorded.event):
-                    projection.apply(connection, recorded)
-        after = page[-1].position
-    _save(connection, behind, head.position)
+    known = news if news and news[0].position == after + 1 else None
+    for recorded in _unseen(connection, registry, behind, after) if known is None else known:
+        for projection in behind:
+            if recorded.position > places[projection.name] and projection.wants(recorded.event):
+                projection.apply(connection, recorded)
+    _save(connection, behind, head)
+
+
+def _unseen(
+    connection: Connection, registry: EventRegistry, behind: Sequence[Projection], after: int
+) -> Iterator[RecordedEvent]:
+    log = PostgresEventLog(connection, registry)
+    wanted = {cls.stored_name for projection in behind for cls in projection.events}
+    page_is_full = True
+    while page_is_full:
+        page = log.feed(after, PAGE_EVENTS, names=wanted)
+        yield from page
+        page_is_full = len(page) == PAGE_EVENTS
+        after = page[-1].position if page else after
 
 
 def rebuild(engine: Engine, registry: EventRegistry, projection: Projection) -> int:
@@ -63,10 +84,9 @@ def positions(connection: Connection, projections: Sequence[Projection]) -> Mapp
 
 def _save(connection: Connection, projections: Sequence[Projection], position: int) -> None:
     rows = [{"name": projection.name, "position": position} for projection in projections]
-    statement = insert(checkpoints)
+    statement = insert(checkpoints).values(rows)
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=[checkpoints.c.name], set_={"position": statement.excluded.position}
-        ),
-        rows,
+        )
     )

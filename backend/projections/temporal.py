@@ -50,9 +50,13 @@ def replace(
     position: int,
 ) -> None:
     """End the row of a key at `position` and, unless `values` is None, begin the next one there."""
-    # A second change by the same event takes the first one's place: no row holds for zero positions.
-    connection.execute(sa.delete(table).where(_open(table, key), table.c.valid_from == position))
-    connection.execute(sa.update(table).where(_open(table, key)).values(valid_to=position))
+    ended = connection.execute(
+        sa.update(table).where(_open(table, key)).values(valid_to=position).returning(table.c.valid_from)
+    )
+    if position in ended.scalars():
+        # A second change by the same event takes the first one's place: no row holds for zero positions.
+        same = sa.and_(*(table.c[name] == value for name, value in key.items()))
+        connection.execute(sa.delete(table).where(same, table.c.valid_from == position))
     if values is not None:
         connection.execute(sa.insert(table).values(**key, **values, valid_from=position))
 
