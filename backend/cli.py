@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+
+import structlog
 import typer
 
 from backend.commands import estate, verify
@@ -12,6 +16,11 @@ verify.register(app)
 
 
 def main() -> None:
+    # Data goes to stdout; structlog's own default would put messages there as well, into the JSON.
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
     app()
 
 

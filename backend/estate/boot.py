@@ -217,7 +217,8 @@ def _verify_once(layout: Layout, progress: Progress) -> dict[str, Any] | None:
     try:
         answer: dict[str, Any] = json.loads(finished.stdout)
     except ValueError:
-        return {"ok": False, "detail": f"treeline verify ended with {finished.returncode} and no answer"}
+        said = f"treeline verify ended with {finished.returncode} and answered {finished.stdout[:200]!r}"
+        return {"ok": False, "detail": said}
     if answer.get("ok"):
         write_private(proof, finished.stdout)
     return answer
