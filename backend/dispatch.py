@@ -16,7 +16,6 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy import exc as sa_errors
 
 from backend.domain.errors import StaleVersion
 from backend.domain.event import Event
@@ -121,11 +120,7 @@ class Dispatcher:
 
     @contextmanager
     def _transaction(self, *, keep: bool) -> Iterator[Connection]:
-        try:
-            connection = self._engine.connect()
-        except sa_errors.TimeoutError as error:
-            raise DatabaseUnavailable("Too many commands wait for the database. Try again.") from error
-        with connection:
+        with self._engine.connect() as connection:
             yield connection
             if not keep:
                 return  # leaving the block without a commit rolls back

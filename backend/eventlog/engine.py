@@ -5,17 +5,31 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import URL, ExceptionContext
+from sqlalchemy.exc import TimeoutError as PoolExhausted
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from backend.domain.errors import DomainError
-from backend.eventlog.faults import translate
+from backend.eventlog.faults import DatabaseUnavailable, translate
 
 APPLICATION_ROLE = "treeline_application"
 
+POOL_SIZE = 5
+MOST_CONNECTIONS = 30  # of one process; three processes fit below PostgreSQL's usual 100
 CONNECT_TIMEOUT_SECONDS = 5
 LOCK_TIMEOUT_MS = 10_000
 STATEMENT_TIMEOUT_MS = 30_000
 # A worker that stops in mid-transaction (SIGSTOP, a cut network) would hold the append lock for ever.
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000
+
+
+class _Pool(QueuePool):
+    """A pool whose exhaustion is one more way of the database being unavailable."""
+
+    def connect(self) -> PoolProxiedConnection:
+        try:
+            return super().connect()
+        except PoolExhausted as error:
+            raise DatabaseUnavailable("Too many requests wait for the database. Try again.") from error
 
 
 def create_engine(
@@ -40,8 +54,9 @@ def create_engine(
     }
     engine = sa.create_engine(
         url,
-        pool_size=5,
-        max_overflow=25,
+        poolclass=_Pool,
+        pool_size=POOL_SIZE,
+        max_overflow=MOST_CONNECTIONS - POOL_SIZE,
         pool_timeout=CONNECT_TIMEOUT_SECONDS,
         # After a restart of PostgreSQL the pool holds dead connections; the ping replaces them unseen.
         pool_pre_ping=True,

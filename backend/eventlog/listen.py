@@ -16,7 +16,6 @@ import psycopg
 import sqlalchemy as sa
 import structlog
 from sqlalchemy import Engine
-from sqlalchemy import exc as sa_errors
 
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.store import CHANNEL
@@ -93,7 +92,7 @@ class EventListener:
         while not self._stopping.is_set():
             try:
                 self._follow()
-            except (DatabaseUnavailable, psycopg.OperationalError, sa_errors.TimeoutError) as error:
+            except (DatabaseUnavailable, psycopg.OperationalError) as error:
                 logger.warning("event listener lost the database", error=str(error))
                 self._stopping.wait(RECONNECT_SECONDS)
 

@@ -16,6 +16,7 @@ from sqlalchemy.engine import make_url
 
 from backend.dispatch import Answer, Decider, Dispatcher, IdempotencyKey
 from backend.domain.errors import Kind
+from backend.eventlog import engine as engine_module
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable, OutcomeUnknown
 from backend.queries import events as queries
@@ -95,6 +96,16 @@ def test_a_connection_lost_before_the_commit_is_not_a_success(database):
     assert count_events(database.engine) == 0
     assert pay(dispatcher, "first").body == {"version": 1}
     assert count_events(database.engine) == 1
+
+
+def test_more_requests_than_connections_are_told_to_come_back(database, monkeypatch):
+    monkeypatch.setattr(engine_module, "POOL_SIZE", 1)
+    monkeypatch.setattr(engine_module, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(engine_module, "CONNECT_TIMEOUT_SECONDS", 0.05)
+    small = create_engine(database.url)
+    with small.connect(), pytest.raises(DatabaseUnavailable, match="Too many"):
+        pay(Dispatcher(small, registry(), ()), "first")
+    small.dispose()
 
 
 class SwallowingProxy:
