@@ -1,0 +1,66 @@
+"""How figures, times and masks are written on pages: short, and at one width where they change."""
+
+from __future__ import annotations
+
+import textwrap
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+NOTHING = "–"
+# A longer word may not fit into one line of a narrow panel.
+_LONGEST_WHOLE = 32
+_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def compact(value: float | None) -> str:
+    """At most five characters: 0, 9.5, 812, 12.3k, 4.1M."""
+    if value is None:
+        return NOTHING
+    # What would be rounded up to 1000 of a unit is 1 of the next.
+    for size, unit in _STEPS:
+        if value >= size * 0.9995:
+            scaled = value / size
+            return f"{scaled:.1f}{unit}" if scaled < 99.95 else f"{scaled:.0f}{unit}"
+    if 0 < value < 9.95 and value != int(value):
+        return f"{value:.1f}"
+    return f"{value:.0f}"
+
+
+def full(value: float | None) -> str:
+    """All digits, in groups of three."""
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def clock(moment: datetime) -> str:
+    """Time of day in UTC."""
+    return moment.astimezone(UTC).strftime("%H:%M:%S")
+
+
+def day(moment: datetime) -> str:
+    """Day in UTC, as "21 Nov 2026"."""
+    return f"{moment.astimezone(UTC):%-d %b %Y}"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, its end replaced by … if it has more than `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def wrapped(text: str, columns: int, lines: int) -> tuple[str, ...]:
+    """The text on at most `lines` lines of `columns` characters, the last ending in … if there was more."""
+    return tuple(textwrap.wrap(text, columns, max_lines=lines, placeholder="…", break_on_hyphens=False))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def unbroken(text: str) -> Markup:
+    """The text as HTML in which names like cluster-4 stay on one line."""
+    whole = Markup('<span class="whole">{}</span>')
+    words = (
+        whole.format(word) if "-" in word and len(word) <= _LONGEST_WHOLE else word for word in text.split(" ")
+    )
+    return Markup(" ").join(words)

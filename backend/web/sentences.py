@@ -1,0 +1,72 @@
+"""One short sentence per kind of event, for people who scan a timeline.
+
+Sentences are made from stored data, which an older program or a newer one may have written: whatever is missing
+shows as "?", and a kind that this program does not know is told by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from backend.domain import tree_shape
+from backend.domain.errors import TreeInvalid
+from backend.domain.tree import clusters_of
+from backend.web.figures import counted, shortened
+
+_LONGEST = 240
+
+SENTENCES: Mapping[str, str] = {
+    "ClusterAdded": "{name} added as number {number}",
+    "ClusterChanged": "{of} is described anew: {bootstrap_servers}",
+    "ClusterRemoved": "{of} removed",
+    "ClusterCameOnline": "{of} is online",
+    "ClusterWentOffline": "{of} went offline: {reason}",
+    "TreeReplaced": "Tree set: {clusters}, {distributors}; primary is {primary_cluster}",
+    "DistributorTargetSwitched": "{cluster} level {level} now copies to {target} instead of {previous}",
+    "TenantCreated": "Tenant {tenant} created",
+    "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
+    "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",
+    "EnvironmentChanged": "Environment {tenant}/{instance}/{environment} changed",
+    "StreamDeclared": "Stream {path} declared, {partitions}",
+    "StreamChanged": "Stream {path} changed, {partitions}",
+    "StreamDeleted": "Stream {path} deleted",
+    "StreamApplied": "{path} has its topic on {cluster}",
+    "StreamApplyFailed": "{path} could not be applied on {cluster}: {reason}",
+    "StreamRemoved": "{path} removed from {cluster}",
+}
+# What an operator should not overlook.
+TROUBLES = frozenset({"ClusterWentOffline", "StreamApplyFailed", "ClusterRemoved", "StreamDeleted"})
+
+
+class _Known(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def sentence(name: str, stream: str, data: Mapping[str, Any]) -> str:
+    """What happened, without a full stop."""
+    pattern = SENTENCES.get(name)
+    if pattern is None:
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
+    known = _Known(data)
+    known["of"] = stream.partition("-")[2]
+    known["path"] = "/".join(str(known[part]) for part in ("tenant", "instance", "environment", "stream"))
+    if isinstance(data.get("partitions"), int):
+        known["partitions"] = counted(data["partitions"], "partition")
+    if name == "TreeReplaced":
+        known.update(_shape(data.get("root")))
+    return shortened(pattern.format_map(known), _LONGEST)
+
+
+def _shape(document: object) -> dict[str, str]:
+    try:
+        root = tree_shape.parse(document, clusters_of(document))
+    except TreeInvalid:
+        return {}
+    names, distributors = tree_shape.leaves(root), list(tree_shape.siblings(root))
+    return {
+        "clusters": counted(len(names), "cluster"),
+        "distributors": counted(len(distributors), "distributor"),
+    }

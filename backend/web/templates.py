@@ -1,0 +1,42 @@
+"""Pages from templates: whole, or one named block of one, so that both always look the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2_fragments import render_block
+
+from backend.settings import PROJECT_ROOT
+from backend.web import figures
+from backend.web.static import address
+
+_FRONTEND = PROJECT_ROOT / "frontend"
+
+_environment = Environment(
+    loader=FileSystemLoader([_FRONTEND / "templates", _FRONTEND / "components"]),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_environment.filters.update(
+    compact=figures.compact,
+    full=figures.full,
+    counted=figures.counted,
+    shortened=figures.shortened,
+    unbroken=figures.unbroken,
+)
+_environment.globals.update(static=address)
+
+
+def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
+    """A whole page."""
+    return HTMLResponse(_environment.get_template(template).render(context), status)
+
+
+def block(template: str, name: str, context: Mapping[str, Any]) -> str:
+    """One named block of a page."""
+    return render_block(_environment, template, name, context)

@@ -1,0 +1,280 @@
+"""What the Tree page shows, read in one snapshot: clusters, tree, distributors and the newest events.
+
+`TreeState` holds the rows as they were read; two that are equal look the same, so nothing is drawn again for
+them. `Picture` adds what only drawing needs: places, words, sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sqlalchemy import Connection
+
+from backend.domain import copy_flags, tree_shape
+from backend.domain.tree import clusters_of
+from backend.eventlog.recorded import StoredEvent
+from backend.queries import events as event_queries
+from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.distributors import DistributorRow, read_distributors
+from backend.queries.trees import TreeRow, get_tree
+from backend.web.figures import clock, compact, counted, day, full, wrapped
+from backend.web.sentences import TROUBLES, sentence
+from backend.web.tree_layout import Arrow, Diagram, layout
+
+EVENTS_SHOWN = 60
+# A card's room for why its cluster is away; the whole reason stands in the notices.
+REASON_COLUMNS = 25
+REASON_LINES = 2
+TROUBLED = frozenset({"blocked", "degraded"})
+UNOBSERVED = "unobserved"
+
+
+@dataclass(frozen=True)
+class TreeState:
+    """Rows of one moment. `position` is the log's head, or the position asked for; `head` always the head."""
+
+    position: int
+    head: int
+    tree: TreeRow | None
+    clusters: tuple[ClusterRow, ...]
+    distributors: tuple[DistributorRow, ...]
+    events: tuple[StoredEvent, ...]
+
+
+def read(connection: Connection, at: int | None = None) -> TreeState:
+    """The state now, or at a position that exists."""
+    head = event_queries.head(connection).position
+    position = head if at is None else at
+    # Positions have no gaps, so the newest n events are those after position - n.
+    after = max(0, position - EVENTS_SHOWN)
+    events = event_queries.list_events(connection, after=after, limit=position - after) if position else []
+    return TreeState(
+        position=position,
+        head=head,
+        tree=get_tree(connection, at),
+        clusters=tuple(list_clusters(connection, at)),
+        distributors=_distributors(connection, at),
+        events=tuple(reversed(events)),
+    )
+
+
+def read_again(connection: Connection, before: TreeState) -> TreeState:
+    """The state now; what only events change is read only if there are new ones."""
+    if event_queries.head(connection).position != before.head:
+        return read(connection)
+    return replace(before, distributors=_distributors(connection, None))
+
+
+def _distributors(connection: Connection, at: int | None) -> tuple[DistributorRow, ...]:
+    return tuple(_without_totals(row) for row in read_distributors(connection, at))
+
+
+def _without_totals(row: DistributorRow) -> DistributorRow:
+    # Totals are not shown, but would make every moment of a busy system another one.
+    if row.observed is None:
+        return row
+    return replace(row, observed=replace(row.observed, copied_records=0, copied_bytes=0, position=0))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A cluster as its card shows it."""
+
+    name: str
+    zone: str | None
+    state: str
+    primary: bool
+    reason: str | None
+    reason_lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Distributor:
+    """A distributor as its arrow and its row of the table show it."""
+
+    row: DistributorRow
+
+    @property
+    def key(self) -> str:
+        return f"{self.row.cluster}:{self.row.level}"
+
+    @property
+    def state(self) -> str:
+        return self.row.observed.state if self.row.observed else UNOBSERVED
+
+    @property
+    def reason(self) -> str | None:
+        return self.row.observed.reason if self.row.observed else None
+
+    @property
+    def rate(self) -> float | None:
+        return self.row.observed.records_per_second if self.row.observed else None
+
+    @property
+    def lag(self) -> int | None:
+        return self.row.observed.lag_records if self.row.observed else None
+
+    @property
+    def flow(self) -> str:
+        """How fast the line's dots run."""
+        rate = self.rate or 0
+        return "none" if rate < 0.05 else "slow" if rate < 100 else "brisk" if rate < 2000 else "fast"
+
+    @property
+    def mask(self) -> str:
+        return copy_flags.text(copy_flags.mask(self.row.level))
+
+    @property
+    def flag(self) -> str:
+        return copy_flags.text(copy_flags.flag(self.row.level))
+
+    @property
+    def spoken(self) -> str:
+        """The whole arrow in words."""
+        base = f"{self.row.cluster} level {self.row.level} to {self.row.target}"
+        if self.row.observed is None:
+            return base
+        said = f"{base}: {self.state}, {compact(self.rate)} records a second, lag {full(self.lag)}"
+        return f"{said}. {self.reason}" if self.reason else said
+
+
+@dataclass(frozen=True)
+class TimelineItem:
+    """An event as the timeline shows it."""
+
+    position: int
+    time: str
+    day: str
+    moment: str
+    stream: str
+    name: str
+    actor: str
+    sentence: str
+    trouble: bool
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that needs attention; `kind` is bad, or note."""
+
+    kind: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A state, ready to be drawn."""
+
+    state: TreeState
+
+    @cached_property
+    def leaves(self) -> dict[str, Leaf]:
+        """Every cluster, by name; those of the tree first, in its order."""
+        rows = {row.name: row for row in self.state.clusters}
+        tree = self.state.tree
+        order = [*(tree_shape.leaves(self.root) if tree else ()), *rows]
+        primary = tree.primary_cluster if tree else None
+        return {name: _leaf(rows[name], name == primary) for name in order if name in rows}
+
+    @cached_property
+    def root(self) -> tree_shape.Node:
+        """The tree's shape; only if there is a tree."""
+        assert self.state.tree is not None
+        document = self.state.tree.root
+        return tree_shape.parse(document, clusters_of(document))
+
+    @cached_property
+    def distributors(self) -> dict[str, Distributor]:
+        return {each.key: each for each in map(Distributor, self.state.distributors)}
+
+    @cached_property
+    def diagram(self) -> Diagram | None:
+        if self.state.tree is None:
+            return None
+        lines = max((len(leaf.reason_lines) for leaf in self.leaves.values()), default=0)
+        return layout(self.root, self.state.tree.targets, lines)
+
+    @cached_property
+    def arrows(self) -> list[tuple[Arrow, Distributor]]:
+        """Arrows in the order of the table, which is also the keyboard's."""
+        arrows = {arrow.key: arrow for arrow in self.diagram.arrows} if self.diagram else {}
+        return [(arrows[key], each) for key, each in self.distributors.items() if key in arrows]
+
+    @cached_property
+    def timeline(self) -> list[TimelineItem]:
+        return [_item(event) for event in self.state.events]
+
+    @property
+    def online(self) -> int:
+        return sum(row.state != "offline" for row in self.state.clusters)
+
+    @property
+    def running(self) -> int:
+        return sum(each.state == "running" for each in self.distributors.values())
+
+    @property
+    def records_per_second(self) -> float | None:
+        return _sum(each.rate for each in self.distributors.values())
+
+    @property
+    def lag_records(self) -> float | None:
+        return _sum(each.lag for each in self.distributors.values())
+
+    @cached_property
+    def notices(self) -> list[Notice]:
+        """Offline clusters, then distributors that do not run for another reason."""
+        offline = [leaf for leaf in self.leaves.values() if leaf.state == "offline"]
+        found = [
+            Notice(
+                "bad",
+                f"{leaf.name} is offline",
+                f"{leaf.reason or 'It does not answer'}. Records for it wait on the other clusters and follow "
+                "when it is back.",
+            )
+            for leaf in offline
+        ]
+        away = {leaf.name for leaf in offline}
+        groups: dict[tuple[str, str], list[Distributor]] = {}
+        for each in self.distributors.values():
+            if each.state not in ("running", UNOBSERVED) and not away & {each.row.cluster, each.row.target}:
+                groups.setdefault((each.state, each.reason or "no reason given"), []).append(each)
+        for (state, reason), members in groups.items():
+            names = ", ".join(each.key for each in members)
+            title = f"{counted(len(members), 'distributor')} {state}"
+            found.append(Notice("bad" if state in TROUBLED else "note", title, f"{reason} ({names})"))
+        return found
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum of what is known, None if nothing is."""
+    known: Sequence[float] = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _leaf(row: ClusterRow, primary: bool) -> Leaf:
+    reason = row.reason if row.state == "offline" else None
+    return Leaf(
+        name=row.name,
+        zone=row.zone,
+        state=row.state,
+        primary=primary,
+        reason=reason,
+        reason_lines=wrapped(reason, REASON_COLUMNS, REASON_LINES) if reason else (),
+    )
+
+
+def _item(event: StoredEvent) -> TimelineItem:
+    return TimelineItem(
+        position=event.position,
+        time=clock(event.time),
+        day=day(event.time),
+        moment=event.time.isoformat(timespec="milliseconds"),
+        stream=event.stream,
+        name=event.name,
+        actor=event.metadata.actor,
+        sentence=sentence(event.name, event.stream, event.data),
+        trouble=event.name in TROUBLES,
+    )
