@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from backend.api import clusters, events, health, login, operations, problems, streams, tenants, trees
 from backend.api.access import bearer_scheme
 from backend.api.gate import Gate
+from backend.api.requests import known_parameters
 from backend.api.services import Services
 from backend.settings import Settings, settings
 
@@ -79,7 +80,9 @@ def create_app(config: Settings | None = None) -> FastAPI:
         status: {"description": text, "content": {problems.MEDIA_TYPE: {"schema": _PROBLEM}}}
         for status, text in _REFUSALS.items()
     }
-    api = APIRouter(prefix="/api/v1", responses=refusals, dependencies=[Depends(bearer_scheme)])
+    api = APIRouter(
+        prefix="/api/v1", responses=refusals, dependencies=[Depends(bearer_scheme), Depends(known_parameters)]
+    )
     for module in (clusters, trees, tenants, streams, events, operations):
         api.include_router(module.router)
     api.include_router(login.links)

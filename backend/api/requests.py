@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Header, Query, Request
+from fastapi import Depends, Header, Query, Request, params
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, field_validator
 from sqlalchemy import Connection
@@ -64,6 +65,16 @@ def plausible_names(request: Request) -> None:
     for name, value in request.path_params.items():
         if isinstance(value, str) and not is_name(value):
             raise NotFound(f"there is no {name} {value[:60]!a}")
+
+
+def known_parameters(request: Request) -> None:
+    """Refuse query parameters that a route does not take: a mistyped `dry_run` must not become a write."""
+    fields = get_flat_params(request.scope["route"].dependant)
+    taken = {field.alias for field in fields if isinstance(field.field_info, params.Query)}
+    unknown = sorted(set(request.query_params) - taken)
+    if unknown:
+        listed = ", ".join(sorted(taken)) or "none"
+        raise ValueInvalid(f"unknown query parameter {unknown[0][:60]!a}; this route takes {listed}")
 
 
 # --- reading

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx2
 import pytest
 from fastapi.testclient import TestClient
-from httpx2 import Response
+from httpx2 import Client, Response
 from pydantic import SecretStr
 
 from backend import logs
 from backend.api.app import create_app
-from backend.settings import Settings
+from backend.settings import PROJECT_ROOT, Settings
 from tests.database_fixture import TEMPLATE, Database, RunningPostgres, create_database
 
 logs.configure()
 
+WAIT_SECONDS = 30
 TOKEN = "a token of the tests"
 NOBODY_LISTENS = "127.0.0.1:9"  # the discard port; nothing answers there
 
@@ -27,7 +34,7 @@ NOBODY_LISTENS = "127.0.0.1:9"  # the discard port; nothing answers there
 class Rest:
     """A client of the API; paths are below /api/v1 unless they begin with a dot."""
 
-    def __init__(self, client: TestClient) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
@@ -90,21 +97,58 @@ def rest_settings(database_url: str, **changes: Any) -> Settings:
     return Settings(**{**known, **changes})
 
 
+@contextmanager
+def served(database_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The API as `treeline up` starts it; its address and process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
+    environment = os.environ | {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN}
+    process = subprocess.Popen([*command, "--log-level", "warning"], cwd=PROJECT_ROOT, env=environment)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                if httpx2.get(f"{url}/readyz", trust_env=False).status_code == 200:
+                    break
+            except httpx2.TransportError:
+                time.sleep(0.05)
+        yield url, process
+    finally:
+        process.kill()
+        process.wait(WAIT_SECONDS)
+
+
 @pytest.fixture
 def rest(database: Database) -> Iterator[Rest]:
-    """The API on a fresh database."""
+    """The API on a fresh database; without the lifespan, whose threads take half a second to end."""
+    app = create_app(rest_settings(database.url))
+    yield Rest(TestClient(app, raise_server_exceptions=False))
+    app.state.services.engine.dispose()
+
+
+@pytest.fixture
+def running_rest(database: Database) -> Iterator[Rest]:
+    """The same with all that runs beside the requests."""
     with TestClient(create_app(rest_settings(database.url)), raise_server_exceptions=False) as client:
         yield Rest(client)
+
+
+def new_database(postgres: RunningPostgres) -> str:
+    """The address of a migrated database that a module's tests share."""
+    name = f"test_{secrets.token_hex(6)}"
+    create_database(postgres.server, name, template=TEMPLATE)
+    return postgres.server.url(name)
 
 
 @contextmanager
 def shared_rest(postgres: RunningPostgres) -> Iterator[Rest]:
     """The API on a database of its own, for a module's tests that change nothing (which is checked)."""
-    name = f"test_{secrets.token_hex(6)}"
-    create_database(postgres.server, name, template=TEMPLATE)
-    app = create_app(rest_settings(postgres.server.url(name)))
-    with TestClient(app, raise_server_exceptions=False) as client:
-        yield Rest(client)
+    app = create_app(rest_settings(new_database(postgres)))
+    yield Rest(TestClient(app, raise_server_exceptions=False))
+    app.state.services.engine.dispose()
 
 
 @pytest.fixture(scope="module")

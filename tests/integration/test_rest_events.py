@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,12 +19,10 @@ from backend.domain.tenant import TenantCreated
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
 from backend.eventlog.seed import seed
-from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Database
-from tests.integration.conftest import TOKEN, Rest, problem
+from tests.integration.conftest import TOKEN, WAIT_SECONDS, Rest, problem, served
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-WAIT_SECONDS = 30
 
 
 def test_events_are_listed_in_order_with_everything_about_them(rest: Rest) -> None:
@@ -82,7 +76,7 @@ def test_the_chain_is_verified_and_a_change_shows(rest: Rest, database: Database
     assert (broken["ok"], broken["broken_at"]) == (False, 2)
 
 
-def test_what_others_append_without_projecting_it_is_projected(rest: Rest, database: Database) -> None:
+def test_what_others_append_without_projecting_it_is_projected(running_rest: Rest, database: Database) -> None:
     registry = domain_registry()
     with database.engine.begin() as connection:
         entry = Entry.of(
@@ -94,34 +88,10 @@ def test_what_others_append_without_projecting_it_is_projected(rest: Rest, datab
         )
         seed(connection, registry, [entry])
     deadline = time.monotonic() + WAIT_SECONDS
-    while rest("GET", "/tenants/seeded").status_code == 404 and time.monotonic() < deadline:
+    while running_rest("GET", "/tenants/seeded").status_code == 404 and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert rest("GET", "/tenants/seeded").status_code == 200
-    assert rest("GET", "./readyz").status_code == 200
-
-
-@contextmanager
-def served(database: Database) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The API as `treeline up` starts it; its address and process."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
-    environment = os.environ | {"TREELINE_DATABASE_URL": database.url, "TREELINE_ADMIN_TOKEN": TOKEN}
-    process = subprocess.Popen([*command, "--log-level", "warning"], cwd=PROJECT_ROOT, env=environment)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + WAIT_SECONDS
-        while process.poll() is None and time.monotonic() < deadline:
-            try:
-                if httpx2.get(f"{url}/readyz", trust_env=False).status_code == 200:
-                    break
-            except httpx2.TransportError:
-                time.sleep(0.05)
-        yield url, process
-    finally:
-        process.kill()
-        process.wait(WAIT_SECONDS)
+    assert running_rest("GET", "/tenants/seeded").status_code == 200
+    assert running_rest("GET", "./readyz").status_code == 200
 
 
 class Stream:
@@ -161,7 +131,7 @@ def test_a_stream_gives_history_then_news_goes_on_where_it_broke_and_ends_with_t
     database: Database,
 ) -> None:
     with (
-        served(database) as (url, process),
+        served(database.url) as (url, process),
         httpx2.Client(base_url=url, headers=BEARER, trust_env=False) as client,
     ):
 

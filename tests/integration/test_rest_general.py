@@ -184,7 +184,8 @@ def test_a_surprise_is_500_without_internals(rest: Rest, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=1001", "limit=x", "cursor=x", "cursor=WzFd", "at=-1", "at=x", "at=1"]
+    "query",
+    ["limit=0", "dryrun=true", "limit=1001", "limit=x", "cursor=x", "cursor=WzFd", "at=-1", "at=x", "at=1"],
 )
 def test_a_wrong_query_parameter_is_422(empty_rest: Rest, query: str) -> None:
     assert empty_rest("GET", f"/clusters?{query}").status_code == 422

@@ -296,9 +296,8 @@ def test_earlier_positions_show_tenants_and_streams_of_then(tenant: Rest) -> Non
     assert (at(declared + 1)["partitions"], at(declared + 1)["applied"]["c1"]) == (4, "applied")
     assert (at(declared + 2)["partitions"], at(declared + 2)["applied"]["c1"]) == (8, "pending")
     assert tenant("GET", f"{PROD}/streams?at={before}").json()["items"] == []
-    for path in ("/tenants", "/tenants/acme/instances?x=1", PROD):
-        mark = "&" if "?" in path else "?"
-        assert tenant("GET", f"{path}{mark}at={before}").status_code == 200
+    for path in ("/tenants", "/tenants/acme/instances", PROD):
+        assert tenant("GET", f"{path}?at={before}").status_code == 200
     problem(tenant("GET", "/tenants/acme?at=1"), 404, "not-found")
     assert tenant("GET", "/tenants?at=1").json()["items"] == []
 
