@@ -124,8 +124,9 @@ def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> La
     home.data(estate.name).mkdir(parents=True, exist_ok=True)
     ports = Ports(home.data(estate.name) / "ports.json", prefer_defaults=not wishes.spare_ports)
     layout = lay_out(home, estate, ports)
-    for use, wanted, given in ports.moved:
-        progress(f"port {wanted} for {use} is taken by another program; using {given}")
+    if ports.moved:
+        moves = ", ".join(f"{use} from {wanted} to {given}" for use, wanted, given in ports.moved)
+        progress(f"ports taken by other programs, so moved: {moves}")
     ports.remember()
     plan = make_plan(layout, kafka, wishes.while_pid)
     save_plan(plan, home.plan)
