@@ -1,0 +1,199 @@
+"""`treeline get`, `describe`, `apply`, `diff` and `delete` against a running control plane."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner, Result
+
+from backend.commands import resources
+from backend.settings import settings
+from tests.database_fixture import Database
+from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE, served
+
+app = typer.Typer()
+resources.register(app)
+
+FILE: dict[str, Any] = {
+    "clusters": {
+        name: {"bootstrap_servers": NOBODY_LISTENS, "accept_offline": True} for name in ("c1", "c2", "c3")
+    },
+    "primary": "c2",
+    "tree": TREE,
+    "tenants": {
+        "acme": {
+            "instances": {
+                "retail": {
+                    "environments": {
+                        "prod": {"margin_seconds": 30, "streams": {"orders": {"partitions": 4}, "payments": None}}
+                    }
+                }
+            }
+        }
+    },
+}
+
+
+class Shell:
+    """Runs commands against one control plane."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "declared.yaml"
+
+    def __call__(self, *words: str) -> Result:
+        return CliRunner().invoke(app, list(words))
+
+    def json(self, *words: str) -> Any:
+        result = self(*words, "--json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    def file(self, content: Any) -> str:
+        self._file.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+        return str(self._file)
+
+
+@pytest.fixture
+def shell(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """Commands that find the control plane in the environment."""
+    with served(database.url) as (url, _):
+        monkeypatch.setenv("TREELINE_URL", url)
+        monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
+        settings.cache_clear()
+        yield Shell(tmp_path)
+    settings.cache_clear()
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A control plane that does not answer."""
+    monkeypatch.setenv("TREELINE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
+
+
+def test_a_file_is_applied_once_and_then_changes_nothing(shell: Shell) -> None:
+    file = shell.file(FILE)
+    assert shell("diff", "-f", file).exit_code == 1
+    dry = shell("apply", "-f", file, "--dry-run", "--json")
+    assert dry.exit_code == 0, dry.stderr
+    assert {row["action"] for row in json.loads(dry.stdout)} == {"create"}
+    assert shell.json("get", "clusters")["items"] == []
+    applied = shell.json("apply", "-f", file)
+    assert [row["place"] for row in applied] == [
+        "c1",
+        "c2",
+        "c3",
+        "main",
+        "acme",
+        "acme/retail",
+        "acme/retail/prod",
+        "acme/retail/prod/orders",
+        "acme/retail/prod/payments",
+    ]
+    assert {row["action"] for row in applied} == {"create"}
+    assert {row["action"] for row in shell.json("apply", "-f", file)} == {"keep"}
+    assert shell.json("diff", "-f", file) == []
+    assert shell.json("get", "tree")["primary_cluster"] == "c2"
+    _change_one_thing(shell)
+    _look_at_everything(shell)
+    _delete(shell)
+
+
+def _change_one_thing(shell: Shell) -> None:
+    orders = {"orders": {"partitions": 6}}
+    tenants = {"acme": {"instances": {"retail": {"environments": {"prod": {"streams": orders}}}}}}
+    file = shell.file({"tenants": tenants})
+    found = shell("diff", "-f", file, "--json")
+    assert found.exit_code == 1
+    assert json.loads(found.stdout) == [
+        {
+            "kind": "stream",
+            "place": "acme/retail/prod/orders",
+            "action": "change",
+            "field": "partitions",
+            "present": 4,
+            "wanted": 6,
+        }
+    ]
+    assert [row["action"] for row in shell.json("apply", "-f", file)] == ["keep", "keep", "keep", "change"]
+    assert shell.json("get", "stream", "acme/retail/prod/orders")["partitions"] == 6
+    refused = shell("apply", "-f", shell.file(yaml.safe_dump({"tenants": tenants}).replace("6", "2")))
+    assert refused.exit_code == 2
+    assert "partitions" in refused.stderr
+
+
+def _look_at_everything(shell: Shell) -> None:
+    assert [row["name"] for row in shell.json("get", "clusters")["items"]] == ["c1", "c2", "c3"]
+    everywhere = shell.json("get", "streams")["items"]
+    assert everywhere == shell.json("get", "streams", "acme/retail/prod")["items"]
+    assert [row["stream"] for row in everywhere] == ["acme/retail/prod/orders", "acme/retail/prod/payments"]
+    assert len(shell.json("get", "distributors")) == 5
+    assert shell.json("get", "clusters", "--at", "0")["items"] == []
+    described = shell("describe", "cluster", "c1")
+    assert described.exit_code == 0
+    assert "bootstrap_servers" in described.stdout
+    assert yaml.safe_load(shell("get", "instance", "acme/retail", "-o", "yaml").stdout)["tree"] == "main"
+
+
+def _delete(shell: Shell) -> None:
+    assert shell("delete", "stream", "acme/retail/prod/payments", "--dry-run").exit_code == 0
+    deleted = shell("delete", "stream", "acme/retail/prod/payments")
+    assert (deleted.exit_code, deleted.stdout) == (0, "")
+    assert shell("get", "stream", "acme/retail/prod/payments").exit_code == 1
+    leaf = shell("delete", "cluster", "c1")
+    assert leaf.exit_code == 1
+    assert "tree main" in leaf.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("get", "things"), "there are: cluster"),
+        (("get", "stream", "acme/retail"), "TENANT/INSTANCE/ENVIRONMENT/STREAM"),
+        (("get", "cluster"), "CLUSTER"),
+        (("describe", "streams", "a"), "TENANT/INSTANCE/ENVIRONMENT/STREAM"),
+        (("delete", "tenant", "acme"), "cannot be deleted"),
+        (("diff", "-f", "/nothing/here.yaml"), "cannot be read"),
+    ],
+)
+def test_bad_input_is_2_with_a_sentence(words: tuple[str, ...], says: str, nobody: None) -> None:
+    result = CliRunner().invoke(app, list(words))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a: [", "cannot be read"),
+        ("[1, 2]", "the file"),
+        ("surprise: 1", "unknown section 'surprise'"),
+        ("clusters: [c1]", "clusters:"),
+        ("clusters: {c1: 7}", "clusters.c1:"),
+        ("tenants: {acme: {instances: [retail]}}", "tenants.acme.instances:"),
+        ("primary: c1", "primary:"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_at_its_place(
+    content: str, says: str, tmp_path: Path, nobody: None
+) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text(content)
+    result = CliRunner().invoke(app, ["apply", "-f", str(file)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr
+
+
+def test_a_control_plane_that_is_away_is_1_with_a_sentence(nobody: None) -> None:
+    result = CliRunner().invoke(app, ["get", "clusters"])
+    assert result.exit_code == 1
+    assert "does not answer" in result.stderr
