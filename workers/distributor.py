@@ -19,6 +19,7 @@ _WAIT_SECONDS = 0.5
 _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 5.0
 _RATE_SECONDS = 2.0
+_TROUBLES_SHOWN = 3
 
 log = structlog.get_logger("distributor")
 
@@ -127,6 +128,9 @@ class DistributorThread(threading.Thread):
                 session.copy_batch(_WAIT_SECONDS)
                 self._lag = session.lag_records()
                 self._unreadable = session.unreadable_flags()
+                troubles = sorted(session.troubles.values())
+                self._state = "degraded" if troubles else "running"
+                self._reason = "; ".join(troubles[:_TROUBLES_SHOWN]) or None
         finally:
             session.close()
             self._before = CopyTotals(

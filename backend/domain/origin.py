@@ -27,6 +27,7 @@ STREAM_ID_BYTES = 8
 
 _ENTRY = struct.Struct(">HIq")
 _COUNT = struct.Struct(">H")
+_INCARNATION = struct.Struct(">I")
 _METADATA_PREFIX = "treeline:1;"
 METADATA_LIMIT = 4096
 """Longest position metadata that a broker accepts by default (`offset.metadata.max.bytes`)."""
@@ -81,33 +82,44 @@ class MetadataInvalid(ValueError):
     """Position metadata that Treeline did not write, or that does not fit."""
 
 
-def encode_metadata(seen: Mapping[int, tuple[int, int]], passed: Mapping[int, tuple[int, int]]) -> str:
-    """Position metadata: the source's vector at this position, and what this edge has copied.
+@dataclass(frozen=True)
+class Mark:
+    """What an edge's position on a partition stands for; kept in the position's metadata on the target.
 
-    Raises MetadataInvalid beyond 4,096 characters (about 105 origins in both vectors).
+    `incarnation` is that of the source's topic, `seen` the source's vector at the position, `passed` what this
+    edge has copied.
     """
-    packed = b"".join(_pack(vector) for vector in (seen, passed))
+
+    incarnation: int
+    seen: Vector
+    passed: Vector
+
+
+def encode_metadata(mark: Mark) -> str:
+    """Position metadata. Raises MetadataInvalid beyond 4,096 characters (about 105 origins in both vectors)."""
+    packed = _INCARNATION.pack(mark.incarnation) + _pack(mark.seen) + _pack(mark.passed)
     text = _METADATA_PREFIX + base64.b64encode(packed).decode()
     if len(text) > METADATA_LIMIT:
-        raise MetadataInvalid(f"vectors of {len(seen)} and {len(passed)} origins need {len(text)} characters")
+        raise MetadataInvalid(
+            f"vectors of {len(mark.seen)} and {len(mark.passed)} origins need {len(text)} characters"
+        )
     return text
 
 
-def decode_metadata(text: str | None) -> tuple[Vector, Vector]:
-    """(seen, passed) of a position; two empty vectors where there is no metadata."""
-    if not text:
-        return {}, {}
-    if not text.startswith(_METADATA_PREFIX):
-        raise MetadataInvalid(f"position metadata {text[:40]!r} is not Treeline's")
+def decode_metadata(text: str | None) -> Mark:
+    """The mark of a position. Raises MetadataInvalid if Treeline did not write it."""
+    if not text or not text.startswith(_METADATA_PREFIX):
+        raise MetadataInvalid(f"position metadata {(text or '')[:40]!r} is not Treeline's")
     try:
         packed = base64.b64decode(text[len(_METADATA_PREFIX) :], validate=True)
-        seen, at = _unpack(packed, 0)
+        (incarnation,) = _INCARNATION.unpack_from(packed)
+        seen, at = _unpack(packed, _INCARNATION.size)
         passed, at = _unpack(packed, at)
     except (binascii.Error, struct.error) as error:
         raise MetadataInvalid(f"position metadata {text[:40]!r} is cut or altered") from error
     if at != len(packed):
         raise MetadataInvalid(f"position metadata {text[:40]!r} is longer than it says")
-    return seen, passed
+    return Mark(incarnation, seen, passed)
 
 
 def _pack(vector: Mapping[int, tuple[int, int]]) -> bytes:
@@ -244,4 +256,4 @@ class PartitionEdge:
 
     def metadata(self) -> str:
         """Position metadata after the records decided so far."""
-        return encode_metadata(self.seen, self.passed)
+        return encode_metadata(Mark(self.incarnation, self.seen, self.passed))

@@ -36,10 +36,18 @@ from backend.kafka.client_config import client_config
 from backend.kafka.errors import CopyFailed, copy_failed
 
 _REQUEST_SECONDS = 10.0
-_INIT_SECONDS = 20.0
+_INIT_SECONDS = 10.0
 _SKIPPED_COMMIT_SECONDS = 5.0
 _LARGEST_RECORD_BYTES = 64 * 1024 * 1024
 _PRODUCER_QUEUE_KBYTES = 65536
+_TOPIC_GONE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +72,14 @@ class CopyTotals:
 class _Progress:
     """One partition in a session: the decisions' state and how far reading has come."""
 
-    __slots__ = ("dirty", "edge", "position", "target_topic")
+    __slots__ = ("dirty", "edge", "parked", "position", "target_topic")
 
     def __init__(self, edge: PartitionEdge, target_topic: str, position: int | None) -> None:
         self.edge = edge
         self.target_topic = target_topic
         self.position = position
         self.dirty = False
+        self.parked = False
 
 
 class CopySession:
@@ -78,6 +87,8 @@ class CopySession:
 
     def __init__(self, plan: EdgePlan, limits: CopyLimits) -> None:
         self.totals = CopyTotals()
+        self.troubles: dict[tuple[str, int], str] = {}
+        """What is wrong with single partitions (topic, partition), in words; the others go on."""
         self._plan = plan
         self._limits = limits
         self._where = f"{plan.unit.name} to {plan.target.name}"
@@ -147,16 +158,21 @@ class CopySession:
         new = [row for name, row in wanted.items() if self._streams.get(name) != row]
         try:
             if gone:
-                dropped = [(row.source_topic, p) for row in gone for p in row.partitions]
                 self._commit_skipped()
-                self._consumer.incremental_unassign([TopicPartition(*key) for key in dropped])
-                for key in dropped:
-                    del self._progress[key]
+                self._let_go([(row.source_topic, p) for row in gone for p in row.partitions])
             if new:
                 self._take_up(new)
         except (KafkaException, MetadataInvalid) as error:
             raise copy_failed(f"{self._where}: reading positions", error) from error
         self._streams = wanted
+
+    def _let_go(self, places: list[tuple[str, int]]) -> None:
+        dropped = {place: self._progress.pop(place) for place in places}
+        assigned = [TopicPartition(*place) for place, progress in dropped.items() if not progress.parked]
+        if assigned:
+            self._consumer.incremental_unassign(assigned)
+        for place in places:
+            self.troubles.pop(place, None)
 
     def _take_up(self, streams: Iterable[StreamOnEdge]) -> None:
         on_target = [(row.target_topic, p) for row in streams for p in row.partitions]
@@ -167,19 +183,21 @@ class CopySession:
             identity = origin.stream_id(row.stream)
             for partition in row.partitions:
                 key = (row.target_topic, partition)
-                held = own[key]
+                held = own.get(key)
+                # A topic made anew begins at offset 0 again: the old one's position means nothing in it.
+                offset = held.offset if held and held.mark.incarnation == row.incarnation else None
                 edge = PartitionEdge(
                     self._plan.rule,
                     stream=identity,
                     partition=partition,
                     incarnation=row.incarnation,
-                    seen=held.seen,
-                    passed=held.passed,
+                    seen=held.mark.seen if held and offset is not None else {},
+                    passed=held.mark.passed if held else {},
                     covered=covered.get(key, {}),
                 )
-                self._progress[row.source_topic, partition] = _Progress(edge, row.target_topic, held.offset)
-                offset = OFFSET_BEGINNING if held.offset is None else held.offset
-                start.append(TopicPartition(row.source_topic, partition, offset))
+                self._progress[row.source_topic, partition] = _Progress(edge, row.target_topic, offset)
+                first = OFFSET_BEGINNING if offset is None else offset
+                start.append(TopicPartition(row.source_topic, partition, first))
         self._consumer.incremental_assign(start)
 
     def copy_batch(self, wait_seconds: float) -> int:
@@ -207,7 +225,7 @@ class CopySession:
             return  # fetched before its stream was let go
         error = message.error()
         if error is not None:
-            self._take_error(offset, error, progress)
+            self._take_error((topic, partition), offset, error)
             return
         headers = progress.edge.copy(offset, message.headers())  # type: ignore[arg-type]
         progress.position = offset + 1
@@ -250,11 +268,36 @@ class CopySession:
             else:
                 return
 
-    def _take_error(self, offset: int, error: KafkaError, progress: _Progress) -> None:
+    def _take_error(self, place: tuple[str, int], offset: int, error: KafkaError) -> None:
         if error.code() == KafkaError._PARTITION_EOF:
-            progress.position = offset
-            return
-        raise KafkaException(error)
+            self._progress[place].position = offset
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._take_jump(place)
+        elif error.code() in _TOPIC_GONE:
+            self._park(place, f"{place[0]}/{place[1]} on {self._plan.source.name}: {error.str()}")
+        elif not error.retriable():
+            raise KafkaException(error)
+
+    def _take_jump(self, place: tuple[str, int]) -> None:
+        """The position is outside the log: tell exactly what is lost, then go on where the log begins."""
+        progress, partition = self._progress[place], TopicPartition(*place)
+        position = progress.position or 0
+        low, high = self._consumer.get_watermark_offsets(partition, _REQUEST_SECONDS)
+        name = f"{place[0]}/{place[1]} on {self._plan.source.name}"
+        if position < low:
+            self.troubles[place] = f"{name}: offsets {position} to {low - 1} were gone before they could be copied"
+            progress.position = low
+            # A partition in this state cannot be sought in: it must be assigned anew.
+            self._consumer.incremental_unassign([partition])
+            self._consumer.incremental_assign([TopicPartition(*place, low)])
+        else:
+            self._park(place, f"{name}: the log ends at {high}, before the position {position}: its tail was lost")
+
+    def _park(self, place: tuple[str, int], trouble: str) -> None:
+        """Let a partition be, so that its neighbours go on; the next plan or session takes it up again."""
+        self.troubles[place] = trouble
+        self._consumer.incremental_unassign([TopicPartition(*place)])
+        self._progress[place].parked = True
 
     def _commit(self) -> None:
         producer = self._producer
@@ -284,6 +327,8 @@ class CopySession:
         """Offsets between the positions and the source's ends, as far as the last fetches know them."""
         total = 0
         for (topic, partition), progress in self._progress.items():
+            if progress.parked:
+                continue
             _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
             if high < 0 or progress.position is None:
                 return None

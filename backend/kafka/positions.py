@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import origin
-from backend.domain.origin import Vector
+from backend.domain.origin import Mark, Vector
 
 Partition = tuple[str, int]
 """(topic on the target, partition)."""
@@ -22,22 +22,21 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True)
 class Position:
-    """Where a unit stands on one partition; `offset` None if it never passed anything on."""
+    """Where a unit stands on one partition: the next offset to read, and what that position stands for."""
 
-    offset: int | None
-    seen: Vector
-    passed: Vector
+    offset: int
+    mark: Mark
 
 
 def read_own(
     group_member: Consumer, partitions: Sequence[Partition], timeout_seconds: float
 ) -> dict[Partition, Position]:
-    """Positions of the client's own group; waits until no transaction of the group is open."""
+    """Positions of the client's own group, where it has any; waits until no transaction of it is open."""
     wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
     found: dict[Partition, Position] = {}
     for row in group_member.committed(wanted, timeout=timeout_seconds):
-        seen, passed = origin.decode_metadata(row.metadata)
-        found[row.topic, row.partition] = Position(row.offset if row.offset >= 0 else None, seen, passed)
+        if row.offset >= 0:
+            found[row.topic, row.partition] = Position(row.offset, origin.decode_metadata(row.metadata))
     return found
 
 
@@ -59,5 +58,5 @@ def read_covered(
         for row in request.result(timeout_seconds + 1).topic_partitions:
             key = (row.topic, row.partition)
             if key in wanted and row.offset >= 0:
-                vectors.setdefault(key, []).append(origin.decode_metadata(row.metadata)[1])
+                vectors.setdefault(key, []).append(origin.decode_metadata(row.metadata).passed)
     return {key: origin.merge(found) for key, found in vectors.items()}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.domain import copy_flags, origin
-from backend.domain.origin import EdgeRule, MetadataInvalid, Origin, PartitionEdge
+from backend.domain.origin import EdgeRule, Mark, MetadataInvalid, Origin, PartitionEdge
 
 STREAM = origin.stream_id("acme/retail/prod/orders")
 OTHER = origin.stream_id("acme/retail/prod/payments")
@@ -49,28 +51,38 @@ def test_random_bytes_are_no_origin_or_a_readable_one(values):
     assert found is None or [origin.encode(found)] == values
 
 
-@given(vectors, vectors)
-def test_vectors_survive_position_metadata(seen, passed):
-    assert origin.decode_metadata(origin.encode_metadata(seen, passed)) == (seen, passed)
+@given(st.integers(0, 2**32 - 1), vectors, vectors)
+def test_marks_survive_position_metadata(incarnation, seen, passed):
+    mark = Mark(incarnation, seen, passed)
+    assert origin.decode_metadata(origin.encode_metadata(mark)) == mark
 
 
-@given(st.text(min_size=1, max_size=60))
+@pytest.mark.parametrize("text", [None, "", "x", "other:1;AAAA"])
 def test_metadata_of_others_is_refused_not_misread(text):
     with pytest.raises(MetadataInvalid):
-        origin.decode_metadata("x" + text)
+        origin.decode_metadata(text)
 
 
 @pytest.mark.parametrize("cut", range(11, 30))
 def test_cut_metadata_is_refused(cut):
-    text = origin.encode_metadata({1: (1, 5)}, {2: (1, 9)})
-    with pytest.raises(MetadataInvalid):
-        origin.decode_metadata(text[:cut] if cut < len(text) else text + "AAAA")
+    text = origin.encode_metadata(Mark(1, {1: (1, 5)}, {2: (1, 9)}))
+    for altered in (text[:cut], text + "AAAA"):
+        with pytest.raises(MetadataInvalid):
+            origin.decode_metadata(altered)
+
+
+@given(st.binary(max_size=60))
+def test_random_bytes_never_crash_the_decoder(packed):
+    import base64
+
+    with contextlib.suppress(MetadataInvalid):
+        origin.decode_metadata("treeline:1;" + base64.b64encode(packed).decode())
 
 
 def test_more_origins_than_a_broker_takes_are_refused_not_cut():
     vector = dict.fromkeys(range(200), (1, 1))
     with pytest.raises(MetadataInvalid):
-        origin.encode_metadata(vector, vector)
+        origin.encode_metadata(Mark(1, vector, vector))
 
 
 # --- decisions of one edge: cluster 2, level 1, of the default tree (records of 1 come with 0010 and go on)

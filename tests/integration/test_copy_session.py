@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from backend.domain import copy_flags, edges, origin, tree_shape
 from backend.domain.assignment import Unit
@@ -13,7 +15,8 @@ from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
 from backend.domain.origin import Origin
 from backend.kafka.copy import CopyLimits, CopySession
 from backend.kafka.errors import CopyFailed
-from tests.kafka import create_topic, produce, read_all
+from tests.eventually import eventually
+from tests.kafka import create_topic, produce, read_all, topics
 
 LIMITS = CopyLimits(
     batch_records=500, transaction_timeout_ms=15000, fetch_wait_max_ms=50, fetch_buffer_kbytes=8192
@@ -233,3 +236,60 @@ def test_a_target_that_is_gone_ends_the_session_with_the_reason(pair):
     session.close()
     assert not failed.value.fenced
     assert pair.b in failed.value.detail
+
+
+def test_records_that_retention_took_are_told_exactly_and_the_rest_goes_on(pair):
+    pair.produce(numbered(10))
+    session = pair.session()
+    drain(session)
+    session.close()
+    pair.produce(numbered(20))
+    admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
+    (deleted,) = admin.delete_records([TopicPartition(pair.topic, 0, 9)]).values()
+    deleted.result(15)
+    session = pair.session()
+    eventually(lambda: session.copy_batch(0.2) and session.troubles, "the gap is told")
+    drain(session)
+    session.close()
+    assert list(session.troubles) == [(pair.topic, 0)]
+    assert "offsets 5 to 8 were gone" in session.troubles[pair.topic, 0]
+    copied = pair.copied()
+    assert len([m for m in copied if m.partition() == 0]) == 5 + 6
+    assert len([m for m in copied if m.partition() == 1]) == 15
+
+
+def test_a_topic_that_is_not_there_does_not_hold_up_its_neighbours(pair):
+    (stream,) = pair.plan().streams
+    absent = replace(stream, stream="t/i/e/absent", source_topic=f"absent.{pair.mark}")
+    session = pair.session()
+    session.update((stream, absent))
+    pair.produce(numbered(6))
+
+    def copied():
+        session.copy_batch(0.2)
+        return session.totals.copied_records == 6
+
+    eventually(copied, "the neighbour copied")
+    assert session.lag_records() is None, "how far the missing topic lags cannot be known"
+    session.update((stream,))
+    assert session.lag_records() == 0
+    session.close()
+
+
+def test_a_topic_made_anew_is_copied_from_its_beginning(pair):
+    pair.produce(numbered(10))
+    pair.copy_until_idle()
+    admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
+    admin.delete_topics([pair.topic])[pair.topic].result(15)
+    eventually(lambda: pair.topic not in topics(pair.servers[pair.a]), "the topic is gone")
+    create_topic(pair.servers[pair.a], pair.topic, 2)
+    pair.produce([{"value": b"new", "partition": 0}])
+    plan = pair.plan()
+    again = replace(plan, streams=tuple(replace(stream, incarnation=2) for stream in plan.streams))
+    session = CopySession(again, LIMITS)
+    session.open(lambda: True)
+    drain(session)
+    session.close()
+    assert not session.troubles
+    assert len(pair.copied()) == 11
+    assert origin.decode([dict(pair.copied()[5].headers())["copy-origin"]]).incarnation == 2

@@ -15,7 +15,7 @@ import pytest
 from backend.domain import copy_flags, edges, origin, routes, tree_shape
 from backend.domain.assignment import Unit
 from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
-from backend.domain.origin import PartitionEdge
+from backend.domain.origin import Mark, PartitionEdge
 from tests.trees import random_targets, random_tree
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "400"))
@@ -69,18 +69,17 @@ class World:
         plan = self.plans[unit]
         if unit not in self.running:
             held = self.committed[plan.target.name]
-            position, metadata = held.get(unit.kafka_name, (0, None))
-            seen, passed = origin.decode_metadata(metadata)
+            position, mark = self.position(held, unit.kafka_name)
             covered = origin.merge(
-                origin.decode_metadata(held[group][1])[1] for group in plan.inbound_groups if group in held
+                self.position(held, group)[1].passed for group in plan.inbound_groups if group in held
             )
             edge = PartitionEdge(
                 plan.rule,
                 stream=origin.stream_id(STREAM),
                 partition=0,
                 incarnation=1,
-                seen=seen,
-                passed=passed,
+                seen=mark.seen,
+                passed=mark.passed,
                 covered=covered,
             )
             self.running[unit] = [position, edge]
@@ -99,6 +98,14 @@ class World:
         self.running[unit][0] = position
         self.committed[plan.target.name][unit.kafka_name] = (position, edge.metadata())
         return len(records)
+
+    @staticmethod
+    def position(held: dict, group: str) -> tuple[int, Mark]:
+        """What a target holds of one distributor."""
+        if group not in held:
+            return 0, Mark(1, {}, {})
+        position, metadata = held[group]
+        return position, origin.decode_metadata(metadata)
 
     def drain(self) -> None:
         moved = 1

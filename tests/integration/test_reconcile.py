@@ -1,0 +1,141 @@
+"""What is declared comes to be on every cluster, through the real reconcile loop of the estate."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from tests.eventually import eventually
+from tests.kafka import create_topic, produce, read_all, topics
+from tests.rest_client import RestClient
+
+STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
+
+
+@pytest.fixture
+def rest(estate):
+    return RestClient(estate.url, estate.token)
+
+
+@pytest.fixture
+def name():
+    return f"s{uuid.uuid4().hex[:8]}"
+
+
+def declare(rest, name, **fields):
+    return rest.ok("POST", STREAMS, {"name": name, "partitions": 2, "replication_factor": 1, **fields})
+
+
+def applied_everywhere(rest, name):
+    row = rest.ok("GET", f"{STREAMS}/{name}")
+    return row if set(row["applied"].values()) == {"applied"} else None
+
+
+def topic_config(servers, topic):
+    admin = AdminClient({"bootstrap.servers": servers})
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    return {key: entry.value for key, entry in admin.describe_configs([resource])[resource].result(15).items()}
+
+
+def partitions(servers, topic):
+    found = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=15)
+    return len(found.topics[topic].partitions)
+
+
+def test_a_declared_stream_gets_its_topic_under_each_clusters_technical_name(estate, rest, name):
+    declare(rest, name, retention_ms=3_600_000, replication_factor=3)
+    row = eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    assert row["technical_names"]["cluster-1"] == f"acme-retail-prod-{name}"
+    assert row["technical_names"]["cluster-4"] == f"acme-prod-{name}"
+    assert set(row["under_provisioned"]) == set(row["technical_names"])
+    for cluster, topic in row["technical_names"].items():
+        config = topic_config(estate.bootstrap_servers(cluster), topic)
+        assert (config["retention.ms"], config["message.timestamp.type"]) == ("3600000", "CreateTime")
+
+
+def test_a_change_of_a_stream_reaches_every_cluster(estate, rest, name):
+    declare(rest, name, retention_ms=3_600_000)
+    eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    rest.ok("PATCH", f"{STREAMS}/{name}", {"retention_ms": 7_200_000, "partitions": 3})
+    row = eventually(lambda: applied_everywhere(rest, name), "the change applied on all clusters")
+    for cluster, topic in row["technical_names"].items():
+        servers = estate.bootstrap_servers(cluster)
+        assert topic_config(servers, topic)["retention.ms"] == "7200000"
+        assert partitions(servers, topic) == 3
+
+
+def test_records_of_a_new_stream_are_distributed_without_a_restart(estate, rest, name):
+    row = declare(rest, name)
+    eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    names = row["technical_names"]
+    produce(estate.bootstrap_servers("cluster-5"), names["cluster-5"], [{"value": b"v", "partition": 1}])
+    for cluster, topic in names.items():
+        servers = estate.bootstrap_servers(cluster)
+        found = eventually(lambda s=servers, t=topic: read_all(s, t), f"the record on {cluster}")
+        assert [message.value() for message in found] == [b"v"]
+
+
+def test_a_stream_that_is_not_distributed_stays_where_it_is_produced(estate, rest, name):
+    row = declare(rest, name, distributed=False)
+    eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    distributed = declare(rest, f"{name}-d")
+    eventually(lambda: applied_everywhere(rest, f"{name}-d"), "applied on all clusters")
+    servers = estate.bootstrap_servers
+    for stream in (row, distributed):
+        produce(servers("cluster-1"), stream["technical_names"]["cluster-1"], [{"value": b"v", "partition": 0}])
+    # Both were produced in this order to the same cluster: when the second is everywhere, the first had its time.
+    for cluster, topic in distributed["technical_names"].items():
+        eventually(lambda c=cluster, t=topic: read_all(servers(c), t), f"the distributed record on {cluster}")
+    assert read_all(servers("cluster-4"), row["technical_names"]["cluster-4"]) == []
+
+
+def test_a_deleted_streams_topics_go(estate, rest, name):
+    row = declare(rest, name)
+    eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    assert rest("DELETE", f"{STREAMS}/{name}").is_success
+    for cluster, topic in row["technical_names"].items():
+        servers = estate.bootstrap_servers(cluster)
+        eventually(lambda s=servers, t=topic: t not in topics(s), f"the topic gone from {cluster}")
+
+
+def test_a_stream_with_data_is_deleted_only_when_confirmed_by_its_name(estate, rest, name):
+    row = declare(rest, name)
+    eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    produce(estate.bootstrap_servers("cluster-2"), row["technical_names"]["cluster-2"], [{"value": b"v"}])
+    assert rest("DELETE", f"{STREAMS}/{name}").status_code == 409
+    assert rest("DELETE", f"{STREAMS}/{name}?confirm=acme/retail/prod/other").status_code == 409
+    assert rest("DELETE", f"{STREAMS}/{name}?confirm=acme/retail/prod/{name}").is_success
+
+
+def test_a_topic_with_too_many_partitions_is_named_as_the_reason(estate, rest, name):
+    create_topic(estate.bootstrap_servers("cluster-4"), f"acme-prod-{name}", 6)
+    declare(rest, name)
+
+    def failed():
+        row = rest.ok("GET", f"{STREAMS}/{name}")
+        return row if row["applied"]["cluster-4"] == "failed" else None
+
+    row = eventually(failed, "failed on cluster-4")
+    assert {state for cluster, state in row["applied"].items() if cluster != "cluster-4"} <= {"applied", "pending"}
+    assert "6 partitions" in str(row)
+
+
+def test_a_topic_made_anew_by_somebody_gets_a_new_incarnation(estate, rest, name):
+    row = declare(rest, name)
+    eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    servers, topic = estate.bootstrap_servers("cluster-3"), row["technical_names"]["cluster-3"]
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([topic])[topic].result(15)
+
+    def incarnations():
+        events = rest.ok("GET", "/events?limit=1000")["items"]
+        return [
+            event["data"]["incarnation"]
+            for event in events
+            if event["name"] == "StreamApplied"
+            and (event["data"]["stream"], event["data"]["cluster"]) == (name, "cluster-3")
+        ]
+
+    eventually(lambda: incarnations() == [1, 2], "a second incarnation recorded")
