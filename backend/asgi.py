@@ -1,4 +1,4 @@
-"""The ASGI application: the REST API, and the console's pages where they are."""
+"""The ASGI application: the REST API and the console's pages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,5 @@ from backend.api.app import create_app
 
 logs.configure()
 app = create_app()
-if hasattr(web, "routes"):
-    for router in web.routes():
-        app.include_router(router)
+for router in web.routes():
+    app.include_router(router)

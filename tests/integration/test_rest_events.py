@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
 from backend.eventlog.seed import seed
 from tests.database_fixture import Database
+from tests.eventually import eventually
 from tests.integration.conftest import TOKEN, WAIT_SECONDS, Rest, problem, served
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -87,10 +87,7 @@ def test_what_others_append_without_projecting_it_is_projected(running_rest: Res
             datetime.now(UTC),
         )
         seed(connection, registry, [entry])
-    deadline = time.monotonic() + WAIT_SECONDS
-    while running_rest("GET", "/tenants/seeded").status_code == 404 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert running_rest("GET", "/tenants/seeded").status_code == 200
+    eventually(lambda: running_rest("GET", "/tenants/seeded").status_code == 200, "the seeded tenant shows")
     assert running_rest("GET", "./readyz").status_code == 200
 
 

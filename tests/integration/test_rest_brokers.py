@@ -1,0 +1,91 @@
+"""What REST says of real Kafka clusters: who answers, the same one twice, streams with records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from confluent_kafka import Producer
+
+from tests.estate_fixture import RunningEstate
+from tests.eventually import eventually
+from tests.integration.conftest import NOBODY_LISTENS, problem
+
+STREAM = "/tenants/acme/instances/retail/environments/prod/streams"
+
+
+@pytest.fixture
+def api(estate: RunningEstate) -> Iterator[httpx2.Client]:
+    """A client of the estate's control plane, below /api/v1."""
+    headers = {"Authorization": f"Bearer {estate.token}"}
+    with httpx2.Client(base_url=f"{estate.url}/api/v1", headers=headers, trust_env=False, timeout=30) as client:
+        yield client
+
+
+def test_clusters_that_answer_are_online_with_their_kafka_ids(api: httpx2.Client) -> None:
+    rows = api.get("/clusters").json()["items"]
+    assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
+    assert {row["state"] for row in rows} == {"online"}
+    assert len({row["kafka_cluster_id"] for row in rows}) == len(rows)
+
+
+def test_the_same_kafka_cluster_twice_is_409(api: httpx2.Client) -> None:
+    first = api.get("/clusters/cluster-1").json()
+    for offline in (False, True):
+        body = {"name": "twin", "bootstrap_servers": first["bootstrap_servers"], "accept_offline": offline}
+        refused = problem(api.post("/clusters", json=body), 409, "state-conflict")
+        assert "cluster-1" in refused["detail"]
+
+
+def test_another_kafka_cluster_behind_a_known_name_is_409(api: httpx2.Client) -> None:
+    other = api.get("/clusters/cluster-2").json()["bootstrap_servers"]
+    problem(api.patch("/clusters/cluster-1", json={"bootstrap_servers": other}), 409, "state-conflict")
+
+
+def test_nobody_at_the_address_is_422_and_a_new_address_of_the_same_cluster_is_taken(api: httpx2.Client) -> None:
+    body = {"name": "nobody", "bootstrap_servers": NOBODY_LISTENS}
+    problem(api.post("/clusters", json=body), 422, "cluster-unreachable")
+    problem(
+        api.patch("/clusters/cluster-1", json={"bootstrap_servers": NOBODY_LISTENS}), 422, "cluster-unreachable"
+    )
+    before = api.get("/clusters/cluster-1").json()["bootstrap_servers"]
+    port = before.rpartition(":")[2]
+    moved = {"bootstrap_servers": f"localhost:{port}"}
+    # A dry run: others use this estate at the same time.
+    answer = api.patch("/clusters/cluster-1", params={"dry_run": True}, json=moved)
+    assert (answer.status_code, answer.json()["bootstrap_servers"]) == (200, moved["bootstrap_servers"])
+
+
+def test_a_stream_with_records_is_deleted_only_on_confirmation_and_can_come_again(
+    api: httpx2.Client, estate: RunningEstate
+) -> None:
+    def is_applied() -> bool:
+        return set(api.get(f"{STREAM}/short-lived").json()["applied"].values()) == {"applied"}
+
+    assert api.post(STREAM, json={"name": "short-lived", "partitions": 2}).status_code == 201
+    eventually(is_applied, "the topics exist everywhere")
+    found = api.get(f"{STREAM}/short-lived").json()
+    assert set(found["incarnations"].values()) == {1}
+    producer = Producer({"bootstrap.servers": estate.bootstrap_servers("cluster-1")})
+    producer.produce(found["technical_names"]["cluster-1"], b"value")
+    assert producer.flush(30) == 0
+    refused = problem(api.delete(f"{STREAM}/short-lived"), 409, "state-conflict")
+    assert "cluster-1" in refused["detail"]
+    name = "acme/retail/prod/short-lived"
+    assert api.delete(f"{STREAM}/short-lived", params={"confirm": name}).status_code == 204
+    eventually(
+        lambda: api.post(STREAM, json={"name": "short-lived", "partitions": 2}).status_code == 201,
+        "the topics are gone everywhere",
+    )
+    eventually(is_applied, "the topics exist everywhere")
+    assert set(api.get(f"{STREAM}/short-lived").json()["incarnations"].values()) == {2}
+    assert api.delete(f"{STREAM}/short-lived").status_code == 204
+
+
+def test_a_factor_above_the_brokers_is_declared_and_said(api: httpx2.Client) -> None:
+    body = {"name": "wide", "replication_factor": 3}
+    clusters = {row["name"]: row["brokers"] for row in api.get("/clusters").json()["items"]}
+    made = api.post(STREAM, json=body).json()
+    assert made["under_provisioned"] == [name for name, brokers in clusters.items() if brokers < 3]
+    assert api.delete(f"{STREAM}/wide", params={"confirm": "acme/retail/prod/wide"}).status_code == 204
