@@ -26,7 +26,6 @@ def is_free(port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-            probe.listen(1)
         except OSError:
             return False
     return True
