@@ -11,7 +11,18 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 
-from backend.api import clusters, events, health, login, operations, problems, streams, tenants, trees
+from backend.api import (
+    clusters,
+    events,
+    health,
+    login,
+    operations,
+    problems,
+    projections,
+    streams,
+    tenants,
+    trees,
+)
 from backend.api.access import bearer_scheme
 from backend.api.gate import Gate
 from backend.api.requests import known_parameters
@@ -83,7 +94,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     api = APIRouter(
         prefix="/api/v1", responses=refusals, dependencies=[Depends(bearer_scheme), Depends(known_parameters)]
     )
-    for module in (clusters, trees, tenants, streams, events, operations):
+    for module in (clusters, trees, tenants, streams, events, operations, projections):
         api.include_router(module.router)
     api.include_router(login.links)
     app.include_router(api)
