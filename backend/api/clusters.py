@@ -72,12 +72,11 @@ def list_clusters(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 @router.post("", status_code=201)
 def add_cluster(body: NewCluster, write: Writing) -> Response:
     """Make a Kafka cluster known. It is asked who it is, within some seconds, unless offline is accepted."""
-    first = write.first_answer()
-    if first is not None:
-        return first
     described = body.model_dump(exclude={"accept_offline"})
     stream = f"cluster-{body.name}"
-    write.rehearse(CLUSTER, stream, lambda connection: AddCluster(**described, **_facts_to_add(connection)))
+    first = write.rehearse(CLUSTER, stream, lambda c: AddCluster(**described, **_facts_to_add(c)))
+    if first is not None:
+        return first
     found, unreachable = _ask(write, body.bootstrap_servers, body.properties, body.accept_offline)
 
     def build(connection: Connection) -> AddCluster:
@@ -102,13 +101,14 @@ def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
 @router.patch("/{cluster}")
 def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services: SharedServices) -> Response:
     """Change how a cluster is reached or what names look like on it."""
-    first = write.first_answer()
-    if first is not None:
-        return first
     stream = f"cluster-{cluster}"
     clear_zone = "zone" in body.model_fields_set and body.zone is None
     changes = {**body.model_dump(exclude={"accept_offline"}), "clear_zone": clear_zone}
-    write.rehearse(CLUSTER, stream, lambda c: ChangeCluster(**changes, **_facts_to_change(c, cluster, write)))
+    first = write.rehearse(
+        CLUSTER, stream, lambda c: ChangeCluster(**changes, **_facts_to_change(c, cluster, write))
+    )
+    if first is not None:
+        return first
     with services.reading() as connection:
         row = _existing(queries.get_cluster(connection, cluster), cluster)
     servers = row.bootstrap_servers if body.bootstrap_servers is None else body.bootstrap_servers

@@ -172,24 +172,23 @@ class Write:
             present = "does not exist" if version is None else f"is at {etag(version)}"
             raise StaleVersion(f"the resource {present}, If-Match says {self.if_match[:60]!a}; read it again")
 
-    def first_answer(self) -> Response | None:
-        """The answer if this request was carried out before, for handlers with slow work before the command."""
-        if self.idempotency is None:
-            return None
-        first = self.services.dispatcher.recall(self.metadata.actor, self.idempotency)
-        return None if first is None else respond(first)
+    def rehearse(self, decider: Decider[S, C], stream: str, build: Callable[[Connection], C]) -> Response | None:
+        """Raise what `run` would, before slow work is done for nothing; appends nothing.
 
-    def rehearse(self, decider: Decider[S, C], stream: str, build: Callable[[Connection], C]) -> None:
-        """Raise what `run` would, before slow work is done for nothing; appends nothing."""
-        self.services.dispatcher.execute(
+        The first answer, if this request was carried out before: it is looked for under the same lock, since a
+        twin of the request that ends in between would make this one look like a conflict.
+        """
+        first: Answer | None = self.services.dispatcher.execute(
             decider,
             stream,
             build,
             metadata=self.metadata,
             time=self.time,
             dry_run=True,
+            idempotency=None if self.dry_run else self.idempotency,
             answer=lambda connection, outcome: None,
         )
+        return None if first is None else respond(first)
 
     def run(
         self,

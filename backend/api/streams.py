@@ -161,9 +161,6 @@ def delete_stream(
     confirm: Annotated[str | None, Query(description="STREAM in full; needed if it has records.")] = None,
 ) -> Response:
     """Delete a stream and, asynchronously, its topics on all clusters."""
-    first = write.first_answer()
-    if first is not None:
-        return first
     with_records: tuple[str, ...] = ()
 
     def build(connection: Connection) -> DeleteStream:
@@ -177,7 +174,9 @@ def delete_stream(
         )
 
     if confirm is None:
-        write.rehearse(TENANT, place.event_stream, build)
+        first = write.rehearse(TENANT, place.event_stream, build)
+        if first is not None:
+            return first
         with services.reading() as connection:
             places = _topic_places(connection, place.find(connection, stream))
         with_records = clusters_with_records(places, services.config.probe_timeout_seconds)

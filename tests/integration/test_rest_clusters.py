@@ -235,6 +235,18 @@ def test_a_repeat_with_its_key_gets_the_first_answer(rest: Rest) -> None:
     problem(other, 422, "idempotency-key-reused")
 
 
+def test_repeats_at_once_all_get_the_first_answer(rest: Rest) -> None:
+    def add(_: int) -> tuple[int, Any]:
+        answer = rest("POST", "/clusters", {**NEW, "properties": {}}, Idempotency_Key="k9")
+        return answer.status_code, answer.json()
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(add, range(8)))
+    assert answers[0][0] == 201
+    assert all(answer == answers[0] for answer in answers)
+    assert rest.head() == 2
+
+
 def test_a_refusal_is_not_kept_under_its_key(rest: Rest) -> None:
     refused = rest("POST", "/clusters", {**NEW, "properties": {}, "accept_offline": False}, Idempotency_Key="k2")
     assert refused.status_code == 422
