@@ -252,7 +252,7 @@ def _columns(zones: list[float], cards: list[float]) -> tuple[list[float], float
     outer = [card / 2 + MARGIN for card in (cards[0], cards[-1])]
     needed = sum(gaps) + sum(outer)
     extra = max(0.0, LEAST_WIDTH - needed)
-    spread = min(MOST_EXTRA_GAP, extra / len(gaps)) if gaps else 0.0
+    spread = min(MOST_EXTRA_GAP, extra // len(gaps)) if gaps else 0.0
     centres = [outer[0] + (extra - spread * len(gaps)) / 2]
     for gap in gaps:
         centres.append(centres[-1] + gap + spread)

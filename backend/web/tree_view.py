@@ -6,6 +6,7 @@ them. `Picture` adds what only drawing needs: places, words, sums.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +30,8 @@ REASON_COLUMNS = 25
 REASON_LINES = 2
 TROUBLED = frozenset({"blocked", "degraded"})
 UNOBSERVED = "unobserved"
+_FOLLOWS = "Records due there wait on the other clusters, and follow once they can."
+_DETAILS = re.compile(r" \(after .*?\)$")
 
 
 @dataclass(frozen=True)
@@ -157,11 +160,11 @@ class TimelineItem:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that needs attention; `kind` is bad, or note."""
+    """Something that needs attention; `kind` is bad, or note. `lines` are the details, one each."""
 
     kind: str
     title: str
-    text: str
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -227,24 +230,21 @@ class Picture:
     def notices(self) -> list[Notice]:
         """Offline clusters, then distributors that do not run for another reason."""
         offline = [leaf for leaf in self.leaves.values() if leaf.state == "offline"]
-        found = [
-            Notice(
-                "bad",
-                f"{leaf.name} is offline",
-                f"{leaf.reason or 'It does not answer'}. Records for it wait on the other clusters and follow "
-                "when it is back.",
-            )
-            for leaf in offline
-        ]
+        found = []
+        if offline:
+            names = offline[0].name if len(offline) == 1 else counted(len(offline), "cluster")
+            reasons = (f"{leaf.name}: {leaf.reason or 'it does not answer'}" for leaf in offline)
+            title = f"{names} {'is' if len(offline) == 1 else 'are'} offline"
+            found.append(Notice("bad", title, (*reasons, _FOLLOWS)))
         away = {leaf.name for leaf in offline}
         groups: dict[tuple[str, str], list[Distributor]] = {}
         for each in self.distributors.values():
             if each.state not in ("running", UNOBSERVED) and not away & {each.row.cluster, each.row.target}:
-                groups.setdefault((each.state, each.reason or "no reason given"), []).append(each)
+                groups.setdefault((each.state, each.reason or ""), []).append(each)
         for (state, reason), members in groups.items():
             names = ", ".join(each.key for each in members)
-            title = f"{counted(len(members), 'distributor')} {state}"
-            found.append(Notice("bad" if state in TROUBLED else "note", title, f"{reason} ({names})"))
+            title = f"{counted(len(members), 'distributor')} {state}: {names}"
+            found.append(Notice("bad" if state in TROUBLED else "note", title, (reason,) if reason else ()))
         return found
 
 
@@ -262,8 +262,14 @@ def _leaf(row: ClusterRow, primary: bool) -> Leaf:
         state=row.state,
         primary=primary,
         reason=reason,
-        reason_lines=wrapped(reason, REASON_COLUMNS, REASON_LINES) if reason else (),
+        reason_lines=wrapped(_gist(reason), REASON_COLUMNS, REASON_LINES) if reason else (),
     )
+
+
+def _gist(reason: str) -> str:
+    """What a card has room for: of librdkafka's "<address>: Connect to <address> failed: Connection refused (after
+    0ms in state CONNECT)" the end."""
+    return _DETAILS.sub("", reason.rpartition(" failed: ")[2])
 
 
 def _item(event: StoredEvent) -> TimelineItem:

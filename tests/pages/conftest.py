@@ -1,0 +1,153 @@
+"""Real Chromium in front of a real control plane. A page that logs an error or breaks its policy fails."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, sync_playwright
+from pydantic import SecretStr
+
+from backend import web
+from backend.api.app import create_app
+from backend.settings import PROJECT_ROOT, Settings
+from tests.database_fixture import Database
+from tests.eventually import eventually
+from tests.rest_client import RestClient
+
+CHROMIUM = "/usr/bin/chromium"
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+TOKEN = "a token of the tests"
+
+
+@dataclass(frozen=True)
+class Console:
+    """A control plane with its pages."""
+
+    url: str
+    token: str
+
+    @property
+    def rest(self) -> RestClient:
+        return RestClient(self.url, self.token)
+
+    def login_link(self) -> str:
+        path: str = self.rest.ok("POST", "/login-links")["url"].partition("/login")[2]
+        return f"{self.url}/login{path}"
+
+    def get(self, path: str) -> httpx2.Response:
+        """A page, by token and without a browser."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx2.get(f"{self.url}{path}", headers=headers, trust_env=False)
+
+
+@contextmanager
+def serve_here(database_url: str) -> Iterator[Console]:
+    """The API and console on a thread of the test process, which starts at once."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url))
+    for router in web.routes():
+        app.include_router(router)
+    server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", port, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        eventually(lambda: server.started, f"{url} is served")
+        yield Console(url, TOKEN)
+    finally:
+        app.state.services.closing.set()
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def serve(
+    database_url: str, log: Path, port: int | None = None
+) -> Iterator[tuple[Console, subprocess.Popen[bytes]]]:
+    """The API and console as a process of their own."""
+    port = port or free_port()
+    url = f"http://127.0.0.1:{port}"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
+    environment |= {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN, "TREELINE_URL": url}
+    command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=PROJECT_ROOT, env=environment, stdout=output, stderr=output)
+
+    def ready() -> bool:
+        assert process.poll() is None, log.read_text()
+        try:
+            return httpx2.get(f"{url}/readyz", trust_env=False).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    try:
+        eventually(ready, f"{url} is ready")
+        yield Console(url, TOKEN), process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def console(database: Database) -> Iterator[Console]:
+    """A control plane that knows nothing yet, without Kafka and workers."""
+    with serve_here(database.url) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for a module, not for longer: Playwright keeps an event loop running, and while one runs no
+    other test could use asyncio."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens logged-in pages; `wrong` of a page's context collects what it must not have done."""
+    contexts = []
+    wrong: list[str] = []
+
+    def open_page(console: Console, path: str = "/tree", expect_errors: bool = False, **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        if not expect_errors:
+            page.on("pageerror", lambda error: wrong.append(f"exception: {error}"))
+            page.on(
+                "console",
+                lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None,
+            )
+            page.on("response", lambda answer: wrong.append(answer.url) if answer.status >= 400 else None)
+        page.goto(console.login_link(), wait_until="domcontentloaded")
+        if path != "/":
+            page.goto(f"{console.url}{path}", wait_until="domcontentloaded")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    # A broken content security policy is an error in the console.
+    assert wrong == []

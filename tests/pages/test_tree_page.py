@@ -1,0 +1,290 @@
+"""The Tree page on a control plane whose clusters are all away: what it says, to whom, and how it stays right."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Page, expect
+
+from backend.projections.clusters import clusters
+from tests.database_fixture import Database, RunningPostgres
+from tests.pages.conftest import Console, serve
+from tests.pages.observations import observe
+
+TREE = {
+    "level": 2,
+    "children": [{"cluster": "c1"}, {"level": 1, "children": [{"cluster": "c2"}, {"cluster": "c3"}]}],
+}
+ARROWS = ["c1:2", "c2:1", "c2:2", "c3:1", "c3:2"]
+
+
+def add_cluster(console: Console, name: str, **fields: str) -> None:
+    body = {"name": name, "bootstrap_servers": "127.0.0.1:9", "accept_offline": True, **fields}
+    console.rest.ok("POST", "/clusters", body)
+
+
+def set_up(console: Console) -> None:
+    for name in ("c1", "c2", "c3"):
+        add_cluster(console, name, zone="az1")
+    console.rest.ok("PUT", "/trees/main", TREE)
+
+
+def test_without_a_session_the_page_only_says_how_to_log_in(console: Console, open_page) -> None:
+    page = open_page(console, expect_errors=True)
+    expect(page.get_by_role("heading", name="No clusters yet")).to_be_visible()
+    page.get_by_role("button", name="Log out").click()
+    for path in ("/", "/tree", "/tree?at=0"):
+        answer = page.goto(f"{console.url}{path}")
+        assert answer is not None
+        assert answer.status == 401
+        expect(page.get_by_text("make up")).to_be_visible()
+        expect(page.locator("#timeline")).to_have_count(0)
+    assert page.request.get(f"{console.url}/tree/live").status == 401
+
+
+def test_empty_states_say_what_to_do_next_and_give_way_without_a_reload(console: Console, open_page) -> None:
+    page = open_page(console)
+    expect(page.get_by_role("heading", name="No clusters yet")).to_be_visible()
+    expect(page.locator("#diagram")).to_contain_text("/api/v1/clusters")
+    add_cluster(console, "c1")
+    expect(page.get_by_role("heading", name="One cluster, and no tree yet")).to_be_visible()
+    add_cluster(console, "c2")
+    add_cluster(console, "c3")
+    expect(page.locator("#diagram")).to_contain_text("/api/v1/trees/main")
+    console.rest.ok("PUT", "/trees/main", TREE)
+    expect(page.locator("svg [data-distributor]")).to_have_count(5)
+
+
+def test_a_cluster_that_is_away_says_so_and_why_in_plain_sight(console: Console, open_page) -> None:
+    set_up(console)
+    page = open_page(console, "/")
+    card = page.locator("[data-cluster='c2']")
+    expect(card).to_have_attribute("data-state", "offline")
+    expect(card.locator(".state")).to_have_text("offline")
+    expect(card.locator(".reason").first).to_contain_text("Connection refused")
+    expect(page.locator("#notices")).to_contain_text(re.compile("c2: 127.0.0.1:9.*Connection refused"))
+    expect(page.locator("[data-row='c3:1'] .reason")).to_contain_text("c2 is offline")
+    expect(page.locator("[data-distributor='c3:1']")).to_have_attribute("data-state", "blocked")
+    expect(page.locator("[data-cluster='c1'] .primary")).to_be_visible()
+
+
+def test_arrows_and_table_say_the_same_and_follow_what_workers_see(
+    console: Console, database: Database, open_page
+) -> None:
+    set_up(console)
+    page = open_page(console)
+    arrows = page.locator("svg [data-distributor]")
+    assert arrows.evaluate_all("all => all.map(each => each.dataset.distributor)") == ARROWS
+    rows = page.locator("[data-row]")
+    assert rows.evaluate_all("all => all.map(each => each.dataset.row)") == ARROWS
+    observe(database.engine, "c1", 2, "c2", lag_records=600, records_per_second=1234.5)
+    arrow = page.locator("[data-distributor='c1:2']")
+    expect(arrow.locator(".rate")).to_have_text("2.5k/s")
+    expect(arrow.locator(".lag")).to_have_text("lag 1.2k")
+    expect(arrow).to_have_attribute("aria-label", re.compile("c1 level 2 to c2: blocked, 2.5k records a second"))
+    cells = page.locator("[data-row='c1:2'] > *").all_inner_texts()
+    assert cells[:10] == ["c1", "L2", "0011", "0010", "c2", "blocked", "1,200", "2.5k", "1", "w:1"]
+    assert "offline" in cells[10]
+
+
+def test_an_event_appears_in_the_timeline_without_a_reload(console: Console, open_page) -> None:
+    page = open_page(console)
+    page.evaluate("window.sameDocument = true")
+    console.rest.ok("POST", "/tenants", {"name": "acme"})
+    newest = page.locator("#timeline .event").first
+    expect(newest.locator(".sentence")).to_have_text("Tenant acme created")
+    expect(newest.locator(".position")).to_have_text("1")
+    for fact in ("admin", "tenant-acme", "TenantCreated"):
+        expect(newest).to_contain_text(fact)
+    console.rest.ok("POST", "/tenants", {"name": "beta"})
+    expect(page.locator("#timeline .sentence")).to_have_text(["Tenant beta created", "Tenant acme created"])
+    assert page.evaluate("window.sameDocument")
+    expect(page.locator("#live")).to_have_text("live")
+
+
+def test_an_earlier_position_shows_configuration_only_and_says_so(console: Console, open_page) -> None:
+    set_up(console)
+    page = open_page(console)
+    assert page.locator("#timeline .position").first.inner_text() == "7"
+    page.locator("#event-5 .position").click()
+    expect(page.locator("#past")).to_contain_text("You are looking at position 5 of 7")
+    expect(page.get_by_role("heading", name="No tree yet")).to_be_visible()
+    expect(page.locator("#event-6")).to_have_count(0)
+    page.get_by_role("link", name="One later").click()
+    page.get_by_role("link", name="One later").click()
+    expect(page.locator("#past")).to_contain_text("position 7")
+    assert page.locator("[data-state]").evaluate_all(
+        "all => [...new Set(all.filter(each => each.dataset.distributor).map(each => each.dataset.state))]"
+    ) == ["unobserved"]
+    expect(page.locator("#live")).to_have_count(0)
+    page.get_by_role("link", name="Back to now").click()
+    expect(page.locator("#past")).to_have_count(0)
+    expect(page.locator("#live")).to_have_text("live")
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [("1", "lies in the future"), ("99999999999999999999", "lies in the future"), ("x", "whole number")],
+)
+def test_a_position_that_is_none_is_refused_with_a_way_back(console: Console, at: str, text: str) -> None:
+    answer = console.get(f"/tree?at={at}")
+    assert answer.status_code == 422
+    assert text in answer.text
+    assert 'href="/tree"' in answer.text
+
+
+def test_without_javascript_the_page_is_whole_and_reloads_itself(console: Console, open_page) -> None:
+    set_up(console)
+    page = open_page(console, java_script_enabled=False)
+    expect(page.locator("svg [data-distributor]")).to_have_count(5)
+    expect(page.locator("[data-row]")).to_have_count(5)
+    expect(page.locator("#timeline .event")).to_have_count(7)
+    assert '<noscript><meta http-equiv="refresh"' in page.content()
+    add_cluster(console, "c4")
+    # Not by us: by the page.
+    expect(page.locator("#timeline .event")).to_have_count(9, timeout=20_000)
+
+
+def test_dark_and_light_follow_the_system_or_the_button(console: Console, open_page) -> None:
+    page = open_page(console, color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(ground)
+    assert (brightness(dark) < 60, brightness(light) > 200) == (True, True)
+    button = page.get_by_role("button", name="Theme")
+    for shown, theme in ((light, "light"), (dark, "dark")):
+        button.click()
+        expect(button).to_contain_text(theme)
+        assert page.evaluate(ground) == shown
+    page.reload()
+    assert page.evaluate(ground) == dark
+    expect(button).to_contain_text("dark")
+    button.click()
+    assert page.evaluate(ground) == light
+
+
+def brightness(colour: str) -> float:
+    return max(map(float, re.findall(r"[\d.]+", colour)[:3]))
+
+
+def test_focus_lights_a_path_and_outlives_an_update(console: Console, open_page) -> None:
+    set_up(console)
+    page = open_page(console)
+    lit = "all => all.filter(each => each.matches('.lit')).map(each => each.id).sort()"
+    parts = page.locator("#tree-svg [id], [data-row]")
+    reachable = page.locator("#tree-svg [tabindex='0']")
+    assert reachable.count() == 3 + 5
+    assert all(reachable.evaluate_all("all => all.map(each => each.getAttribute('aria-label'))"))
+    page.locator("[data-distributor='c3:2']").focus()
+    path = ["arrow-c3-2", "branch-n-c1", "branch-n-c2", "branch-n1-c3", "leaf-c1", "leaf-c3", "node-n", "row-c3-2"]
+    assert parts.evaluate_all(lit) == path
+    console.rest.ok("POST", "/tenants", {"name": "acme"})
+    add_cluster(console, "c4")
+    expect(page.locator("#timeline")).to_contain_text("c4 added")
+    assert page.evaluate("document.activeElement.dataset.distributor") == "c3:2"
+    assert parts.evaluate_all(lit) == path
+    page.keyboard.press("Escape")
+    assert parts.evaluate_all(lit) == []
+    page.locator("[data-cluster='c2'] .name").hover()
+    found = parts.evaluate_all(lit)
+    assert {"arrow-c2-1", "arrow-c2-2", "arrow-c1-2", "arrow-c3-1", "leaf-c2"} <= set(found)
+    assert "arrow-c3-2" not in found
+
+
+def test_a_lost_database_is_told_and_the_last_state_kept(
+    own_postgres: RunningPostgres, tmp_path: Path, open_page
+) -> None:
+    with serve(own_postgres.url, tmp_path / "log") as (console, _):
+        set_up(console)
+        page = open_page(console)
+        expect(page.locator("#live")).to_have_text("live")
+        own_postgres.kill()
+        told = re.compile(r"cannot reach its database since \d\d:\d\d:\d\d UTC")
+        expect(page.locator("#outage")).to_contain_text(told, timeout=20_000)
+        expect(page.locator("svg [data-distributor]")).to_have_count(5)
+        expect(page.locator("#live")).to_have_text("live")
+        own_postgres.start()
+        expect(page.locator("#outage")).to_be_empty(timeout=20_000)
+        console.rest.ok("POST", "/tenants", {"name": "acme"})
+        expect(page.locator("#timeline")).to_contain_text("Tenant acme created")
+        page.close()
+
+
+def test_the_control_plane_ends_while_pages_are_open_and_they_go_on_when_it_is_back(
+    database: Database, tmp_path: Path, open_page
+) -> None:
+    with serve(database.url, tmp_path / "log") as (console, process):
+        page = open_page(console, expect_errors=True)
+        expect(page.locator("#live")).to_have_text("live")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) in (0, -signal.SIGTERM)
+    expect(page.locator("#live")).to_contain_text("not live since")
+    expect(page.get_by_role("heading", name="No clusters yet")).to_be_visible()
+    with serve(database.url, tmp_path / "log", int(console.url.rpartition(":")[2])) as (console, _):
+        console.rest.ok("POST", "/tenants", {"name": "acme"})
+        expect(page.locator("#timeline")).to_contain_text("Tenant acme created", timeout=30_000)
+        expect(page.locator("#live")).to_have_text("live")
+        page.close()
+
+
+@pytest.mark.parametrize(("width", "height"), [(800, 900), (1280, 800), (1440, 900), (1920, 1080)])
+def test_everything_has_its_room(console: Console, database: Database, open_page, width: int, height: int) -> None:
+    set_up(console)
+    observe(database.engine, "c1", 2, "c2", lag_records=49_900, records_per_second=49_900)
+    page: Page = open_page(console)
+    page.set_viewport_size({"width": width, "height": height})
+    expect(page.locator("[data-distributor='c1:2'] .rate")).to_have_text("99.8k/s")
+    page.evaluate("document.fonts.ready")
+    assert page.evaluate("document.fonts.check('12px Inter')")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    too_wide = page.locator(".label").evaluate_all(
+        """labels => labels.filter(label => {
+             const room = label.querySelector('.room').getBBox();
+             const [rate, lag] = ['.rate', '.lag'].map(part => label.querySelector(part).getBBox());
+             return [...label.querySelectorAll('text')].some(text => {
+               const box = text.getBBox();
+               return box.x < room.x - 1 || box.x + box.width > room.x + room.width;
+             }) || rate.x + rate.width > lag.x;
+           }).map(label => label.textContent)"""
+    )
+    assert too_wide == []
+    outside = page.locator(".leaf").evaluate_all(
+        """leaves => leaves.filter(leaf => {
+             const card = leaf.querySelector('rect').getBBox();
+             return [...leaf.querySelectorAll('text')].some(text => {
+               const box = text.getBBox();
+               return box.x + box.width > card.width || box.y + box.height > card.height;
+             });
+           }).map(leaf => leaf.textContent)"""
+    )
+    assert outside == []
+
+
+def test_pages_carry_no_inline_code_and_escape_what_others_wrote(console: Console, database: Database) -> None:
+    add_cluster(console, "c1")
+    add_cluster(console, "c2")
+    console.rest.ok("PUT", "/trees/main", {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]})
+    with database.owner.begin() as connection:
+        connection.execute(sa.update(clusters).values(reason="<i>no\"1'"))
+    answer = console.get("/tree")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert not re.search(r"\sstyle=|\son\w+=|<style|javascript:|<script(?! src=\"/static/)", answer.text)
+    assert "<i>" not in answer.text
+    assert answer.text.count("&lt;i&gt;no&#34;1&#39;") >= 4, "cards, their labels, notices, table"
+
+
+def test_static_files_are_those_listed_and_kept_for_good_by_browsers(console: Console) -> None:
+    addresses = set(re.findall(r'"(/static/[^"]+)"', console.get("/tree").text))
+    assert len(addresses) >= 8
+    for address in addresses:
+        answer = console.get(address)
+        assert (answer.status_code, "immutable" in answer.headers["cache-control"]) == (200, True), address
+    assert console.get("/static/vendor/inter.woff2").status_code == 200
+    for path in ("/static/", "/static/../templates/tree.html", "/static/%2e%2e/package.json", "/static/vendor/x"):
+        assert console.get(path).status_code == 404

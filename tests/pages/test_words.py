@@ -1,0 +1,101 @@
+"""Figures and sentences of the pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from backend.eventlog.registry import domain_registry
+from backend.web import figures
+from backend.web.sentences import SENTENCES, TROUBLES, sentence
+from backend.web.tree_view import _gist
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (0.04, "0.0"),
+        (3.14, "3.1"),
+        (7, "7"),
+        (9.96, "10"),
+        (812.4, "812"),
+        (999.4, "999"),
+        (999.6, "1.0k"),
+        (12_345, "12.3k"),
+        (99_960, "100k"),
+        (999_600, "1.0M"),
+        (4_120_000, "4.1M"),
+        (7.2e12, "7.2T"),
+    ],
+)
+def test_figures_are_short(value: float | None, text: str) -> None:
+    assert figures.compact(value) == text
+    assert len(text) <= 5
+
+
+def test_times_are_utc() -> None:
+    moment = datetime.fromisoformat("2026-11-01T00:30:05+01:00")
+    assert (figures.clock(moment), figures.day(moment)) == ("23:30:05", "31 Oct 2026")
+    assert figures.clock(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == "03:04:05"
+
+
+def test_names_stay_whole_and_are_escaped() -> None:
+    assert figures.unbroken("to cluster-4 <b>") == 'to <span class="whole">cluster-4</span> &lt;b&gt;'
+
+
+def test_every_event_there_is_has_a_sentence() -> None:
+    names = set(domain_registry().classes)
+    assert set(SENTENCES) == names
+    assert names >= TROUBLES
+
+
+@pytest.mark.parametrize("name", sorted(SENTENCES))
+def test_an_event_of_another_program_version_still_has_a_sentence(name: str) -> None:
+    assert sentence(name, "cluster-c1", {})
+    assert sentence(name, "nothing", {"root": 7, "partitions": "many", "tenant": None, "unknown": []})
+
+
+@pytest.mark.parametrize(
+    ("name", "stream", "data", "text"),
+    [
+        ("ClusterWentOffline", "cluster-c-1", {"reason": "no answer"}, "c-1 went offline: no answer"),
+        (
+            "DistributorTargetSwitched",
+            "tree-main",
+            {"cluster": "c1", "level": 2, "target": "c3", "previous": "c2"},
+            "c1 level 2 now copies to c3 instead of c2",
+        ),
+        (
+            "TreeReplaced",
+            "tree-main",
+            {"root": {"level": 1, "children": [{"cluster": "a"}, {"cluster": "b"}]}, "primary_cluster": "a"},
+            "Tree set: 2 clusters, 2 distributors; primary is a",
+        ),
+        (
+            "StreamDeclared",
+            "tenant-t",
+            {"tenant": "t", "instance": "i", "environment": "e", "stream": "s", "partitions": 1},
+            "Stream t/i/e/s declared, 1 partition",
+        ),
+        ("SwitchWasPlanned", "switch-1", {}, "Switch was planned"),
+    ],
+)
+def test_sentences(name: str, stream: str, data: dict, text: str) -> None:
+    assert sentence(name, stream, data) == text
+
+
+@pytest.mark.parametrize(
+    ("reason", "gist"),
+    [
+        (
+            "h:9/bootstrap: Connect to ipv4#127.0.0.1:9 failed: Connection refused (after 0ms in state CONNECT)",
+            "Connection refused",
+        ),
+        ("no answer within 5 s", "no answer within 5 s"),
+    ],
+)
+def test_a_card_says_the_gist_of_a_reason(reason: str, gist: str) -> None:
+    assert _gist(reason) == gist
