@@ -24,7 +24,7 @@ from backend.eventlog.idempotency import Answer, IdempotencyKey, recall, remembe
 from backend.eventlog.recorded import Metadata, RecordedEvent
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.store import PostgresEventLog
-from backend.projections import runner
+from backend.projections import rebuilding, runner
 from backend.projections.framework import Projection
 
 __all__ = ["Answer", "Decider", "Dispatcher", "IdempotencyKey", "Outcome"]
@@ -115,6 +115,7 @@ class Dispatcher:
 
     def catch_up(self) -> None:
         """Bring projections to the log's head, as a program must before it serves (a projection may be new)."""
+        rebuilding.rebuild_far_behind(self._engine, self._registry, self._projections)
         with self._transaction(keep=True) as connection:
             runner.catch_up(connection, self._registry, self._projections)
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from backend.api.requests import SharedServices
 from backend.domain.errors import NotFound
 from backend.eventlog.registry import domain_registry
-from backend.projections import runner
+from backend.projections import rebuilding
 from backend.projections.catalogue import PROJECTIONS
 
 router = APIRouter(prefix="/projections", tags=["projections"])
@@ -29,7 +29,7 @@ def rebuild(
         "items": [
             {
                 "name": projection.name,
-                "position": runner.rebuild(services.engine, domain_registry(), projection),
+                "position": rebuilding.rebuild(services.engine, domain_registry(), projection),
             }
             for projection in chosen
         ],

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import sqlalchemy as sa
-from psycopg.types.json import Jsonb
 from sqlalchemy import Connection
 
+from backend.eventlog.bulk import copy_rows
 from backend.eventlog.recorded import Entry, Head, chain
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.store import PostgresEventLog, move_head, row_of
@@ -24,14 +24,14 @@ def seed(connection: Connection, registry: EventRegistry, entries: Iterable[Entr
     head = PostgresEventLog(connection, registry).lock()
     newest = sa.select(events.c.stream, sa.func.max(events.c.version).label("version")).group_by(events.c.stream)
     versions = {row.stream: row.version for row in connection.execute(newest)}
-    driver = connection.connection.driver_connection
-    assert driver is not None  # it just ran a query
-    copy_from = f"COPY events ({', '.join(_COLUMNS)}) FROM STDIN"
-    with driver.cursor() as cursor, cursor.copy(copy_from) as copy:
+
+    def rows() -> Iterator[list[object]]:
+        nonlocal head
         for stored in chain(head, versions, entries):
             row = row_of(stored)
-            row["data"], row["metadata"] = Jsonb(row["data"]), Jsonb(row["metadata"])
-            copy.write_row([row[name] for name in _COLUMNS])
+            yield [row[name] for name in _COLUMNS]
             head = Head(stored.position, stored.hash)
+
+    copy_rows(connection, events, rows())
     move_head(connection, head)
     return head

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import JSONB
 
 from backend.domain.cluster import (
@@ -16,7 +15,7 @@ from backend.domain.cluster import (
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
-from backend.projections.temporal import change, replace, temporal_table
+from backend.projections.temporal import Rows, change, replace, temporal_table
 
 clusters = temporal_table(
     "clusters",
@@ -38,22 +37,22 @@ clusters = temporal_table(
 )
 
 
-def _apply(connection: Connection, recorded: RecordedEvent) -> None:
+def _apply(rows: Rows, recorded: RecordedEvent) -> None:
     key = {"name": recorded.stream.removeprefix("cluster-")}
     position = recorded.position
     match recorded.event:
         case ClusterAdded() as event:
             values = {name: value for name, value in vars(event).items() if name != "name"}
             values["state"] = "offline" if event.kafka_cluster_id is None else "online"
-            replace(connection, clusters, key, {**values, "version": recorded.version}, position)
+            replace(rows, clusters, key, {**values, "version": recorded.version}, position)
         case ClusterChanged() as event:
-            change(connection, clusters, key, {**vars(event), "version": recorded.version}, position)
+            change(rows, clusters, key, {**vars(event), "version": recorded.version}, position)
         case ClusterRemoved():
-            replace(connection, clusters, key, None, position)
+            replace(rows, clusters, key, None, position)
         case ClusterCameOnline() as event:
-            change(connection, clusters, key, {**vars(event), "state": "online", "reason": None}, position)
+            change(rows, clusters, key, {**vars(event), "state": "online", "reason": None}, position)
         case ClusterWentOffline() as event:
-            change(connection, clusters, key, {"state": "offline", "reason": event.reason}, position)
+            change(rows, clusters, key, {"state": "offline", "reason": event.reason}, position)
 
 
 PROJECTION = Projection(

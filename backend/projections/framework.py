@@ -1,8 +1,9 @@
 """What a projection is: rows derived from events, and nothing else.
 
 `apply` gets every event of the classes in `events`, in order, exactly once: its checkpoint commits together
-with its rows. It writes only its own `tables`, reads no clock and calls nothing outside, so that folding the
-log again from zero gives the same rows.
+with its rows. It reads and writes only its own `tables`, which are temporal ones, and only through the functions
+of `temporal.py`; it reads no clock and calls nothing outside. So folding the log again from zero, on a connection
+or in memory, gives the same rows.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Table
+from sqlalchemy import Table
 
 from backend.domain.event import Event
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
+from backend.projections.temporal import Rows
 
 checkpoints = sa.Table(
     "projection_checkpoints",
@@ -32,7 +34,7 @@ class Projection:
     name: str
     events: frozenset[type[Event]]
     tables: tuple[Table, ...]
-    apply: Callable[[Connection, RecordedEvent], None] = field(repr=False)
+    apply: Callable[[Rows, RecordedEvent], None] = field(repr=False)
 
     def wants(self, event: Event) -> bool:
         return type(event) in self.events

@@ -1,11 +1,11 @@
-"""Brings projections from their checkpoints to the log's head, and rebuilds them from zero."""
+"""Brings projections from their checkpoints to the log's head."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.eventlog.recorded import RecordedEvent
@@ -39,16 +39,17 @@ def project(
         return
     after = min(places.values())
     known = news if news and news[0].position == after + 1 else None
-    for recorded in _unseen(connection, registry, behind, after) if known is None else known:
+    for recorded in unseen(connection, registry, behind, after) if known is None else known:
         for projection in behind:
             if recorded.position > places[projection.name] and projection.wants(recorded.event):
                 projection.apply(connection, recorded)
-    _save(connection, behind, head)
+    set_checkpoints(connection, behind, head)
 
 
-def _unseen(
+def unseen(
     connection: Connection, registry: EventRegistry, behind: Sequence[Projection], after: int
 ) -> Iterator[RecordedEvent]:
+    """Events after a position that any of the projections wants, in order, up to the head as it then is."""
     log = PostgresEventLog(connection, registry)
     wanted = {cls.stored_name for projection in behind for cls in projection.events}
     page_is_full = True
@@ -59,22 +60,6 @@ def _unseen(
         after = page[-1].position if page else after
 
 
-def rebuild(engine: Engine, registry: EventRegistry, projection: Projection) -> int:
-    """Empty a projection's tables, fold the log from zero and return the position reached.
-
-    One transaction: readers see the old rows until the new ones are complete. It holds the append lock, so
-    commands wait meanwhile, and are told to come back if that takes longer than they may wait.
-    """
-    with engine.begin() as connection:
-        PostgresEventLog(connection, registry).lock()
-        for table in reversed(projection.tables):
-            # DELETE, not TRUNCATE, whose lock would stop readers until the end of the rebuild.
-            connection.execute(sa.delete(table))
-        _save(connection, [projection], 0)
-        catch_up(connection, registry, [projection])
-        return positions(connection, [projection])[projection.name]
-
-
 def positions(connection: Connection, projections: Sequence[Projection]) -> Mapping[str, int]:
     """How far each projection has come; the log's head less this is its lag in events."""
     rows = connection.execute(sa.select(checkpoints.c.name, checkpoints.c.position)).all()
@@ -82,7 +67,8 @@ def positions(connection: Connection, projections: Sequence[Projection]) -> Mapp
     return {projection.name: known.get(projection.name, 0) for projection in projections}
 
 
-def _save(connection: Connection, projections: Sequence[Projection], position: int) -> None:
+def set_checkpoints(connection: Connection, projections: Sequence[Projection], position: int) -> None:
+    """Note that the projections' rows are those as of a position."""
     rows = [{"name": projection.name, "position": position} for projection in projections]
     statement = insert(checkpoints).values(rows)
     connection.execute(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
 from backend.domain.cluster import ClusterRemoved
 from backend.domain.tenant import (
@@ -23,7 +22,7 @@ from backend.domain.tenant import (
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
-from backend.projections.temporal import as_of, change, current, replace, temporal_table
+from backend.projections.temporal import Rows, change, current, open_rows, replace, temporal_table
 
 streams = temporal_table(
     "streams",
@@ -67,29 +66,24 @@ _NO_TOPIC: dict[str, Any] = {
 }
 
 
-def _apply(connection: Connection, recorded: RecordedEvent) -> None:
+def _apply(rows: Rows, recorded: RecordedEvent) -> None:
     event, position = recorded.event, recorded.position
     if isinstance(event, ClusterRemoved):
-        _forget_cluster(connection, recorded.stream.removeprefix("cluster-"), position)
+        _forget_cluster(rows, recorded.stream.removeprefix("cluster-"), position)
         return
     fields = vars(event)
     key = {name: fields[name] for name in STREAM}
     match event:
         case StreamDeclared() | StreamChanged():
             values = {name: value for name, value in fields.items() if name not in STREAM}
-            replace(connection, streams, key, {**values, "version": recorded.version}, position)
-            for topic in _topics(connection, key):
+            replace(rows, streams, key, {**values, "version": recorded.version}, position)
+            for topic in open_rows(rows, stream_topics, key):
                 if not topic["removing"]:
-                    change(
-                        connection,
-                        stream_topics,
-                        _topic_key(topic),
-                        {"state": "pending", "failure": None},
-                        position,
-                    )
+                    changes = {"state": "pending", "failure": None}
+                    change(rows, stream_topics, _topic_key(topic), changes, position)
         case StreamDeleted():
-            replace(connection, streams, key, None, position)
-            _remove_topics(connection, key, position)
+            replace(rows, streams, key, None, position)
+            _remove_topics(rows, key, position)
         case StreamApplied():
             values = {
                 "state": "applied",
@@ -97,40 +91,34 @@ def _apply(connection: Connection, recorded: RecordedEvent) -> None:
                 "topic_id": event.topic_id,
                 "incarnation": event.incarnation,
                 "replication_factor": event.replication_factor,
-                "removing": current(connection, streams, key) is None,
+                "removing": current(rows, streams, key) is None,
             }
-            replace(connection, stream_topics, {**key, "cluster": event.cluster}, values, position)
+            replace(rows, stream_topics, {**key, "cluster": event.cluster}, values, position)
         case StreamApplyFailed():
             key["cluster"] = event.cluster
-            present = current(connection, stream_topics, key) or _NO_TOPIC
+            present = current(rows, stream_topics, key) or _NO_TOPIC
             values = {**{name: present[name] for name in _NO_TOPIC}, "state": "failed", "failure": event.reason}
-            replace(connection, stream_topics, key, values, position)
+            replace(rows, stream_topics, key, values, position)
         case StreamRemoved():
-            replace(connection, stream_topics, {**key, "cluster": event.cluster}, None, position)
+            replace(rows, stream_topics, {**key, "cluster": event.cluster}, None, position)
 
 
 def _topic_key(topic: dict[str, Any]) -> dict[str, Any]:
     return {name: topic[name] for name in (*STREAM, "cluster")}
 
 
-def _remove_topics(connection: Connection, key: dict[str, Any], position: int) -> None:
-    for topic in _topics(connection, key):
+def _remove_topics(rows: Rows, key: dict[str, Any], position: int) -> None:
+    for topic in open_rows(rows, stream_topics, key):
         if topic["topic_id"] is None:
-            replace(connection, stream_topics, _topic_key(topic), None, position)
+            replace(rows, stream_topics, _topic_key(topic), None, position)
         else:
             changes = {"state": "pending", "failure": None, "removing": True}
-            change(connection, stream_topics, _topic_key(topic), changes, position)
+            change(rows, stream_topics, _topic_key(topic), changes, position)
 
 
-def _forget_cluster(connection: Connection, cluster: str, position: int) -> None:
-    for topic in _topics(connection, {"cluster": cluster}):
-        replace(connection, stream_topics, _topic_key(topic), None, position)
-
-
-def _topics(connection: Connection, key: dict[str, Any]) -> list[dict[str, Any]]:
-    matches = (stream_topics.c[name] == value for name, value in key.items())
-    rows = connection.execute(sa.select(stream_topics).where(as_of(stream_topics, None), *matches))
-    return [dict(row) for row in rows.mappings()]
+def _forget_cluster(rows: Rows, cluster: str, position: int) -> None:
+    for topic in open_rows(rows, stream_topics, {"cluster": cluster}):
+        replace(rows, stream_topics, _topic_key(topic), None, position)
 
 
 PROJECTION = Projection(

@@ -2,6 +2,8 @@
 
 `valid_from` is the position of the event that made the row, `valid_to` that of the one that ended it; a row
 holds at positions valid_from <= at < valid_to. NULL in `valid_to` means that it still holds.
+
+Whoever applies an event writes to `Rows`: a connection as commands run, memory while a log is folded in bulk.
 """
 
 from __future__ import annotations
@@ -11,6 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Table
+
+from backend.projections.memory_rows import MemoryRows
+
+Rows = Connection | MemoryRows
+POSITIONS = ("valid_from", "valid_to")
 
 
 def temporal_table(name: str, metadata: sa.MetaData, *columns: sa.Column[Any]) -> Table:
@@ -34,41 +41,47 @@ def as_of(table: Table, at: int | None) -> ColumnElement[bool]:
     return sa.and_(table.c.valid_from <= at, sa.or_(table.c.valid_to.is_(None), table.c.valid_to > at))
 
 
-def current(connection: Connection, table: Table, key: Mapping[str, Any]) -> dict[str, Any] | None:
+def open_rows(rows: Rows, table: Table, matches: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows that hold now and whose key has these values, without their positions, in no order."""
+    found: list[Any]
+    if isinstance(rows, MemoryRows):
+        found = [row.items() for row in rows.open_rows(table, matches)]
+    else:
+        selected = rows.execute(sa.select(table).where(_open(table, matches)))
+        found = [row.items() for row in selected.mappings()]
+    return [{name: value for name, value in items if name not in POSITIONS} for items in found]
+
+
+def current(rows: Rows, table: Table, key: Mapping[str, Any]) -> dict[str, Any] | None:
     """The open row of a key without its positions, or None."""
-    row = connection.execute(sa.select(table).where(_open(table, key))).mappings().one_or_none()
-    if row is None:
-        return None
-    return {name: value for name, value in row.items() if name not in ("valid_from", "valid_to")}
+    found = open_rows(rows, table, key)
+    return found[0] if found else None
 
 
 def replace(
-    connection: Connection,
-    table: Table,
-    key: Mapping[str, Any],
-    values: Mapping[str, Any] | None,
-    position: int,
+    rows: Rows, table: Table, key: Mapping[str, Any], values: Mapping[str, Any] | None, position: int
 ) -> None:
     """End the row of a key at `position` and, unless `values` is None, begin the next one there."""
-    ended = connection.execute(
+    if isinstance(rows, MemoryRows):
+        rows.replace(table, key, values, position)
+        return
+    ended = rows.execute(
         sa.update(table).where(_open(table, key)).values(valid_to=position).returning(table.c.valid_from)
     )
     if position in ended.scalars():
         # A second change by the same event takes the first one's place: no row holds for zero positions.
         same = sa.and_(*(table.c[name] == value for name, value in key.items()))
-        connection.execute(sa.delete(table).where(same, table.c.valid_from == position))
+        rows.execute(sa.delete(table).where(same, table.c.valid_from == position))
     if values is not None:
-        connection.execute(sa.insert(table).values(**key, **values, valid_from=position))
+        rows.execute(sa.insert(table).values(**key, **values, valid_from=position))
 
 
-def change(
-    connection: Connection, table: Table, key: Mapping[str, Any], changes: Mapping[str, Any], position: int
-) -> None:
+def change(rows: Rows, table: Table, key: Mapping[str, Any], changes: Mapping[str, Any], position: int) -> None:
     """`replace` with the open row's values but for `changes`; a key without an open row stays without."""
-    present = current(connection, table, key)
+    present = current(rows, table, key)
     if present is not None:
         values = {name: value for name, value in present.items() if name not in key}
-        replace(connection, table, key, {**values, **changes}, position)
+        replace(rows, table, key, {**values, **changes}, position)
 
 
 def _open(table: Table, key: Mapping[str, Any]) -> ColumnElement[bool]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
 from backend.domain.tenant import EnvironmentChanged, EnvironmentCreated, InstanceCreated, TenantCreated
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
-from backend.projections.temporal import replace, temporal_table
+from backend.projections.temporal import Rows, replace, temporal_table
 
 # `version` is that of the event that last described the row, within the tenant's event stream.
 tenants = temporal_table(
@@ -38,18 +37,18 @@ environments = temporal_table(
 )
 
 
-def _apply(connection: Connection, recorded: RecordedEvent) -> None:
+def _apply(rows: Rows, recorded: RecordedEvent) -> None:
     version = {"version": recorded.version}
     match recorded.event:
         case TenantCreated() as event:
-            replace(connection, tenants, {"name": event.tenant}, version, recorded.position)
+            replace(rows, tenants, {"name": event.tenant}, version, recorded.position)
         case InstanceCreated() as event:
             key = {"tenant": event.tenant, "name": event.instance}
-            replace(connection, instances, key, {"tree": event.tree, **version}, recorded.position)
+            replace(rows, instances, key, {"tree": event.tree, **version}, recorded.position)
         case EnvironmentCreated() | EnvironmentChanged() as event:
             key = {"tenant": event.tenant, "instance": event.instance, "name": event.environment}
             values = {"margin_seconds": event.margin_seconds, "offset_mode": event.offset_mode, **version}
-            replace(connection, environments, key, values, recorded.position)
+            replace(rows, environments, key, values, recorded.position)
 
 
 PROJECTION = Projection(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import JSONB
 
 from backend.domain.tree import DistributorTargetSwitched, TreeReplaced, clusters_of
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
-from backend.projections.temporal import as_of, change, replace, temporal_table
+from backend.projections.temporal import Rows, change, open_rows, replace, temporal_table
 
 trees = temporal_table(
     "trees",
@@ -36,43 +35,36 @@ tree_targets = temporal_table(
 )
 
 
-def _apply(connection: Connection, recorded: RecordedEvent) -> None:
+def _apply(rows: Rows, recorded: RecordedEvent) -> None:
     tree = recorded.stream.removeprefix("tree-")
     match recorded.event:
         case TreeReplaced() as event:
             values = {"root": event.root, "primary_cluster": event.primary_cluster, "version": recorded.version}
-            replace(connection, trees, {"name": tree}, values, recorded.position)
-            _set_leaves(connection, tree, clusters_of(event.root), recorded.position)
+            replace(rows, trees, {"name": tree}, values, recorded.position)
+            _set_leaves(rows, tree, clusters_of(event.root), recorded.position)
             wanted = {(cluster, level): target for cluster, level, target in event.targets}
-            _set_targets(connection, tree, wanted, recorded.position)
+            _set_targets(rows, tree, wanted, recorded.position)
         case DistributorTargetSwitched() as event:
             key = {"tree": tree, "cluster": event.cluster, "level": event.level}
-            replace(connection, tree_targets, key, {"target": event.target}, recorded.position)
-            change(connection, trees, {"name": tree}, {"version": recorded.version}, recorded.position)
+            replace(rows, tree_targets, key, {"target": event.target}, recorded.position)
+            change(rows, trees, {"name": tree}, {"version": recorded.version}, recorded.position)
 
 
-def _set_leaves(connection: Connection, tree: str, wanted: frozenset[str], position: int) -> None:
-    rows = connection.execute(
-        sa.select(tree_leaves.c.cluster).where(tree_leaves.c.tree == tree, as_of(tree_leaves, None))
-    )
-    present = set(rows.scalars())
+def _set_leaves(rows: Rows, tree: str, wanted: frozenset[str], position: int) -> None:
+    present = {row["cluster"] for row in open_rows(rows, tree_leaves, {"tree": tree})}
     for cluster in sorted(present ^ wanted):
         values: dict[str, object] | None = {} if cluster in wanted else None
-        replace(connection, tree_leaves, {"tree": tree, "cluster": cluster}, values, position)
+        replace(rows, tree_leaves, {"tree": tree, "cluster": cluster}, values, position)
 
 
-def _set_targets(connection: Connection, tree: str, wanted: dict[tuple[str, int], str], position: int) -> None:
-    rows = connection.execute(
-        sa.select(tree_targets.c.cluster, tree_targets.c.level, tree_targets.c.target).where(
-            tree_targets.c.tree == tree, as_of(tree_targets, None)
-        )
-    )
-    present = {(row.cluster, row.level): row.target for row in rows}
+def _set_targets(rows: Rows, tree: str, wanted: dict[tuple[str, int], str], position: int) -> None:
+    standing = open_rows(rows, tree_targets, {"tree": tree})
+    present = {(row["cluster"], row["level"]): row["target"] for row in standing}
     for cluster, level in sorted(present.keys() | wanted.keys()):
         target = wanted.get((cluster, level))
         if target != present.get((cluster, level)):
             key = {"tree": tree, "cluster": cluster, "level": level}
-            replace(connection, tree_targets, key, {"target": target} if target else None, position)
+            replace(rows, tree_targets, key, {"target": target} if target else None, position)
 
 
 PROJECTION = Projection(

@@ -37,7 +37,7 @@ from backend.eventlog.recorded import Entry, Metadata  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
 from backend.eventlog.seed import seed  # noqa: E402
 from backend.eventlog.store import PostgresEventLog  # noqa: E402
-from backend.projections import runner, tenants  # noqa: E402
+from backend.projections import rebuilding, tenants  # noqa: E402
 from backend.projections.catalogue import PROJECTIONS  # noqa: E402
 
 METADATA = Metadata("bench", "bench")
@@ -145,7 +145,7 @@ def main() -> None:
         per_second(
             "rebuild of the tenants' projection",
             events,
-            lambda: runner.rebuild(engine, registry, tenants.PROJECTION),
+            lambda: rebuilding.rebuild(engine, registry, tenants.PROJECTION),
         )
 
 

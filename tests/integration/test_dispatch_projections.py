@@ -11,7 +11,7 @@ from backend.dispatch import Decider, Dispatcher
 from backend.eventlog.recorded import Entry
 from backend.eventlog.seed import seed
 from backend.eventlog.store import PostgresEventLog
-from backend.projections import runner, temporal
+from backend.projections import rebuilding, runner, temporal
 from tests import sample_projection
 from tests.sample_events import METADATA, TIME, Noted, Pay, decide, evolve, paid, registry
 from tests.sample_projection import BALANCES, balances
@@ -60,7 +60,7 @@ def test_a_rebuild_gives_the_rows_that_live_projection_gave(dispatcher, database
     pay_all(dispatcher)
     live = rows(database)
     assert len(live) == len(PAYMENTS)
-    assert runner.rebuild(database.engine, registry(), BALANCES) == len(PAYMENTS)
+    assert rebuilding.rebuild(database.engine, registry(), BALANCES) == len(PAYMENTS)
     assert rows(database) == live
     assert place(database) == len(PAYMENTS)
 
@@ -70,7 +70,7 @@ def test_a_rebuild_repairs_rows_that_somebody_changed(dispatcher, database):
     live = rows(database)
     with database.owner.begin() as connection:
         connection.execute(sa.update(balances).values(balance=0))
-    runner.rebuild(database.engine, registry(), BALANCES)
+    rebuilding.rebuild(database.engine, registry(), BALANCES)
     assert rows(database) == live
 
 
@@ -83,7 +83,7 @@ def test_readers_see_the_old_rows_until_a_rebuild_is_complete(dispatcher, databa
         during.append(rows(database))
         BALANCES.apply(connection, recorded)
 
-    runner.rebuild(database.engine, registry(), replace(BALANCES, apply=look_and_apply))
+    rebuilding.rebuild(database.engine, registry(), replace(BALANCES, apply=look_and_apply))
     assert during == [live] * len(PAYMENTS)
 
 
@@ -95,7 +95,7 @@ def test_a_rebuild_that_fails_leaves_the_rows(dispatcher, database):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        runner.rebuild(database.engine, registry(), replace(BALANCES, apply=fail))
+        rebuilding.rebuild(database.engine, registry(), replace(BALANCES, apply=fail))
     assert rows(database) == live
     assert place(database) == len(PAYMENTS)
 
