@@ -101,6 +101,12 @@ class DistributorThread(threading.Thread):
             backoff = min(backoff * 2, _LONGEST_BACKOFF_SECONDS)
         self._state = "stopped"
 
+    def _tell(self, troubles: list[str]) -> None:
+        reason = "; ".join(troubles[:_TROUBLES_SHOWN]) or None
+        if reason is not None and reason != self._reason:
+            log.warning("partitions in trouble", unit=self.unit.name, troubles=troubles)
+        self._state, self._reason = "degraded" if troubles else "running", reason
+
     def _failed(self, failure: CopyFailed) -> None:
         if self._reason != failure.detail:
             log.warning("session ended", unit=self.unit.name, reason=failure.detail, fenced=failure.fenced)
@@ -122,15 +128,14 @@ class DistributorThread(threading.Thread):
                     if not wish.same_session(plan):
                         self._state = "starting"
                         return
+                    self._lag = None  # of the new streams nothing is known yet
                     session.update(wish.streams)
                     plan, position = wish, wished_position
                     self._carried_out = position
                 session.copy_batch(_WAIT_SECONDS)
                 self._lag = session.lag_records()
                 self._unreadable = session.unreadable_flags()
-                troubles = sorted(session.troubles.values())
-                self._state = "degraded" if troubles else "running"
-                self._reason = "; ".join(troubles[:_TROUBLES_SHOWN]) or None
+                self._tell(sorted(session.troubles().values()))
         finally:
             session.close()
             self._before = CopyTotals(

@@ -56,9 +56,9 @@ def verify(
         typer.echo(json.dumps(verdict.document()))
     else:
         _show(verdict)
-    if not verdict.ok:
         for problem in verdict.problems:
             typer.echo(problem, err=True)
+    if not verdict.ok:
         raise typer.Exit(1)
 
 

@@ -17,15 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import origin
@@ -34,20 +26,13 @@ from backend.domain.origin import MetadataInvalid, PartitionEdge
 from backend.kafka import positions
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import CopyFailed, copy_failed
+from backend.kafka.source import Place, Source, SourcePartition
 
 _REQUEST_SECONDS = 10.0
 _INIT_SECONDS = 10.0
 _SKIPPED_COMMIT_SECONDS = 5.0
 _LARGEST_RECORD_BYTES = 64 * 1024 * 1024
 _PRODUCER_QUEUE_KBYTES = 65536
-_TOPIC_GONE = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    }
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,16 +55,15 @@ class CopyTotals:
 
 
 class _Progress:
-    """One partition in a session: the decisions' state and how far reading has come."""
+    """One partition in a session: where it is read, and the state of its decisions."""
 
-    __slots__ = ("dirty", "edge", "parked", "position", "target_topic")
+    __slots__ = ("dirty", "edge", "source", "target_topic")
 
-    def __init__(self, edge: PartitionEdge, target_topic: str, position: int | None) -> None:
+    def __init__(self, source: SourcePartition, edge: PartitionEdge, target_topic: str) -> None:
+        self.source = source
         self.edge = edge
         self.target_topic = target_topic
-        self.position = position
         self.dirty = False
-        self.parked = False
 
 
 class CopySession:
@@ -87,13 +71,11 @@ class CopySession:
 
     def __init__(self, plan: EdgePlan, limits: CopyLimits) -> None:
         self.totals = CopyTotals()
-        self.troubles: dict[tuple[str, int], str] = {}
-        """What is wrong with single partitions (topic, partition), in words; the others go on."""
         self._plan = plan
         self._limits = limits
         self._where = f"{plan.unit.name} to {plan.target.name}"
         self._streams: dict[str, StreamOnEdge] = {}
-        self._progress: dict[tuple[str, int], _Progress] = {}
+        self._progress: dict[Place, _Progress] = {}
         self._producer: Producer | None = None
         self._in_transaction = False
         self._last_commit = time.monotonic()
@@ -130,22 +112,17 @@ class CopySession:
                 )
             )
             self._admin = AdminClient(client_config(plan.target.bootstrap_servers, plan.target.properties))
-            self._consumer = Consumer(
+            self._source = Source(
+                plan.source.name,
                 client_config(
                     plan.source.bootstrap_servers,
                     plan.source.properties,
                     group_id=plan.unit.kafka_name,
-                    isolation_level="read_committed",
-                    enable_auto_commit=False,
-                    # Tells when a partition's end is reached: behind it may be only control records.
-                    enable_partition_eof=True,
-                    # Never jump silently: a position outside the log is an error that we report.
-                    auto_offset_reset="error",
                     fetch_wait_max_ms=limits.fetch_wait_max_ms,
                     queued_max_messages_kbytes=limits.fetch_buffer_kbytes,
                     fetch_message_max_bytes=limits.fetch_buffer_kbytes * 1024 // 4,
                     check_crcs=True,
-                )
+                ),
             )
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
@@ -166,49 +143,45 @@ class CopySession:
             raise copy_failed(f"{self._where}: reading positions", error) from error
         self._streams = wanted
 
-    def _let_go(self, places: list[tuple[str, int]]) -> None:
-        dropped = {place: self._progress.pop(place) for place in places}
-        assigned = [TopicPartition(*place) for place, progress in dropped.items() if not progress.parked]
-        if assigned:
-            self._consumer.incremental_unassign(assigned)
+    def _let_go(self, places: list[Place]) -> None:
         for place in places:
-            self.troubles.pop(place, None)
+            del self._progress[place]
+        self._source.remove(places)
 
     def _take_up(self, streams: Iterable[StreamOnEdge]) -> None:
         on_target = [(row.target_topic, p) for row in streams for p in row.partitions]
         own = positions.read_own(self._group_member, on_target, _REQUEST_SECONDS)
         covered = positions.read_covered(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
-        start: list[TopicPartition] = []
+        start: dict[Place, int | None] = {}
+        edges: dict[Place, tuple[PartitionEdge, str]] = {}
         for row in streams:
             identity = origin.stream_id(row.stream)
             for partition in row.partitions:
-                key = (row.target_topic, partition)
+                place, key = (row.source_topic, partition), (row.target_topic, partition)
                 held = own.get(key)
                 # A topic made anew begins at offset 0 again: the old one's position means nothing in it.
-                offset = held.offset if held and held.mark.incarnation == row.incarnation else None
+                same = held is not None and held.mark.incarnation == row.incarnation
+                start[place] = held.offset if held and same else None
                 edge = PartitionEdge(
                     self._plan.rule,
                     stream=identity,
                     partition=partition,
                     incarnation=row.incarnation,
-                    seen=held.mark.seen if held and offset is not None else {},
+                    seen=held.mark.seen if held and same else {},
                     passed=held.mark.passed if held else {},
                     covered=covered.get(key, {}),
                 )
-                self._progress[row.source_topic, partition] = _Progress(edge, row.target_topic, offset)
-                first = OFFSET_BEGINNING if offset is None else offset
-                start.append(TopicPartition(row.source_topic, partition, first))
-        self._consumer.incremental_assign(start)
+                edges[place] = (edge, row.target_topic)
+        for place, partition_read in self._source.add(start).items():
+            self._progress[place] = _Progress(partition_read, *edges[place])
 
     def copy_batch(self, wait_seconds: float) -> int:
         """Wait for records, copy those there in one transaction; how many were read. Raises CopyFailed."""
         try:
-            messages = self._consumer.consume(1, wait_seconds)
-            if messages:
-                # Whatever else has been fetched by now, without waiting for more.
-                messages += self._consumer.consume(self._limits.batch_records - 1, 0)
+            messages = self._source.read(self._limits.batch_records, wait_seconds)
             for message in messages:
                 self._take(message)
+            self._source.take_up_parked()
             if self._in_transaction:
                 self._commit()
             elif time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
@@ -220,15 +193,18 @@ class CopySession:
     def _take(self, message: Message) -> None:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         assert topic is not None and partition is not None and offset is not None
-        progress = self._progress.get((topic, partition))
+        place = (topic, partition)
+        progress = self._progress.get(place)
         if progress is None:
             return  # fetched before its stream was let go
         error = message.error()
         if error is not None:
-            self._take_error((topic, partition), offset, error)
+            self._source.failed(place, offset, error)
             return
+        if self._source.troubles:
+            self._source.healed(place)
         headers = progress.edge.copy(offset, message.headers())  # type: ignore[arg-type]
-        progress.position = offset + 1
+        progress.source.position = offset + 1
         progress.dirty = True
         if headers is None:
             self.totals.skipped_records += 1
@@ -268,43 +244,14 @@ class CopySession:
             else:
                 return
 
-    def _take_error(self, place: tuple[str, int], offset: int, error: KafkaError) -> None:
-        if error.code() == KafkaError._PARTITION_EOF:
-            self._progress[place].position = offset
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._take_jump(place)
-        elif error.code() in _TOPIC_GONE:
-            self._park(place, f"{place[0]}/{place[1]} on {self._plan.source.name}: {error.str()}")
-        elif not error.retriable():
-            raise KafkaException(error)
-
-    def _take_jump(self, place: tuple[str, int]) -> None:
-        """The position is outside the log: tell exactly what is lost, then go on where the log begins."""
-        progress, partition = self._progress[place], TopicPartition(*place)
-        position = progress.position or 0
-        low, high = self._consumer.get_watermark_offsets(partition, _REQUEST_SECONDS)
-        name = f"{place[0]}/{place[1]} on {self._plan.source.name}"
-        if position < low:
-            self.troubles[place] = f"{name}: offsets {position} to {low - 1} were gone before they could be copied"
-            progress.position = low
-            # A partition in this state cannot be sought in: it must be assigned anew.
-            self._consumer.incremental_unassign([partition])
-            self._consumer.incremental_assign([TopicPartition(*place, low)])
-        else:
-            self._park(place, f"{name}: the log ends at {high}, before the position {position}: its tail was lost")
-
-    def _park(self, place: tuple[str, int], trouble: str) -> None:
-        """Let a partition be, so that its neighbours go on; the next plan or session takes it up again."""
-        self.troubles[place] = trouble
-        self._consumer.incremental_unassign([TopicPartition(*place)])
-        self._progress[place].parked = True
-
     def _commit(self) -> None:
         producer = self._producer
         assert producer is not None
         moved = [(key, progress) for key, progress in self._progress.items() if progress.dirty]
         offsets = [
-            TopicPartition(progress.target_topic, partition, progress.position or 0, progress.edge.metadata())
+            TopicPartition(
+                progress.target_topic, partition, progress.source.position or 0, progress.edge.metadata()
+            )
             for (_, partition), progress in moved
         ]
         member = self._group_member.consumer_group_metadata()
@@ -324,16 +271,12 @@ class CopySession:
             self._commit()
 
     def lag_records(self) -> int | None:
-        """Offsets between the positions and the source's ends, as far as the last fetches know them."""
-        total = 0
-        for (topic, partition), progress in self._progress.items():
-            if progress.parked:
-                continue
-            _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
-            if high < 0 or progress.position is None:
-                return None
-            total += max(0, high - progress.position)
-        return total
+        """Offsets between the positions and the source's ends; None while some are not known."""
+        return self._source.lag_records()
+
+    def troubles(self) -> dict[Place, str]:
+        """What is wrong with single partitions, in words; the others go on."""
+        return dict(self._source.troubles)
 
     def unreadable_flags(self) -> int:
         """Records whose flags could not be read and were taken for 0."""
@@ -346,7 +289,7 @@ class CopySession:
             # If this fails, the next session's init_transactions aborts it.
             with contextlib.suppress(KafkaException):
                 producer.abort_transaction(2.0)
-        for name in ("_consumer", "_group_member"):
-            client: Consumer | None = self.__dict__.pop(name, None)
+        for name in ("_source", "_group_member"):
+            client: Source | Consumer | None = self.__dict__.pop(name, None)
             if client is not None:
                 client.close()

@@ -1,0 +1,178 @@
+"""The reading half of a copy session: partitions of the source's topics, each with its position and its troubles.
+
+A partition that cannot be read (its topic is not known to the cluster yet, its tail was lost) is parked and
+tried again, so that its neighbours go on. librdkafka would wait for minutes, without a word, for a topic that was
+unknown when it was assigned; so only what the cluster's metadata names is assigned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+Place = tuple[str, int]
+"""(topic on the source, partition)."""
+
+_REQUEST_SECONDS = 10.0
+_PARK_SECONDS = 1.0
+_UNREADABLE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+
+
+class SourcePartition:
+    """How far reading has come; `position` is the next offset, None before the first answer."""
+
+    __slots__ = ("gap", "parked_until", "position")
+
+    def __init__(self, position: int | None) -> None:
+        self.position = position
+        self.parked_until: float | None = 0.0
+        self.gap = False
+
+
+class Source:
+    """A consumer that is assigned partitions one by one and never joins a group; used by one thread."""
+
+    def __init__(self, cluster: str, config: Mapping[str, object]) -> None:
+        self.troubles: dict[Place, str] = {}
+        """What is wrong with single partitions, in words."""
+        self._cluster = cluster
+        self._partitions: dict[Place, SourcePartition] = {}
+        self._consumer = Consumer(
+            {
+                **config,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                # Tells when a partition's end is reached: behind it may be only control records.
+                "enable.partition.eof": True,
+                # Never jump silently: a position outside the log is an error that we report.
+                "auto.offset.reset": "error",
+            }
+        )
+
+    def add(self, positions: Mapping[Place, int | None]) -> dict[Place, SourcePartition]:
+        """Begin to read partitions, from their beginning where the position is None."""
+        added = {place: SourcePartition(position) for place, position in positions.items()}
+        self._partitions.update(added)
+        self.take_up_parked()
+        return added
+
+    def remove(self, places: Iterable[Place]) -> None:
+        """Read these partitions no more."""
+        dropped = {place: self._partitions.pop(place) for place in places}
+        assigned = [TopicPartition(*place) for place, one in dropped.items() if one.parked_until is None]
+        if assigned:
+            self._consumer.incremental_unassign(assigned)
+        for place in dropped:
+            self.troubles.pop(place, None)
+
+    def read(self, most: int, wait_seconds: float) -> list[Message]:
+        """Wait for one message, then take what else has been fetched. Some are errors, see `failed`."""
+        messages = self._consumer.consume(1, wait_seconds)
+        if messages:
+            messages += self._consumer.consume(most - 1, 0)
+        return messages
+
+    def partition(self, place: Place) -> SourcePartition | None:
+        """The partition, None if it was removed after the message had been fetched."""
+        return self._partitions.get(place)
+
+    def healed(self, place: Place) -> None:
+        """A record came: whatever was wrong is over, but not the gap that a partition has."""
+        if not self._partitions[place].gap:
+            self.troubles.pop(place, None)
+
+    def failed(self, place: Place, offset: int, error: KafkaError) -> None:
+        """Deal with a message that is an error. Raises KafkaException if the whole session cannot go on."""
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._partitions[place].position = offset
+            self.healed(place)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._jump(place)
+        elif error.code() in _UNREADABLE:
+            self._consumer.incremental_unassign([TopicPartition(*place)])
+            self._park(place, str(error.str()))
+        elif not error.retriable():
+            raise KafkaException(error)
+
+    def _jump(self, place: Place) -> None:
+        """The position is outside the log: tell exactly what is lost, then go on where the log begins."""
+        one, partition = self._partitions[place], TopicPartition(*place)
+        position = one.position or 0
+        low, high = self._consumer.get_watermark_offsets(partition, _REQUEST_SECONDS)
+        # A partition in this state cannot be sought in: it must be assigned anew.
+        self._consumer.incremental_unassign([partition])
+        if position < low:
+            self._tell(place, f"offsets {position} to {low - 1} were gone before they could be copied")
+            one.position, one.gap = low, True
+            self._consumer.incremental_assign([TopicPartition(*place, low)])
+        else:
+            self._park(place, f"the log ends at {high}, before the position {position}: its tail was lost")
+
+    def _park(self, place: Place, trouble: str) -> None:
+        self._tell(place, trouble)
+        self._partitions[place].parked_until = time.monotonic() + _PARK_SECONDS
+
+    def _tell(self, place: Place, trouble: str) -> None:
+        self.troubles[place] = f"{place[0]}/{place[1]} on {self._cluster}: {trouble}"
+
+    def take_up_parked(self) -> None:
+        """Try parked partitions again whose time has come. Raises KafkaException."""
+        now = time.monotonic()
+        due = {
+            place: one
+            for place, one in self._partitions.items()
+            if one.parked_until is not None and one.parked_until <= now
+        }
+        if not due:
+            return
+        known = self._known_partitions({topic for topic, _ in due})
+        assigned: list[TopicPartition] = []
+        for place, one in due.items():
+            if place in known:
+                one.parked_until = None
+                first = OFFSET_BEGINNING if one.position is None else one.position
+                assigned.append(TopicPartition(*place, first))
+            else:
+                self._park(place, "not there, or not known to the cluster yet")
+        if assigned:
+            self._consumer.incremental_assign(assigned)
+
+    def _known_partitions(self, topics: set[str]) -> set[Place]:
+        # One topic is asked for by name; for more, everything is one answer.
+        one = next(iter(topics)) if len(topics) == 1 else None
+        answer = (
+            self._consumer.list_topics(one, _REQUEST_SECONDS)
+            if one
+            else self._consumer.list_topics(timeout=_REQUEST_SECONDS)
+        )
+        return {
+            (name, partition)
+            for name in topics & answer.topics.keys()
+            for partition, found in answer.topics[name].partitions.items()
+            if found.error is None and found.leader >= 0
+        }
+
+    def lag_records(self) -> int | None:
+        """Offsets between the positions and the ends that the last fetches knew; None while some are not known."""
+        total = 0
+        for place, one in self._partitions.items():
+            if one.parked_until is not None or one.position is None:
+                return None
+            _, high = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+            if high < 0:
+                return None
+            total += max(0, high - one.position)
+        return total
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._consumer.close()

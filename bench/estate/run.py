@@ -1,0 +1,179 @@
+"""The local estate against the limits that it promises: start, verification, memory, idleness, recovery.
+
+Boots estates of its own in temporary homes on free ports; prints a Markdown table. Nothing here has a peer:
+the limits are the product's own (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+IDLE_SECONDS = 30
+SETTLE_SECONDS = 10
+
+
+class Estate:
+    """One estate in a home of its own."""
+
+    def __init__(self, home: Path, file: str) -> None:
+        self.home, self.file = home, ROOT / "estates" / file
+
+    def treeline(self, *words: str) -> subprocess.CompletedProcess[str]:
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
+        return subprocess.run(
+            [sys.executable, "-m", "backend.cli", *words],
+            cwd=ROOT,
+            env={**outside, "TREELINE_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def up(self) -> float:
+        began = time.monotonic()
+        run = self.treeline("up", "--estate", str(self.file), "--spare-ports")
+        if run.returncode:
+            sys.exit(f"treeline up: {run.stderr}{run.stdout}")
+        return time.monotonic() - began
+
+    def status(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.treeline("status", "--json").stdout)
+        return answer
+
+    def verify(self, records: int) -> tuple[float, dict[str, Any]]:
+        began = time.monotonic()
+        run = self.treeline("verify", "--records", str(records), "--json")
+        took = time.monotonic() - began
+        answer: dict[str, Any] = json.loads(run.stdout)
+        if not answer["ok"]:
+            sys.exit(f"treeline verify: {answer['problems'][:5]}")
+        return took, answer
+
+
+@contextmanager
+def estate(file: str) -> Iterator[Estate]:
+    with tempfile.TemporaryDirectory(prefix="treeline-bench-") as folder:
+        running = Estate(Path(folder) / "home", file)
+        try:
+            yield running
+        finally:
+            running.treeline("down", "--wipe")
+
+
+def cpu_seconds(processes: list[dict[str, Any]]) -> float:
+    """CPU time so far of everything but brokers, children included."""
+    total = 0.0
+    for row in processes:
+        if row["name"].startswith("kafka:") or not row.get("pid"):
+            continue
+        root = psutil.Process(row["pid"])
+        family = [root] if row["name"] == "supervisor" else [root, *root.children(recursive=True)]
+        for process in family:
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+def idle_share(running: Estate) -> float:
+    """Per cent of one core that everything outside the brokers takes while nothing happens."""
+    time.sleep(SETTLE_SECONDS)
+    processes = running.status()["processes"]
+    before = cpu_seconds(processes)
+    time.sleep(IDLE_SECONDS)
+    return (cpu_seconds(processes) - before) / IDLE_SECONDS * 100
+
+
+def recovery_seconds(running: Estate) -> float:
+    """From kill -9 of the shifts' worker, 100,000 records under way, until every distributor runs anew."""
+    status = running.status()
+    client = httpx2.Client(headers={"Authorization": f"Bearer {status['admin_token']}"}, trust_env=False)
+
+    def epochs() -> dict[tuple[str, int], int] | None:
+        rows = client.get(f"{status['control_plane']}/api/v1/trees/main/distributors").json()
+        if any(row["state"] != "running" for row in rows):
+            return None
+        return {(row["cluster"], row["level"]): row["fencing_epoch"] for row in rows}
+
+    before = wait_for(epochs)
+    verify = subprocess.Popen(
+        [sys.executable, "-m", "backend.cli", "verify", "--records", "20000", "--json"],
+        cwd=ROOT,
+        env={**os.environ, "TREELINE_HOME": str(running.home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert verify.stderr is not None
+    next(line for line in verify.stderr if "arrivals" in line and not line.startswith("0 "))
+    pid = next(row["pid"] for row in status["processes"] if row["name"] == "worker:shifts")
+    os.kill(pid, signal.SIGKILL)
+    killed = time.monotonic()
+
+    def moving() -> dict[tuple[str, int], int] | None:
+        now = epochs()
+        return now if now and all(now[edge] > before[edge] for edge in before) else None
+
+    wait_for(moving)
+    took = time.monotonic() - killed
+    out, _ = verify.communicate()
+    if verify.returncode:
+        sys.exit(f"records lost or doubled by the kill: {out[:2000]}")
+    return took
+
+
+def wait_for(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 120
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            sys.exit("gave up waiting")
+        time.sleep(0.05)
+    return found
+
+
+def main() -> None:
+    """Run everything and print the table."""
+    rows: list[tuple[str, str, str]] = []
+    with estate("unbalanced.yaml") as running:
+        rows.append(("`make up`, caches warm, empty state folder", f"{running.up():.1f} s", "45 s"))
+        rows.append(("a second `make up` while it runs", f"{running.up():.1f} s", "5 s"))
+        took, answer = running.verify(1000)
+        flags = answer["clusters"]["cluster-1"]["flags"]
+        rows.append(("`treeline verify --records 1000`, five clusters", f"{took:.1f} s", "20 s"))
+        rows.append(("flags on cluster-1", ", ".join(f"{k}: {v}" for k, v in flags.items()), "the contract's"))
+        share = idle_share(running)
+        rows.append(("idle, outside the brokers", f"{share:.1f} % of a core", "15 %"))
+        memory = sum(row.get("memory_bytes") or 0 for row in running.status()["processes"])
+        rows.append(("memory of all processes (PSS)", f"{memory / 1e9:.2f} GB", "3.0 GB"))
+        rows.append(
+            (
+                "kill -9 of the worker in 100,000 records, until all move again",
+                f"{recovery_seconds(running):.1f} s",
+                "15 s",
+            )
+        )
+    with estate("balanced.yaml") as running:
+        running.up()
+        took, answer = running.verify(1000)
+        distinct = {report["distinct"] for report in answer["clusters"].values()}
+        rows.append((f"`treeline verify --records 1000`, balanced, {distinct} each", f"{took:.1f} s", "20 s"))
+    print("| what | measured | limit |\n|---|---|---|")
+    for what, measured, limit in rows:
+        print(f"| {what} | {measured} | {limit} |")
+
+
+if __name__ == "__main__":
+    main()
