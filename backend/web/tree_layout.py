@@ -37,6 +37,7 @@ LABEL_GAP = 8.0
 LANE_PITCH = 39.0
 ARROW_ROOM = 20.0
 BAND_PADDING = 5.0
+BAND_LABEL_WIDTH = 60.0
 BAND_GAP = 4.0
 CORNER = 12.0
 HEAD_LENGTH = 9.0
@@ -249,7 +250,7 @@ def _columns(zones: list[float], cards: list[float]) -> tuple[list[float], float
         max(sum(two_cards) / 2 + CARD_GAP, sum(two_zones) / 2 + label_room)
         for two_cards, two_zones in zip(pairwise(cards), pairwise(zones), strict=True)
     ]
-    outer = [card / 2 + MARGIN for card in (cards[0], cards[-1])]
+    outer = [max(cards[0] / 2 + MARGIN, zones[0] / 2 + BAND_LABEL_WIDTH), cards[-1] / 2 + MARGIN]
     needed = sum(gaps) + sum(outer)
     extra = max(0.0, LEAST_WIDTH - needed)
     spread = min(MOST_EXTRA_GAP, extra // len(gaps)) if gaps else 0.0

@@ -14,7 +14,7 @@ from backend.domain import tree_shape
 from backend.domain.tree import clusters_of
 from backend.domain.tree_shape import Inner, Leaf, Node
 from backend.settings import PROJECT_ROOT
-from backend.web.tree_layout import PORT_PITCH, Box, Diagram, layout
+from backend.web.tree_layout import BAND_LABEL_WIDTH, PORT_PITCH, Box, Diagram, layout
 
 ESTATES = sorted((PROJECT_ROOT / "estates").glob("*.yaml"))
 
@@ -91,6 +91,7 @@ def check_lines(drawn: Diagram, cards: dict[str, Box]) -> None:
     """Each line has ports and a stretch of lane of its own, and runs up and down through no label."""
     ports = sorted(x for arrow in drawn.arrows for x in (arrow.start, arrow.end))
     assert all(right - left >= PORT_PITCH - 0.001 for left, right in pairwise(ports))
+    assert ports[0] > BAND_LABEL_WIDTH
     for arrow in drawn.arrows:
         for x, cluster in ((arrow.start, arrow.cluster), (arrow.end, arrow.target)):
             assert cards[cluster].left < x < cards[cluster].right
