@@ -1,0 +1,113 @@
+"""Random histories that the domain allows: each event was decided on the state that the events before it gave."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from backend import deciders
+from backend.dispatch import Decider
+from backend.domain import cluster, tenant_commands, tree
+from backend.domain.errors import DomainError
+from backend.domain.event import Event
+
+CLUSTERS = tuple("12345")
+PLACE = {"instance": "retail", "environment": "prod"}
+TREES: tuple[dict[str, Any], ...] = (
+    {"level": 1, "children": [{"cluster": "1"}, {"cluster": "2"}]},
+    {"level": 2, "children": [{"cluster": "3"}, {"level": 1, "children": [{"cluster": "1"}, {"cluster": "2"}]}]},
+    {"level": 3, "children": [{"cluster": "5"}, {"level": 2, "children": [{"cluster": "4"}, {"cluster": "3"}]}]},
+)
+
+Directed = tuple[Decider[Any, Any], str, Any]
+
+
+def commands(source: random.Random) -> Iterator[Directed]:
+    """Commands without end, most of them allowed, some refused, some without effect."""
+    while True:
+        yield source.choice((_cluster, _tree, _tenant, _stream, _stream, _stream, _stream, _stream))(source)
+
+
+def events(seed: int, count: int) -> list[tuple[str, Event]]:
+    """At least `count` events with their streams."""
+    states: dict[str, Any] = {}
+    history: list[tuple[str, Event]] = []
+    for decider, stream, command in commands(random.Random(seed)):
+        state = states.get(stream, decider.initial)
+        try:
+            decided = decider.decide(state, command)
+        except DomainError:
+            continue
+        for event in decided:
+            state = decider.evolve(state, event)
+            history.append((stream, event))
+        states[stream] = state
+        if len(history) >= count:
+            return history
+    raise AssertionError("commands never end")
+
+
+def _cluster(source: random.Random) -> Directed:
+    name = source.choice(CLUSTERS)
+    command: cluster.ClusterCommand = source.choice(
+        (
+            cluster.AddCluster(
+                name=name,
+                number=int(name),
+                bootstrap_servers="127.0.0.1:9",
+                zone=source.choice((None, "az1")),
+                unreachable="nobody answers",
+                properties=source.choice(({}, {"security.protocol": "SSL"})),
+            ),
+            cluster.ChangeCluster(bootstrap_servers=f"127.0.0.1:{source.randint(1, 3)}"),
+            cluster.RemoveCluster(),
+            cluster.RecordOnline(kafka_cluster_id=f"kafka-{name}", brokers=source.randint(1, 3)),
+            cluster.RecordOffline(reason=source.choice(("refused", "silent"))),
+        )
+    )
+    return deciders.CLUSTER, f"cluster-{name}", command
+
+
+def _tree(source: random.Random) -> Directed:
+    command: tree.TreeCommand = source.choice(
+        (
+            tree.ReplaceTree(root=source.choice(TREES), known_clusters=frozenset(CLUSTERS)),
+            *(
+                tree.SwitchTarget(cluster=source.choice(CLUSTERS), level=level, target=source.choice(CLUSTERS))
+                for level in (1, 2, 3)
+            ),
+        )
+    )
+    return deciders.TREE, "tree-main", command
+
+
+def _tenant(source: random.Random) -> Directed:
+    name = source.choice(("acme", "globex"))
+    command: tenant_commands.TenantCommand = source.choice(
+        (
+            tenant_commands.CreateTenant(tenant=name),
+            tenant_commands.CreateInstance(instance="retail", known_trees=frozenset({"main"})),
+            tenant_commands.CreateEnvironment(**PLACE),
+            tenant_commands.ChangeEnvironment(**PLACE, margin_seconds=source.randint(1, 9)),
+        )
+    )
+    return deciders.TENANT, f"tenant-{name}", command
+
+
+def _stream(source: random.Random) -> Directed:
+    place = {**PLACE, "stream": source.choice(("orders", "payments", "parcels"))}
+    there = {**place, "cluster": source.choice(CLUSTERS)}
+    topic_id = source.choice(("topic-a", "topic-b"))
+    command: tenant_commands.TenantCommand = source.choice(
+        (
+            tenant_commands.DeclareStream(**place),
+            tenant_commands.ChangeStream(**place, retention_ms=source.randint(1, 9) * 3_600_000),
+            tenant_commands.DeleteStream(**place),
+            tenant_commands.RecordApplied(**there, topic_id=topic_id, replication_factor=source.randint(1, 3)),
+            tenant_commands.RecordApplied(**there, topic_id=topic_id, replication_factor=3),
+            tenant_commands.RecordApplyFailed(**there, reason=source.choice(("no space", "no leader"))),
+            tenant_commands.RecordRemoved(**there),
+        )
+    )
+    return deciders.TENANT, f"tenant-{source.choice(('acme', 'globex'))}", command
