@@ -31,7 +31,9 @@ class Settings(BaseSettings):
     url: str | None = Field(None, description="Control plane that the CLI speaks to; unset: the local estate's.")
     token: SecretStr | None = Field(None, description="Bearer token for `url`; unset: the local estate's.")
     kafka_password: SecretStr | None = Field(
-        None, description="SASL password that `treeline verify` uses where the API shows ***; unset: the local estate's."
+        None,
+        description="SASL password that `treeline verify` uses where the API shows ***; "
+        "unset: the local estate's.",
     )
     database_url: str = Field(
         "postgresql+psycopg://127.0.0.1/treeline",

@@ -23,9 +23,6 @@ IMPURE_BUILTINS = {"open", "print", "input", "exec", "eval", "hash", "id", "glob
 DOMAIN = python_files("backend/domain")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the contracts in pyproject.toml are not yet written as import-linter wants"
-)
 def test_every_import_goes_down_the_layers():
     finished = subprocess.run(
         [Path(sys.executable).parent / "lint-imports", "--no-cache"],
