@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from backend.dispatch import Decider, Dispatcher
+from backend.dispatch import Decider, Directed, Dispatcher
 from backend.eventlog.engine import create_engine
 from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import domain_registry
@@ -44,3 +44,8 @@ def dispatch(
         time=datetime.now(UTC),
         answer=lambda _connection, _outcome: None,
     )
+
+
+def dispatch_many(commands: Sequence[Directed]) -> None:
+    """Record much that a worker saw or did: all of it, or nothing."""
+    dispatcher().execute_many(commands, time=datetime.now(UTC))

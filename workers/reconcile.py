@@ -21,6 +21,7 @@ from backend.kafka.topics import TopicAdmin
 from backend.queries.clusters import ClusterRow
 from backend.settings import Settings
 from workers import recording, wanted
+from workers.recording import Outcomes
 from workers.wanted import Wanted
 
 log = structlog.get_logger("reconcile")
@@ -52,8 +53,14 @@ class Reconciler:
         self._position, self._last_look = position, time.monotonic()
         seen = self._observe(desired)
         planned = self._plan(desired, seen)
-        for step in planned:
-            self._take(step)
+        outcomes = Outcomes()
+        try:
+            for step in planned:
+                self._take(step, outcomes)
+                outcomes.record_if_due()
+        finally:
+            # Also what was done before a step broke the round.
+            outcomes.record()
         self._work_left = bool(planned)
 
     def _observe(self, desired: Wanted) -> dict[str, SeenCluster]:
@@ -110,26 +117,28 @@ class Reconciler:
         same = {name: look for name, look in sure.items() if expected[name] == look.kafka_cluster_id}
         return planned + steps.topic_steps(desired.topics, desired.deleted, same)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: Step, outcomes: Outcomes) -> None:
         request_id = f"reconcile-{uuid.uuid4().hex[:12]}"
         try:
             match step:
                 case steps.RecordOnline() | steps.RecordOffline():
                     recording.cluster(step, request_id)
                 case steps.RefuseTopic(wanted=topic, reason=reason):
-                    recording.failed(topic, reason, request_id)
+                    outcomes.failed(topic, reason, request_id)
                 case steps.DeleteTopic(unwanted=gone, present=present):
                     if present:
                         self._admins[gone.cluster][1].delete(gone.topic)
-                    recording.removed(gone, request_id)
+                    outcomes.removed(gone, request_id)
                 case steps.CreateTopic() | steps.GrowTopic() | steps.AlignTopic():
-                    self._apply(step, request_id)
+                    self._apply(step, outcomes, request_id)
         except KafkaCallFailed as error:
-            self._failed(step, error.reason, request_id)
+            self._failed(step, outcomes, error.reason, request_id)
         except DomainError as error:
             log.warning("step not recorded; it is planned again", step=type(step).__name__, reason=error.detail)
 
-    def _apply(self, step: steps.CreateTopic | steps.GrowTopic | steps.AlignTopic, request_id: str) -> None:
+    def _apply(
+        self, step: steps.CreateTopic | steps.GrowTopic | steps.AlignTopic, outcomes: Outcomes, request_id: str
+    ) -> None:
         topic = step.wanted
         admin = self._admins[topic.cluster][1]
         match step:
@@ -141,12 +150,12 @@ class Reconciler:
                 log.info("topic grown", cluster=topic.cluster, topic=topic.topic, partitions=topic.partitions)
             case steps.AlignTopic():
                 admin.configure(topic.topic, step.config)
-                recording.applied(step, request_id)
+                outcomes.applied(step, request_id)
 
-    def _failed(self, step: Step, reason: str, request_id: str) -> None:
+    def _failed(self, step: Step, outcomes: Outcomes, reason: str, request_id: str) -> None:
         topic: WantedTopic | UnwantedTopic | None = getattr(step, "wanted", None) or getattr(
             step, "unwanted", None
         )
         log.warning("step failed", step=type(step).__name__, topic=topic and topic.topic, reason=reason)
         if isinstance(topic, WantedTopic) and topic.failure != reason:
-            recording.failed(topic, reason, request_id)
+            outcomes.failed(topic, reason, request_id)

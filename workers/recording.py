@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import time
+
+import structlog
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
 from backend import deciders
+from backend.dispatch import Directed
 from backend.domain import cluster as clusters
 from backend.domain import tenant_commands as tenants
+from backend.domain.errors import DomainError
 from backend.domain.steps import AlignTopic, RecordOffline, RecordOnline, UnwantedTopic, WantedTopic
+from backend.eventlog.faults import DatabaseUnavailable
+from backend.eventlog.recorded import Metadata
 from backend.queries.clusters import known_kafka_clusters
 from backend.queries.observed import internal_topics
 from workers import context
 
+log = structlog.get_logger("reconcile")
+
 ACTOR = "worker:reconcile"
+MOST_AT_ONCE = 500
+LONGEST_WAIT_SECONDS = 1.0
 
 
 def cluster(step: RecordOnline | RecordOffline, request_id: str) -> None:
@@ -31,48 +42,87 @@ def cluster(step: RecordOnline | RecordOffline, request_id: str) -> None:
     context.dispatch(deciders.CLUSTER, f"cluster-{step.cluster}", build, ACTOR, request_id)
 
 
-def applied(step: AlignTopic, request_id: str) -> None:
-    """A topic is as declared."""
-    topic = step.wanted
-    if topic.revision is None:
-        _internal_topic(step)
-        return
+class Outcomes:
+    """What came of a round's steps on topics, recorded many at a time.
+
+    One transaction each would cost the reconcile loop minutes once thousands of topics change; but nobody should
+    wait long either, since distributors start on a topic when it is recorded.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[Directed] = []
+        self._since = 0.0
+
+    def applied(self, step: AlignTopic, request_id: str) -> None:
+        """A topic is as declared."""
+        topic = step.wanted
+        if topic.revision is None:
+            _internal_topic(step)
+            return
+        tenant, place = _place(topic)
+        command = tenants.RecordApplied(
+            **place,
+            topic_id=step.topic_id,
+            replication_factor=step.replication_factor,
+            revision=topic.revision,
+        )
+        self._add(tenant, command, request_id)
+
+    def failed(self, topic: WantedTopic, reason: str, request_id: str) -> None:
+        """A topic cannot be as declared; internal ones are only logged."""
+        if topic.revision is None:
+            return
+        tenant, place = _place(topic)
+        self._add(tenant, tenants.RecordApplyFailed(**place, reason=reason, revision=topic.revision), request_id)
+
+    def removed(self, topic: UnwantedTopic, request_id: str) -> None:
+        """A deleted stream's topic is gone."""
+        tenant, place = _place(topic)
+        self._add(tenant, tenants.RecordRemoved(**place), request_id)
+
+    def record_if_due(self) -> None:
+        """`record` if many wait, or one waits for long."""
+        late = self._waiting and time.monotonic() - self._since > LONGEST_WAIT_SECONDS
+        if late or len(self._waiting) >= MOST_AT_ONCE:
+            self.record()
+
+    def record(self) -> None:
+        """Record what waits; what cannot be recorded is logged, and planned again by a later round."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        try:
+            context.dispatch_many(waiting)
+        except DatabaseUnavailable as error:
+            log.warning("outcomes not recorded; their steps are planned again", reason=error.detail)
+        except DomainError:
+            _one_by_one(waiting)
+
+    def _add(self, tenant: str, command: tenants.TenantCommand, request_id: str) -> None:
+        if not self._waiting:
+            self._since = time.monotonic()
+        metadata = Metadata(actor=ACTOR, request_id=request_id)
+        self._waiting.append(Directed(deciders.TENANT, f"tenant-{tenant}", command, metadata))
+
+
+def _one_by_one(outcomes: list[Directed]) -> None:
+    """One of them was refused (its stream is gone since it was planned), the others shall not suffer for it."""
+    for each in outcomes:
+        try:
+            context.dispatch_many([each])
+        except DatabaseUnavailable as error:
+            log.warning("outcomes not recorded; their steps are planned again", reason=error.detail)
+            return
+        except DomainError as error:
+            log.warning(
+                "outcome not recorded", stream=each.stream, outcome=repr(each.command), reason=error.detail
+            )
+
+
+def _place(topic: WantedTopic | UnwantedTopic) -> tuple[str, dict[str, str]]:
     tenant, instance, environment, stream = topic.stream.split("/")
-    command = tenants.RecordApplied(
-        instance=instance,
-        environment=environment,
-        stream=stream,
-        cluster=topic.cluster,
-        topic_id=step.topic_id,
-        replication_factor=step.replication_factor,
-        revision=topic.revision,
-    )
-    context.dispatch(deciders.TENANT, f"tenant-{tenant}", command, ACTOR, request_id)
-
-
-def failed(topic: WantedTopic, reason: str, request_id: str) -> None:
-    """A topic cannot be as declared; internal ones are only logged."""
-    if topic.revision is None:
-        return
-    tenant, instance, environment, stream = topic.stream.split("/")
-    command = tenants.RecordApplyFailed(
-        instance=instance,
-        environment=environment,
-        stream=stream,
-        cluster=topic.cluster,
-        reason=reason,
-        revision=topic.revision,
-    )
-    context.dispatch(deciders.TENANT, f"tenant-{tenant}", command, ACTOR, request_id)
-
-
-def removed(topic: UnwantedTopic, request_id: str) -> None:
-    """A deleted stream's topic is gone."""
-    tenant, instance, environment, stream = topic.stream.split("/")
-    command = tenants.RecordRemoved(
-        instance=instance, environment=environment, stream=stream, cluster=topic.cluster
-    )
-    context.dispatch(deciders.TENANT, f"tenant-{tenant}", command, ACTOR, request_id)
+    place = {"instance": instance, "environment": environment, "stream": stream, "cluster": topic.cluster}
+    return tenant, place
 
 
 def _internal_topic(step: AlignTopic) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from backend.domain.event import Event
-from backend.eventlog.faults import WrongExpectedVersion
 from backend.eventlog.recorded import (
     EMPTY,
-    Entry,
     Head,
     Metadata,
     RecordedEvent,
     StoredEvent,
+    Write,
     chain,
+    entries_of,
     with_event,
 )
 from backend.eventlog.registry import EventRegistry
@@ -46,13 +46,14 @@ class MemoryEventLog:
         metadata: Metadata,
         time: datetime,
     ) -> list[RecordedEvent]:
-        actual = self.version(stream)
-        if actual != expected_version:
-            raise WrongExpectedVersion(stream, expected_version, actual)
-        entries = [Entry.of(self._registry, stream, event, metadata, time) for event in new_events]
-        stored = list(chain(self.head(), {stream: actual}, entries))
+        return self.append_all([Write(stream, expected_version, new_events, metadata, time)])
+
+    def append_all(self, writes: Sequence[Write]) -> list[RecordedEvent]:
+        versions = {write.stream: self.version(write.stream) for write in writes}
+        stored = list(chain(self.head(), versions, entries_of(self._registry, versions, writes)))
         self._stored += stored
-        return [RecordedEvent(**vars(each), event=event) for each, event in zip(stored, new_events, strict=True)]
+        added = [event for write in writes for event in write.events]
+        return [RecordedEvent(**vars(each), event=event) for each, event in zip(stored, added, strict=True)]
 
     def read(
         self, stream: str, *, after_version: int = 0, until_position: int | None = None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from backend.domain.event import Event
 from backend.eventlog import canonical
-from backend.eventlog.faults import NotStorable
+from backend.eventlog.faults import NotStorable, WrongExpectedVersion
 from backend.eventlog.registry import EventRegistry
 
 
@@ -51,6 +51,17 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Write:
+    """Events for the end of one stream, which must be at `expected_version` (0: it is new)."""
+
+    stream: str
+    expected_version: int
+    events: Sequence[Event]
+    metadata: Metadata
+    time: datetime
+
+
+@dataclass(frozen=True)
 class StoredEvent:
     """One row of the log, as it was written. `position` counts from 1 over the log, `version` in the stream."""
 
@@ -77,6 +88,22 @@ def with_event(stored: StoredEvent, registry: EventRegistry) -> RecordedEvent:
     """Decode and upcast; raises EventUnreadable naming the position."""
     event = registry.decode(stored.name, stored.schema_version, stored.data)
     return RecordedEvent(**vars(stored), event=event)
+
+
+def entries_of(registry: EventRegistry, versions: Mapping[str, int], writes: Iterable[Write]) -> list[Entry]:
+    """What is to be chained, if each stream is where its write expects it after the writes before.
+
+    `versions` are those of the streams now. Raises WrongExpectedVersion.
+    """
+    reached = dict(versions)
+    entries = []
+    for write in writes:
+        actual = reached.get(write.stream, 0)
+        if actual != write.expected_version:
+            raise WrongExpectedVersion(write.stream, write.expected_version, actual)
+        reached[write.stream] = actual + len(write.events)
+        entries += [Entry.of(registry, write.stream, event, write.metadata, write.time) for event in write.events]
+    return entries
 
 
 def chain(head: Head, versions: MutableMapping[str, int], entries: Iterable[Entry]) -> Iterator[StoredEvent]:

@@ -11,14 +11,14 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
 from backend.domain.event import Event
-from backend.eventlog.faults import WrongExpectedVersion
 from backend.eventlog.recorded import (
-    Entry,
     Head,
     Metadata,
     RecordedEvent,
     StoredEvent,
+    Write,
     chain,
+    entries_of,
     with_event,
 )
 from backend.eventlog.registry import EventRegistry
@@ -51,9 +51,7 @@ class PostgresEventLog:
 
     def version(self, stream: str) -> int:
         """The stream's newest version, 0 if it has no events."""
-        newest = sa.select(sa.func.coalesce(sa.func.max(events.c.version), 0)).where(events.c.stream == stream)
-        version: int = self._connection.execute(newest).scalar_one()
-        return version
+        return self._versions([stream]).get(stream, 0)
 
     def append(
         self,
@@ -69,17 +67,24 @@ class PostgresEventLog:
         Raises WrongExpectedVersion, NotStorable. Visible to others, and announced, when the transaction
         commits.
         """
+        return self.append_all([Write(stream, expected_version, new_events, metadata, time)])
+
+    def append_all(self, writes: Sequence[Write]) -> list[RecordedEvent]:
+        """`append` of several writes in their order: all of them or, if it raises, none."""
         head = self.lock()
-        actual = self.version(stream)
-        if actual != expected_version:
-            raise WrongExpectedVersion(stream, expected_version, actual)
-        entries = [Entry.of(self._registry, stream, event, metadata, time) for event in new_events]
-        stored = list(chain(head, {stream: actual}, entries))
+        versions = self._versions({write.stream for write in writes})
+        stored = list(chain(head, versions, entries_of(self._registry, versions, writes)))
         if not stored:
             return []
         self._connection.execute(sa.insert(events), [row_of(each) for each in stored])
         move_head(self._connection, Head(stored[-1].position, stored[-1].hash))
-        return [RecordedEvent(**vars(each), event=event) for each, event in zip(stored, new_events, strict=True)]
+        added = [event for write in writes for event in write.events]
+        return [RecordedEvent(**vars(each), event=event) for each, event in zip(stored, added, strict=True)]
+
+    def _versions(self, streams: Collection[str]) -> dict[str, int]:
+        newest = sa.select(events.c.stream, sa.func.max(events.c.version).label("version"))
+        rows = self._connection.execute(newest.where(events.c.stream.in_(streams)).group_by(events.c.stream))
+        return {row.stream: row.version for row in rows}
 
     def read(
         self, stream: str, *, after_version: int = 0, until_position: int | None = None

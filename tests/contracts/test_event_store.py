@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backend.eventlog.faults import EventUnreadable, NotStorable, WrongExpectedVersion
 from backend.eventlog.memory import MemoryEventLog
-from backend.eventlog.recorded import EMPTY, Entry, Head, Metadata, chain
+from backend.eventlog.recorded import EMPTY, Entry, Head, Metadata, Write, chain
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.seed import seed
 from backend.eventlog.store import PostgresEventLog
@@ -82,6 +82,47 @@ def test_append_of_nothing_appends_nothing_but_checks_the_version(log):
     assert append(log, "a", version=0) == []
     with pytest.raises(WrongExpectedVersion):
         append(log, "a", version=4)
+    assert log.head() == EMPTY
+
+
+def write(stream: str, version: int, *events) -> Write:
+    return Write(stream, version, events, METADATA, TIME)
+
+
+def test_several_writes_are_appended_in_their_order(log):
+    append(log, "a", paid(1))
+    recorded = log.append_all(
+        [write("b", 0, paid(2), paid(3)), write("a", 1, paid(4)), write("b", 2), write("b", 2, Noted(note="x"))]
+    )
+    assert [(e.position, e.stream, e.version) for e in recorded] == [
+        (2, "b", 1),
+        (3, "b", 2),
+        (4, "a", 2),
+        (5, "b", 3),
+    ]
+    assert log.feed(1, 10) == recorded
+    assert log.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected", "actual"), [(("a", 0), 0, 1), (("b", 1), 1, 2), (("c", 1), 1, 0)], ids=str
+)
+def test_one_write_at_another_version_stops_all_of_them(log, wrong, expected, actual):
+    append(log, "a", paid(1))
+    with pytest.raises(WrongExpectedVersion) as refused:
+        log.append_all([write("b", 0, paid(2), paid(3)), write(*wrong, paid(4))])
+    assert (refused.value.stream, refused.value.expected, refused.value.actual) == (wrong[0], expected, actual)
+    assert log.head().position == 1
+
+
+def test_one_event_that_cannot_be_stored_stops_all_writes(log):
+    with pytest.raises(NotStorable):
+        log.append_all([write("a", 0, paid(1)), write("b", 0, Noted(note=math.nan))])
+    assert log.head() == EMPTY
+
+
+def test_no_writes_append_nothing(log):
+    assert log.append_all([]) == []
     assert log.head() == EMPTY
 
 
