@@ -20,8 +20,9 @@ from celery.signals import worker_process_init, worker_shutting_down
 from kombu import Connection as BrokerConnection
 from kombu import Exchange, Queue
 
+from backend import logs
 from backend.settings import settings
-from workers import context, leases, logs
+from workers import context, leases
 from workers.reconcile import Reconciler
 from workers.shift import UnitHost
 

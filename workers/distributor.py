@@ -124,7 +124,8 @@ class DistributorThread(threading.Thread):
             self._state, self._reason = "running", None
             while not self._stopping.is_set():
                 wish, wished_position = self._wish
-                if wished_position != position:
+                # Not the position alone: internal topics come without an event.
+                if wish is not plan or wished_position != position:
                     if not wish.same_session(plan):
                         self._state = "starting"
                         return

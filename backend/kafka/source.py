@@ -17,6 +17,8 @@ Place = tuple[str, int]
 
 _REQUEST_SECONDS = 10.0
 _PARK_SECONDS = 1.0
+_ANSWER_SECONDS = 3.0
+_METADATA_SECONDS = 10
 _UNREADABLE = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -46,6 +48,8 @@ class Source:
         """What is wrong with single partitions, in words."""
         self._cluster = cluster
         self._partitions: dict[Place, SourcePartition] = {}
+        # Assigned, but not fetched from yet: place -> when to try another way.
+        self._unanswered: dict[Place, float] = {}
         self._consumer = Consumer(
             {
                 **config,
@@ -53,6 +57,8 @@ class Source:
                 "enable.auto.commit": False,
                 # Tells when a partition's end is reached: behind it may be only control records.
                 "enable.partition.eof": True,
+                # librdkafka asks again only after 5 minutes for a leader that it did not get to know.
+                "topic.metadata.refresh.interval.ms": _METADATA_SECONDS * 1000,
                 # Never jump silently: a position outside the log is an error that we report.
                 "auto.offset.reset": "error",
             }
@@ -73,6 +79,7 @@ class Source:
             self._consumer.incremental_unassign(assigned)
         for place in dropped:
             self.troubles.pop(place, None)
+            self._unanswered.pop(place, None)
 
     def read(self, most: int, wait_seconds: float) -> list[Message]:
         """Wait for one message, then take what else has been fetched. Some are errors, see `failed`."""
@@ -99,6 +106,7 @@ class Source:
             self._jump(place)
         elif error.code() in _UNREADABLE:
             self._consumer.incremental_unassign([TopicPartition(*place)])
+            self._unanswered.pop(place, None)
             self._park(place, str(error.str()))
         elif not error.retriable():
             raise KafkaException(error)
@@ -110,6 +118,7 @@ class Source:
         low, high = self._consumer.get_watermark_offsets(partition, _REQUEST_SECONDS)
         # A partition in this state cannot be sought in: it must be assigned anew.
         self._consumer.incremental_unassign([partition])
+        self._unanswered.pop(place, None)
         if position < low:
             self._tell(place, f"offsets {position} to {low - 1} were gone before they could be copied")
             one.position, one.gap = low, True
@@ -127,6 +136,8 @@ class Source:
     def take_up_parked(self) -> None:
         """Try parked partitions again whose time has come. Raises KafkaException."""
         now = time.monotonic()
+        if self._unanswered:
+            self._check_answers(now)
         due = {
             place: one
             for place, one in self._partitions.items()
@@ -141,10 +152,26 @@ class Source:
                 one.parked_until = None
                 first = OFFSET_BEGINNING if one.position is None else one.position
                 assigned.append(TopicPartition(*place, first))
+                self._unanswered[place] = now + _ANSWER_SECONDS
             else:
                 self._park(place, "not there, or not known to the cluster yet")
         if assigned:
             self._consumer.incremental_assign(assigned)
+
+    def _check_answers(self, now: float) -> None:
+        """Assign anew what was never fetched from: seen, without any error, after topics were made under load."""
+        for place, deadline in list(self._unanswered.items()):
+            if self._end(place) >= 0:
+                del self._unanswered[place]
+            elif deadline < now:
+                del self._unanswered[place]
+                self._consumer.incremental_unassign([TopicPartition(*place)])
+                self._park(place, f"no answer to fetches within {_ANSWER_SECONDS:g} s")
+
+    def _end(self, place: Place) -> int:
+        """The end that the last fetch knew, negative before the first."""
+        _, high = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+        return int(high)
 
     def _known_partitions(self, topics: set[str]) -> set[Place]:
         # One topic is asked for by name; for more, everything is one answer.
@@ -167,10 +194,10 @@ class Source:
         for place, one in self._partitions.items():
             if one.parked_until is not None or one.position is None:
                 return None
-            _, high = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
-            if high < 0:
+            end = self._end(place)
+            if end < 0:
                 return None
-            total += max(0, high - one.position)
+            total += max(0, end - one.position)
         return total
 
     def close(self) -> None:

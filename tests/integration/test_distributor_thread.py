@@ -1,0 +1,91 @@
+"""A unit's thread follows its plan on real clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.eventually import eventually
+from tests.integration.test_copy_session import LIMITS, Pair, numbered
+from tests.kafka import create_topic, read_all
+from workers.distributor import DistributorThread
+
+
+@pytest.fixture
+def pair(estate):
+    return Pair(estate)
+
+
+@pytest.fixture
+def start():
+    threads = []
+
+    def started(plan, holds_lease=lambda: True):
+        thread = DistributorThread(plan.unit, 1, LIMITS, holds_lease, plan, 7)
+        threads.append(thread)
+        thread.start()
+        return thread
+
+    yield started
+    for thread in threads:
+        thread.stop()
+        thread.join()
+
+
+def state(thread):
+    return thread.state("test")
+
+
+def test_a_stream_that_comes_without_an_event_is_taken_up(pair, start):
+    """Internal topics are observations: the plan changes although the log's position does not."""
+    plan = pair.plan()
+    thread = start(replace(plan, streams=()))
+    eventually(lambda: state(thread).state == "running", "running without streams")
+    pair.produce(numbered(12))
+    thread.assign(plan, 7)
+    eventually(lambda: len(pair.copied()) == 12, "the new stream copied")
+    assert eventually(lambda: state(thread).lag_records == 0 and state(thread), "no lag").copied_records == 12
+
+
+def test_a_new_target_gets_what_it_lacks(pair, start, estate):
+    other = Pair(estate)
+    other.topic, other.stream = pair.topic, pair.stream
+    plan = pair.plan()
+    pair.produce(numbered(12))
+    thread = start(plan)
+    eventually(lambda: len(pair.copied()) == 12, "the first target has all")
+    target = replace(plan.target, name=other.b, bootstrap_servers=estate.bootstrap_servers("cluster-3"))
+    (stream,) = plan.streams
+    create_topic(target.bootstrap_servers, other.copy_topic, 2)
+    thread.assign(replace(plan, target=target, streams=(replace(stream, target_topic=other.copy_topic),)), 8)
+    eventually(
+        lambda: len(read_all(target.bootstrap_servers, other.copy_topic)) == 12, "the second target has all"
+    )
+    eventually(lambda: state(thread).position == 8, "the new desired state is carried out")
+
+
+def test_a_target_that_is_away_is_told_with_its_reason_and_tried_again(pair, start):
+    plan = pair.plan()
+    pair.produce(numbered(4))
+    thread = start(replace(plan, target=replace(plan.target, bootstrap_servers="127.0.0.1:9")))
+    blocked = eventually(lambda: state(thread).state == "blocked" and state(thread), "blocked")
+    assert plan.target.name in blocked.reason
+    thread.assign(plan, 8)
+    eventually(lambda: len(pair.copied()) == 4, "copied once the target is there")
+    eventually(
+        lambda: state(thread).state == "running" and state(thread).reason is None, "running without a reason"
+    )
+
+
+def test_a_fenced_unit_stops_for_good(pair, start):
+    plan = pair.plan()
+    first = start(plan)
+    eventually(lambda: state(first).state == "running", "the first runs")
+    second = start(plan)
+    eventually(lambda: state(second).state == "running", "the second runs")
+    pair.produce(numbered(10))
+    eventually(lambda: not first.is_alive(), "the first has ended")
+    assert first.fenced
+    eventually(lambda: len(pair.copied()) == 10, "the second copied all")
+    assert second.is_alive()
