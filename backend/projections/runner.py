@@ -11,9 +11,11 @@ from sqlalchemy.dialects.postgresql import insert
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.store import PostgresEventLog
+from backend.projections.batched_rows import BatchedRows
 from backend.projections.framework import Projection, checkpoints
 
 PAGE_EVENTS = 1000
+BATCH_EVENTS = 10  # from which on collecting changes costs less than writing each
 
 
 def catch_up(connection: Connection, registry: EventRegistry, projections: Sequence[Projection]) -> None:
@@ -38,24 +40,28 @@ def project(
     if not behind:
         return
     after = min(places.values())
-    known = news if news and news[0].position == after + 1 else None
-    for recorded in unseen(connection, registry, behind, after) if known is None else known:
-        for projection in behind:
-            if recorded.position > places[projection.name] and projection.wants(recorded.event):
-                projection.apply(connection, recorded)
+    known = news and news[0].position == after + 1
+    for page in [news] if known else unseen(connection, registry, behind, after):
+        batch = BatchedRows(connection) if len(page) >= BATCH_EVENTS else None
+        for recorded in page:
+            for projection in behind:
+                if recorded.position > places[projection.name] and projection.wants(recorded.event):
+                    projection.apply(batch or connection, recorded)
+        if batch:
+            batch.write()
     set_checkpoints(connection, behind, head)
 
 
 def unseen(
     connection: Connection, registry: EventRegistry, behind: Sequence[Projection], after: int
-) -> Iterator[RecordedEvent]:
-    """Events after a position that any of the projections wants, in order, up to the head as it then is."""
+) -> Iterator[Sequence[RecordedEvent]]:
+    """Pages of the events after a position that any of the projections wants, up to the head as it then is."""
     log = PostgresEventLog(connection, registry)
     wanted = {cls.stored_name for projection in behind for cls in projection.events}
     page_is_full = True
     while page_is_full:
         page = log.feed(after, PAGE_EVENTS, names=wanted)
-        yield from page
+        yield page
         page_is_full = len(page) == PAGE_EVENTS
         after = page[-1].position if page else after
 

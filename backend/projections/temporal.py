@@ -3,7 +3,8 @@
 `valid_from` is the position of the event that made the row, `valid_to` that of the one that ended it; a row
 holds at positions valid_from <= at < valid_to. NULL in `valid_to` means that it still holds.
 
-Whoever applies an event writes to `Rows`: a connection as commands run, memory while a log is folded in bulk.
+Whoever applies an event writes to `Rows`: a connection for a command's few events, a batch on it for many, memory
+while a log is folded from its beginning. The same writes give the same rows in all three.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Table
 
+from backend.projections.batched_rows import BatchedRows
 from backend.projections.memory_rows import MemoryRows
 
-Rows = Connection | MemoryRows
+Rows = Connection | BatchedRows | MemoryRows
 POSITIONS = ("valid_from", "valid_to")
 
 
@@ -44,7 +46,7 @@ def as_of(table: Table, at: int | None) -> ColumnElement[bool]:
 def open_rows(rows: Rows, table: Table, matches: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows that hold now and whose key has these values, without their positions, in no order."""
     found: list[Any]
-    if isinstance(rows, MemoryRows):
+    if isinstance(rows, BatchedRows | MemoryRows):
         found = [row.items() for row in rows.open_rows(table, matches)]
     else:
         selected = rows.execute(sa.select(table).where(_open(table, matches)))
@@ -62,7 +64,7 @@ def replace(
     rows: Rows, table: Table, key: Mapping[str, Any], values: Mapping[str, Any] | None, position: int
 ) -> None:
     """End the row of a key at `position` and, unless `values` is None, begin the next one there."""
-    if isinstance(rows, MemoryRows):
+    if isinstance(rows, BatchedRows | MemoryRows):
         rows.replace(table, key, values, position)
         return
     ended = rows.execute(

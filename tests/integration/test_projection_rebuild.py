@@ -41,7 +41,9 @@ def record(database: Database, history) -> None:
 
 
 def project_one_by_one(database: Database) -> None:
-    with database.engine.begin() as connection:
+    """As commands do it: every change on the connection, none in a batch."""
+    with pytest.MonkeyPatch.context() as patch, database.engine.begin() as connection:
+        patch.setattr(runner, "BATCH_EVENTS", 1 << 62)
         runner.catch_up(connection, REGISTRY, PROJECTIONS)
 
 
@@ -83,6 +85,19 @@ def test_a_rebuild_of_any_history_gives_the_live_rows(database, number):
     forget(database)
     assert rebuild_all(database) == places(database) == {head(database)}
     assert every_row(database) == live
+
+
+@pytest.mark.parametrize("page_events", [10, 64, 1000])
+def test_a_batch_of_any_history_gives_the_live_rows(database, monkeypatch, page_events):
+    record(database, histories.events(page_events, 400))
+    project_one_by_one(database)
+    live = every_row(database)
+    forget(database)
+    monkeypatch.setattr(runner, "PAGE_EVENTS", page_events)
+    with database.engine.begin() as connection:
+        runner.catch_up(connection, REGISTRY, PROJECTIONS)
+    assert every_row(database) == live
+    assert places(database) == {head(database)}
 
 
 def test_a_rebuild_puts_right_what_is_missing_too_much_or_different(database):
