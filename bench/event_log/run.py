@@ -1,7 +1,8 @@
 """How fast the event log is, beside PostgreSQL without it: python bench/event_log/run.py [--events N].
 
-Starts a PostgreSQL of its own with its usual durability. The peer of a command is the same row inserted into a
-bare table in one transaction, without lock, chain, projections or decision: what the database costs anyway.
+Starts a PostgreSQL of its own with its usual durability, and prints a Markdown table. The peer of a command is the
+same row inserted into a bare table in one transaction, without lock, chain, projections or decision: what the
+database costs anyway. The peer of a rebuild and of recording many outcomes at once is to do it one by one.
 """
 
 from __future__ import annotations
@@ -14,35 +15,40 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(PROJECT_ROOT))
 
+import history  # noqa: E402  beside this file
 import sqlalchemy as sa  # noqa: E402
 from alembic import command  # noqa: E402
 from alembic.config import Config  # noqa: E402
+from history import METADATA, TIME  # noqa: E402
 from sqlalchemy import Engine  # noqa: E402
 
-from backend.dispatch import Decider, Dispatcher  # noqa: E402
-from backend.domain import tenant  # noqa: E402
+from backend import deciders  # noqa: E402
+from backend.dispatch import Directed, Dispatcher  # noqa: E402
+from backend.domain import tenant_commands  # noqa: E402
 from backend.estate.postgres import PostgresServer  # noqa: E402
 from backend.eventlog.engine import create_engine  # noqa: E402
 from backend.eventlog.faults import DatabaseUnavailable  # noqa: E402
-from backend.eventlog.recorded import Entry, Metadata  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
 from backend.eventlog.seed import seed  # noqa: E402
 from backend.eventlog.store import PostgresEventLog  # noqa: E402
-from backend.projections import rebuilding, tenants  # noqa: E402
+from backend.projections import rebuilding, runner, streams  # noqa: E402
 from backend.projections.catalogue import PROJECTIONS  # noqa: E402
 
-METADATA = Metadata("bench", "bench")
-TIME = datetime(2026, 1, 1, tzinfo=UTC)
 WRITERS = 8
+COMMANDS = 1000
+ROW_BY_ROW_EVENTS = 5000  # enough to see how slow it is
+STREAMS = 200
+AT_ONCE = 500  # as workers/recording.py
 
 
 @contextmanager
@@ -83,12 +89,16 @@ def per_second(what: str, count: int, work: Callable[[], object]) -> None:
     started = time.perf_counter()
     work()
     rate = count / (time.perf_counter() - started)
-    print(f"{what:<62} {rate:>10,.0f} /s")
+    print(f"| {what} | {rate:,.0f} /s |", flush=True)
 
 
 def create_tenant(dispatcher: Dispatcher, name: str) -> None:
-    created = Decider(None, lambda _, command: [tenant.TenantCreated(tenant=command)], lambda state, _: state)
-    dispatcher.execute(created, f"tenant-{name}", name, metadata=METADATA, time=TIME, answer=lambda *_: None)
+    command = tenant_commands.CreateTenant(tenant=name)
+    dispatcher.execute(deciders.TENANT, f"tenant-{name}", command, metadata=METADATA, time=TIME, answer=no_answer)
+
+
+def no_answer(*_: object) -> None:
+    """Commands of the bench are not answered."""
 
 
 def insert_bare(engine: Engine, name: str) -> None:
@@ -99,40 +109,58 @@ def insert_bare(engine: Engine, name: str) -> None:
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=100_000, help="events to seed, read, verify and fold")
-    events = parser.parse_args().events
-    registry = domain_registry()
-    with postgres() as engine, ThreadPoolExecutor(WRITERS) as pool:
-        dispatcher = Dispatcher(engine, registry, PROJECTIONS)
-        count = 1000
+def commands(engine: Engine, dispatcher: Dispatcher) -> None:
+    numbers = range(COMMANDS)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        for writers, run, mark in ((1, map, "a"), (WRITERS, pool.map, "b")):
+            bare = partial(insert_bare, engine)
+            per_second(
+                f"peer: bare inserts, writers: {writers}",
+                COMMANDS,
+                lambda: deque(run(bare, [f"{mark}{n}" for n in numbers]), 0),  # noqa: B023  called at once
+            )
+            create = partial(create_tenant, dispatcher)
+            per_second(
+                f"commands with chain and projections, writers: {writers}",
+                COMMANDS,
+                lambda: deque(run(create, [f"{mark}{n}" for n in numbers]), 0),  # noqa: B023  called at once
+            )
+
+
+def recording(dispatcher: Dispatcher) -> None:
+    """200 streams were declared: the reconcile loop records the topics of five clusters."""
+    place = {"instance": "main", "environment": "prod"}
+    for name, at_once in (("one", 1), ("many", AT_ONCE)):
+        setting_up = [
+            tenant_commands.CreateTenant(tenant=name),
+            tenant_commands.CreateInstance(instance="main", known_trees=frozenset({"main"})),
+            tenant_commands.CreateEnvironment(**place),
+            *(tenant_commands.DeclareStream(**place, stream=f"s{n}") for n in range(STREAMS)),
+        ]
+        outcomes = [
+            tenant_commands.RecordApplied(
+                **place, stream=f"s{n}", cluster=cluster, topic_id=f"{n}-{cluster}", replication_factor=3
+            )
+            for n in range(STREAMS)
+            for cluster in history.CLUSTERS
+        ]
+
+        def record(these: Sequence[object], stream: str = f"tenant-{name}") -> None:
+            directed = [Directed(deciders.TENANT, stream, each, METADATA) for each in these]
+            dispatcher.execute_many(directed, time=TIME)
+
+        record(setting_up)
+        what = "one a transaction" if at_once == 1 else f"{at_once} a transaction"
         per_second(
-            "peer: bare inserts, one writer", count, lambda: [insert_bare(engine, f"a{n}") for n in range(count)]
+            f"{'peer: ' if at_once == 1 else ''}topics recorded ({STREAMS} streams, 5 clusters), {what}",
+            len(outcomes),
+            lambda: [record(outcomes[n : n + at_once]) for n in range(0, len(outcomes), at_once)],  # noqa: B023
         )
-        per_second(
-            "commands with projections and chain, one writer",
-            count,
-            lambda: [create_tenant(dispatcher, f"a{n}") for n in range(count)],
-        )
-        per_second(
-            f"peer: bare inserts, {WRITERS} writers",
-            count,
-            lambda: list(pool.map(lambda n: insert_bare(engine, f"b{n}"), range(count))),
-        )
-        per_second(
-            f"commands with projections and chain, {WRITERS} writers",
-            count,
-            lambda: list(pool.map(lambda n: create_tenant(dispatcher, f"b{n}"), range(count))),
-        )
-        with engine.begin() as connection:
-            entries = [
-                Entry.of(registry, f"tenant-s{n}", tenant.TenantCreated(tenant=f"s{n}"), METADATA, TIME)
-                for n in range(events)
-            ]
-            per_second("seeding by COPY", events, lambda: seed(connection, registry, entries))
-        log = engine.connect()
-        store = PostgresEventLog(log, registry)
+
+
+def reading(engine: Engine, events: int) -> None:
+    with engine.connect() as connection:
+        store = PostgresEventLog(connection, domain_registry())
 
         def read_all() -> None:
             after = 0
@@ -141,12 +169,56 @@ def main() -> None:
 
         per_second("feed, decoded", events, read_all)
         per_second("verification of the chain", events, store.verify)
-        log.close()
-        per_second(
-            "rebuild of the tenants' projection",
-            events,
-            lambda: rebuilding.rebuild(engine, registry, tenants.PROJECTION),
-        )
+
+
+def projecting(engine: Engine, dispatcher: Dispatcher, events: int) -> None:
+    registry = domain_registry()
+
+    def add(first_tenant: int, count: int) -> None:
+        with engine.begin() as connection:
+            seed(connection, registry, history.entries(registry, first_tenant, count))
+
+    def catch_up() -> None:
+        with engine.begin() as connection:
+            runner.catch_up(connection, registry, PROJECTIONS)
+
+    together = runner.BATCH_EVENTS
+    for first, what in ((0, "peer: streams and topics projected row by row"), (100, "the same in batches")):
+        add(first, ROW_BY_ROW_EVENTS)
+        runner.BATCH_EVENTS = together if first else events
+        per_second(what, ROW_BY_ROW_EVENTS, catch_up)
+    runner.BATCH_EVENTS = together
+    add(1000, events - 2 * ROW_BY_ROW_EVENTS)
+    rebuild = partial(rebuilding.rebuild, engine, registry, streams.PROJECTION)
+    per_second("rebuild of streams and topics, rows missing", events, rebuild)
+    per_second("rebuild of streams and topics, rows sound", events, rebuild)
+    dispatcher.catch_up()
+    with ThreadPoolExecutor(1) as pool:
+        rebuilding_now = pool.submit(rebuild)
+        waits = []
+        while not rebuilding_now.done():
+            started = time.perf_counter()
+            create_tenant(dispatcher, f"meanwhile-{len(waits)}")
+            waits.append(time.perf_counter() - started)
+    print(f"| longest wait of {len(waits)} commands during a rebuild | {max(waits) * 1000:,.0f} ms |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=100_000, help="events to seed, read, verify and fold")
+    events = parser.parse_args().events
+    registry = domain_registry()
+    print(f"| event log, {events:,} events | figure |\n|---|---:|")
+    with postgres() as engine:
+        dispatcher = Dispatcher(engine, registry, PROJECTIONS)
+        commands(engine, dispatcher)
+        recording(dispatcher)
+        with engine.connect() as connection:
+            entries = list(history.entries(registry, 0, events))
+            per_second("seeding by COPY", events, lambda: seed(connection, registry, entries))
+            connection.rollback()
+        projecting(engine, dispatcher, events)
+        reading(engine, events)
 
 
 if __name__ == "__main__":
