@@ -10,6 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ESTATE ?= estates/unbalanced.yaml
 PYTEST_ARGS ?=
+# Side by side; files stay whole, so that each worker boots what its tests share only once.
+PYTEST_WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 VENV_MADE := $(VENV)/.made
@@ -30,7 +32,7 @@ down: ## Stop the estate, keep its data
 	@if [ -x $(BIN)/treeline ]; then $(BIN)/treeline down; fi
 
 test: install-dev ## Run all tests but the long ones (PYTEST_ARGS=...)
-	@$(BIN)/python -m pytest -m "not nightly" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not nightly" -n $(PYTEST_WORKERS) --dist loadfile -q $(PYTEST_ARGS)
 
 nightly: install-dev ## Run the long tests
 	@$(BIN)/python -m pytest -m nightly $(PYTEST_ARGS)

@@ -1,7 +1,9 @@
 """Fixtures live in plugins beside this file; real PostgreSQL, Redis and Kafka, never a stand-in."""
 
-from importlib.util import find_spec
+from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.database_fixture"]
-if find_spec("tests.estate_fixture"):
-    pytest_plugins.append("tests.estate_fixture")
+pytest_plugins = ["tests.database_fixture", "tests.estate_fixture"]
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
