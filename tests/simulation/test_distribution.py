@@ -1,13 +1,12 @@
 """The real decision code over random trees: logs in memory, distributors that crash and start again.
 
 Every cluster's log is a list; every distributor reads it with `PartitionEdge`, commits its position with its
-vectors as the target's transaction does, and may lose at any moment whatever it did since. A failure prints its
-seed; put it into SEEDS to replay it.
+vectors as the target's transaction does, and may lose at any moment whatever it did since. A failure names its
+seed; `check(seed)` replays it.
 """
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -18,7 +17,7 @@ from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
 from backend.domain.origin import Mark, PartitionEdge
 from tests.trees import random_targets, random_tree
 
-SEEDS = int(os.environ.get("SIMULATION_SEEDS", "400"))
+SEEDS, NIGHTLY_SEEDS = 400, 20_000
 STREAM = "acme/retail/prod/orders"
 HEADERS = HeaderNames(flags="copy-flags", origin="copy-origin", write_origin=True)
 
@@ -113,24 +112,33 @@ class World:
             moved = sum(self.batch(unit, crash=False) for unit in sorted(self.plans))
 
 
+def check(seed):
+    world = World(seed)
+    for _ in range(120):
+        world.step()
+    world.drain()
+    born = {name: [v for v, _ in log if v.startswith(f"{name}:")] for name, log in world.logs.items()}
+    flags = {name: routes.arrival_flags(world.root, world.targets, name) for name in world.names}
+    for cluster, log in world.logs.items():
+        values = [value for value, _ in log]
+        assert len(values) == len(set(values)), f"seed {seed}: doubled on {cluster}"
+        assert set(values) == set().union(*map(set, born.values())), f"seed {seed}: missing on {cluster}"
+        for home, sequence in born.items():
+            arrived = [value for value in values if value.startswith(f"{home}:")]
+            assert arrived == sequence, f"seed {seed}: {home}'s records out of order on {cluster}"
+        for value, headers in log:
+            carried = [copy_flags.decode([v])[0] for name, v in headers if name == "copy-flags"] or [0]
+            assert carried == [flags[value.split(":")[0]][cluster]], f"seed {seed}: flags of {value} on {cluster}"
+
+
 @pytest.mark.parametrize("block", range(8))
 def test_every_record_is_everywhere_once_in_order_with_the_trees_flags(block):
     for seed in range(block, SEEDS, 8):
-        world = World(seed)
-        for _ in range(120):
-            world.step()
-        world.drain()
-        born = {name: [v for v, _ in log if v.startswith(f"{name}:")] for name, log in world.logs.items()}
-        flags = {name: routes.arrival_flags(world.root, world.targets, name) for name in world.names}
-        for cluster, log in world.logs.items():
-            values = [value for value, _ in log]
-            assert len(values) == len(set(values)), f"seed {seed}: doubled on {cluster}"
-            assert set(values) == set().union(*map(set, born.values())), f"seed {seed}: missing on {cluster}"
-            for home, sequence in born.items():
-                arrived = [value for value in values if value.startswith(f"{home}:")]
-                assert arrived == sequence, f"seed {seed}: {home}'s records out of order on {cluster}"
-            for value, headers in log:
-                carried = [copy_flags.decode([v])[0] for name, v in headers if name == "copy-flags"] or [0]
-                assert carried == [flags[value.split(":")[0]][cluster]], (
-                    f"seed {seed}: flags of {value} on {cluster}"
-                )
+        check(seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(8))
+def test_the_same_for_many_more_seeds(block):
+    for seed in range(SEEDS + block, NIGHTLY_SEEDS, 8):
+        check(seed)
