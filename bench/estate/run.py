@@ -168,8 +168,8 @@ def main() -> None:
     with estate("balanced.yaml") as running:
         running.up()
         took, answer = running.verify(1000)
-        distinct = {report["distinct"] for report in answer["clusters"].values()}
-        rows.append((f"`treeline verify --records 1000`, balanced, {distinct} each", f"{took:.1f} s", "20 s"))
+        distinct = min(report["distinct"] for report in answer["clusters"].values())
+        rows.append((f"the same on the balanced estate, {distinct} distinct on each", f"{took:.1f} s", "20 s"))
     print("| what | measured | limit |\n|---|---|---|")
     for what, measured, limit in rows:
         print(f"| {what} | {measured} | {limit} |")
