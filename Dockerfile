@@ -17,6 +17,7 @@ COPY --from=packages /venv /venv
 COPY --from=frontend /frontend/node_modules frontend/node_modules
 COPY alembic.ini ./
 COPY migrations migrations
+COPY frontend/components frontend/components
 COPY frontend/static frontend/static
 COPY frontend/templates frontend/templates
 COPY backend backend

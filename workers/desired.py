@@ -48,6 +48,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
             number=row.number,
             bootstrap_servers=row.bootstrap_servers,
             properties=row.properties,
+            kafka_cluster_id=row.kafka_cluster_id,
         )
         for row in list_clusters(connection)
     }

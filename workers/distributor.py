@@ -16,6 +16,8 @@ from backend.kafka.errors import CopyFailed
 from workers.unit_states import UnitState
 
 _WAIT_SECONDS = 0.5
+HUNG_SECONDS = 20.0
+"""Longer than the longest wait of a session, 15 s for the end of a transaction."""
 _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 5.0
 _RATE_SECONDS = 2.0
@@ -45,6 +47,7 @@ class DistributorThread(threading.Thread):
         self._wish = (plan, position)
         self._carried_out = 0
         self._stopping = threading.Event()
+        self._alive_at = time.monotonic()
         self._state = "starting"
         self._reason: str | None = None
         self._lag: int | None = None
@@ -60,6 +63,13 @@ class DistributorThread(threading.Thread):
     def stop(self) -> None:
         """Let go after the transaction at hand."""
         self._stopping.set()
+
+    def hung(self) -> bool:
+        """Whether the unit hangs in a call that promised to end: librdkafka's have been seen to break it."""
+        return self.is_alive() and time.monotonic() - self._alive_at > HUNG_SECONDS
+
+    def _alive(self) -> None:
+        self._alive_at = time.monotonic()
 
     def state(self, holder: str) -> UnitState:
         """How the unit is doing."""
@@ -82,6 +92,7 @@ class DistributorThread(threading.Thread):
     def run(self) -> None:
         backoff = _FIRST_BACKOFF_SECONDS
         while not self._stopping.is_set():
+            self._alive()
             opened = time.monotonic()
             try:
                 self._session()
@@ -116,7 +127,7 @@ class DistributorThread(threading.Thread):
     def _session(self) -> None:
         """One session, from opening until it fails, is stopped, or the plan needs another one."""
         plan, position = self._wish
-        session = CopySession(plan, self._limits)
+        session = CopySession(plan, self._limits, self._alive)
         try:
             session.open(self._holds_lease)
             self._carried_out = position

@@ -32,6 +32,7 @@ log = structlog.get_logger("shift")
 
 _STOP_SECONDS = 1.0
 _LET_GO_SECONDS = 10.0
+_MOST_ABANDONED = 32
 
 
 class UnitHost:
@@ -53,6 +54,7 @@ class UnitHost:
         self._looked_after = time.monotonic()
         self._guard = threading.Thread(target=self._let_go_if_forgotten, name="guard", daemon=True)
         self._lock = threading.Lock()
+        self._abandoned: list[DistributorThread] = []
 
     def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
         """Look after the units for a while; `stopping` waits that many seconds and tells whether to stop."""
@@ -94,6 +96,8 @@ class UnitHost:
             taken = leases.taken(connection)
         plans = self._desired.plans
         lost = [t for t in self._threads.values() if t.unit.name not in mine or t.fenced or not t.is_alive()]
+        self._abandon_hung()
+        lost = [thread for thread in lost if thread.unit in self._threads]
         surplus = assignment.surplus(list(self._threads), plans, shifts)
         self._stop(lost + [self._threads[unit] for unit in surplus], _STOP_SECONDS)
         free = [unit for unit in sorted(plans) if unit.name not in taken and unit not in self._threads]
@@ -153,6 +157,28 @@ class UnitHost:
                 leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in ended])
         except DomainError as error:
             log.warning("leases not given back; they expire", reason=error.detail)
+
+    def _abandon_hung(self) -> None:
+        """Leave threads that hang to themselves and free their units; the next session fences what they hold.
+
+        Seen when a broker was killed: librdkafka's send_offsets_to_transaction waits for ever, whatever its
+        timeout says. A process with too many such threads ends itself; Celery starts another.
+        """
+        hung = [thread for thread in self._threads.values() if thread.hung()]
+        if not hung:
+            return
+        for thread in hung:
+            thread.stop()
+            del self._threads[thread.unit]
+        self._abandoned += hung
+        log.error("units hang and are abandoned", units=sorted(thread.unit.name for thread in hung))
+        with self._engine.begin() as connection:
+            leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in hung])
+        self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
+        if len(self._abandoned) > _MOST_ABANDONED:
+            log.error("too many abandoned units; this process ends")
+            self._stop(list(self._threads.values()), _LET_GO_SECONDS)
+            os._exit(1)
 
     def _let_go_if_forgotten(self) -> None:
         patience = 2 * self._settings.lease_ttl_seconds

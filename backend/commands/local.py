@@ -30,11 +30,13 @@ def kafka_secret(cluster: str, key: str) -> str:
     config = settings()
     if config.kafka_password is not None:
         return config.kafka_password.get_secret_value()
-    if config.url is not None:
-        raise _refused(f"{cluster} needs {key}: set TREELINE_KAFKA_PASSWORD.")
     from backend.estate.home import Home
+    from backend.estate.running import is_running, read_layout
 
-    return f"${{file:{Home(config.home).secret_path('kafka-password')}}}"
+    home = Home(config.home)
+    if config.url is not None and not (is_running(home) and read_layout(home)["url"] == config.url):
+        raise _refused(f"{cluster} needs {key}: set TREELINE_KAFKA_PASSWORD.")
+    return f"${{file:{home.secret_path('kafka-password')}}}"
 
 
 def _refused(sentence: str) -> typer.Exit:

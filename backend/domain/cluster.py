@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from backend.domain import formats
 from backend.domain.client_properties import check_properties, unmasked
-from backend.domain.errors import AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
+from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
 from backend.domain.event import Event
 from backend.domain.formats import ClusterFormats, check_format
 from backend.domain.names import StreamName, check_name
@@ -214,7 +214,7 @@ def _add(state: Cluster | None, command: AddCluster) -> list[ClusterEvent]:
     )
     check_description(event)
     if state is not None:
-        raise AlreadyExists(f"there is a cluster {command.name!r} already, number {state.number}")
+        raise AlreadyExists(f"there is a cluster {command.name!r} already, number {state.number}", TAKEN)
     _refuse_known(command.name, command.kafka_cluster_id, command.known_kafka_clusters)
     _check_names(event, command.name, command.declared_streams)
     return [event] if command.unreachable is None else [event, _offline(command.unreachable)]

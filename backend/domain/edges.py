@@ -19,6 +19,8 @@ class Endpoint:
     number: int
     bootstrap_servers: str
     properties: Mapping[str, str] = field(hash=False)
+    kafka_cluster_id: str | None = None
+    """Id that the cluster must answer with; None while it has never answered."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,6 +96,10 @@ class AlreadyExists(DomainError):
     kind = Kind.CONFLICT
 
 
+TAKEN = (FieldError("/name", "this name is taken"),)
+"""The place that every AlreadyExists names."""
+
+
 class NotFound(DomainError):
     """There is no such thing."""
 

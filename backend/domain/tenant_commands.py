@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from backend.domain import formats
-from backend.domain.errors import AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
+from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
 from backend.domain.formats import ClusterFormats
 from backend.domain.limits import range_errors, refuse
 from backend.domain.names import LONGEST_STREAM, StreamName, check_name
@@ -168,7 +168,7 @@ def decide(state: Tenant | None, command: TenantCommand) -> list[TenantEvent]:
     if isinstance(command, CreateTenant):
         check_name(command.tenant, "tenant")
         if state is not None:
-            raise AlreadyExists(f"there is a tenant {command.tenant!r} already")
+            raise AlreadyExists(f"there is a tenant {command.tenant!r} already", TAKEN)
         return [TenantCreated(tenant=command.tenant)]
     if state is None:
         raise NotFound("there is no such tenant; GET /tenants lists them")
@@ -216,7 +216,7 @@ def _create_instance(state: Tenant, command: CreateInstance) -> list[TenantEvent
         detail = f"unknown tree {command.tree[:60]!a}; known: {known}"
         raise ValueInvalid(detail, (FieldError("/tree", detail),))
     if command.instance in state.instances:
-        raise AlreadyExists(f"{state.name} has an instance {command.instance!r} already")
+        raise AlreadyExists(f"{state.name} has an instance {command.instance!r} already", TAKEN)
     return [InstanceCreated(tenant=state.name, instance=command.instance, tree=command.tree)]
 
 
@@ -238,7 +238,9 @@ def _create_environment(state: Tenant, command: CreateEnvironment) -> list[Tenan
     check_name(command.environment, "environment")
     _check_environment(command.margin_seconds, command.offset_mode)
     if command.environment in _instance(state, command.instance).environments:
-        raise AlreadyExists(f"{state.name}/{command.instance} has an environment {command.environment!r} already")
+        raise AlreadyExists(
+            f"{state.name}/{command.instance} has an environment {command.environment!r} already", TAKEN
+        )
     return [
         EnvironmentCreated(
             tenant=state.name,
@@ -279,7 +281,7 @@ def _declare(name: StreamName, stream: Stream | None, command: DeclareStream) ->
     check_name(command.stream, "stream", longest=LONGEST_STREAM)
     check_settings(command.settings)
     if stream is not None and stream.settings is not None:
-        raise AlreadyExists(f"there is a stream {name} already")
+        raise AlreadyExists(f"there is a stream {name} already", TAKEN)
     topics = stream.topics if stream else {}
     left = [formats.cluster for formats in command.clusters if topics.get(formats.cluster, Topic()).removing]
     if left:
@@ -301,9 +303,7 @@ def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[Ten
     check_settings(settings)
     errors = []
     if settings.partitions < present.partitions:
-        errors.append(
-            FieldError("/partitions", f"partitions can only grow; it has {present.partitions}, Kafka removes none")
-        )
+        errors.append(FieldError("/partitions", f"can only grow; it has {present.partitions}, Kafka removes none"))
     if settings.replication_factor != present.replication_factor:
         errors.append(
             FieldError("/replication_factor", "the factor of a stream that exists is changed by a placement")

@@ -12,6 +12,7 @@ from backend.domain.errors import DomainError
 from backend.domain.formats import ClusterFormats, check_deployment, check_format
 from backend.domain.names import LONGEST_NAME, LONGEST_STREAM, StreamName, check_name
 from backend.domain.stream_settings import StreamSettings, check_settings
+from backend.domain.tree import clusters_of
 from backend.estate.document_sections import ClusterSection, EstateFile
 
 Place = tuple[str, str]
@@ -24,6 +25,8 @@ def broken_rules(file: EstateFile) -> list[Place]:
         found += _cluster(name, section)
     if file.primary not in file.clusters:
         found.append(("primary", f"{file.primary!r} is not one of the clusters {', '.join(file.clusters)}"))
+    elif file.primary not in clusters_of(file.tree):
+        found.append(("primary", f"{file.primary!r} is not a leaf of the tree; only a leaf can be the primary"))
     found += _asked("tree", lambda: tree_shape.parse(file.tree, set(file.clusters)))
     for name in file.tenants:
         found += _tenant(file, name)

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import origin
-from backend.domain.edges import EdgePlan, StreamOnEdge
+from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
 from backend.domain.origin import MetadataInvalid, PartitionEdge
 from backend.kafka import positions
 from backend.kafka.client_config import client_config
@@ -29,6 +29,7 @@ from backend.kafka.errors import CopyFailed, copy_failed
 from backend.kafka.source import Place, Source, SourcePartition
 
 _REQUEST_SECONDS = 10.0
+_NO_TOPIC = "_treeline.nobody"  # asked for so that the answer is small
 _INIT_SECONDS = 10.0
 _SKIPPED_COMMIT_SECONDS = 5.0
 _LARGEST_RECORD_BYTES = 64 * 1024 * 1024
@@ -69,7 +70,9 @@ class _Progress:
 class CopySession:
     """Open clients of one unit; used by one thread."""
 
-    def __init__(self, plan: EdgePlan, limits: CopyLimits) -> None:
+    def __init__(self, plan: EdgePlan, limits: CopyLimits, alive: Callable[[], None] = lambda: None) -> None:
+        """`alive` is called before every step that waits for a cluster; at least every 15 s while all is well."""
+        self._alive = alive
         self.totals = CopyTotals()
         self._plan = plan
         self._limits = limits
@@ -83,6 +86,7 @@ class CopySession:
     def open(self, still_holds_lease: Callable[[], bool]) -> None:
         """Fence whoever ran the unit before, then begin where the target says. Raises CopyFailed."""
         plan, limits = self._plan, self._limits
+        self._alive()
         try:
             self._producer = Producer(
                 client_config(
@@ -126,7 +130,22 @@ class CopySession:
             )
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
+        self._check_identity(plan.target, self._group_member)
+        self._check_identity(plan.source, self._source)
         self.update(plan.streams)
+
+    def _check_identity(self, endpoint: Endpoint, client: Consumer | Source) -> None:
+        """Another Kafka cluster may answer at a known address: it must neither be read nor written to."""
+        self._alive()
+        try:
+            found = client.list_topics(_NO_TOPIC, _REQUEST_SECONDS).cluster_id
+        except KafkaException as error:
+            raise copy_failed(f"{self._where}: asking {endpoint.name} who it is", error) from error
+        if endpoint.kafka_cluster_id is not None and found != endpoint.kafka_cluster_id:
+            raise CopyFailed(
+                f"{self._where}: another Kafka cluster answers as {endpoint.name}: {found} instead of "
+                f"{endpoint.kafka_cluster_id}"
+            )
 
     def update(self, streams: Iterable[StreamOnEdge]) -> None:
         """Take up new streams and let go of removed ones, without a break for the others. Raises CopyFailed."""
@@ -149,8 +168,10 @@ class CopySession:
         self._source.remove(places)
 
     def _take_up(self, streams: Iterable[StreamOnEdge]) -> None:
+        self._alive()
         on_target = [(row.target_topic, p) for row in streams for p in row.partitions]
         own = positions.read_own(self._group_member, on_target, _REQUEST_SECONDS)
+        self._alive()
         covered = positions.read_covered(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
         start: dict[Place, int | None] = {}
         edges: dict[Place, tuple[PartitionEdge, str]] = {}
@@ -178,6 +199,7 @@ class CopySession:
     def copy_batch(self, wait_seconds: float) -> int:
         """Wait for records, copy those there in one transaction; how many were read. Raises CopyFailed."""
         try:
+            self._alive()
             messages = self._source.read(self._limits.batch_records, wait_seconds)
             for message in messages:
                 self._take(message)
@@ -241,6 +263,7 @@ class CopySession:
             except BufferError:
                 # The queue is the memory bound: wait until the target has taken some.
                 producer.poll(0.05)
+                self._alive()
             else:
                 return
 
@@ -255,7 +278,9 @@ class CopySession:
             for (_, partition), progress in moved
         ]
         member = self._group_member.consumer_group_metadata()
+        self._alive()
         producer.send_offsets_to_transaction(offsets, member, _REQUEST_SECONDS)
+        self._alive()
         producer.commit_transaction(self._limits.transaction_timeout_ms / 1000)
         self._in_transaction = False
         self._last_commit = time.monotonic()

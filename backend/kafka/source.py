@@ -7,10 +7,12 @@ unknown when it was assigned; so only what the cluster's metadata names is assig
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import ClusterMetadata
 
 Place = tuple[str, int]
 """(topic on the source, partition)."""
@@ -124,7 +126,9 @@ class Source:
             one.position, one.gap = low, True
             self._consumer.incremental_assign([TopicPartition(*place, low)])
         else:
-            self._park(place, f"the log ends at {high}, before the position {position}: its tail was lost")
+            self._tell(place, f"the log ends at {high}, before the position {position}: its tail was lost")
+            # Going on once the log has grown past the position would skip those that took the lost ones' place.
+            self._partitions[place].parked_until = math.inf
 
     def _park(self, place: Place, trouble: str) -> None:
         self._tell(place, trouble)
@@ -199,6 +203,11 @@ class Source:
                 return None
             total += max(0, end - one.position)
         return total
+
+    def list_topics(self, topic: str, timeout_seconds: float) -> ClusterMetadata:
+        """The cluster's metadata, as `Consumer.list_topics`."""
+        found: ClusterMetadata = self._consumer.list_topics(topic, timeout_seconds)
+        return found
 
     def close(self) -> None:
         """Give the connections back."""

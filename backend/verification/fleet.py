@@ -26,7 +26,6 @@ class Member:
     bootstrap_servers: str
     properties: Mapping[str, str]
     topic: str
-    state: str
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,13 @@ class FleetReader:
         topics, partitions = dict.fromkeys(names, internal_topic), internal_partitions
         if stream is not None:
             topics, partitions = self._stream(stream)
-        clusters = {row["name"]: row for row in self._get("/clusters?limit=1000")["items"]}
+        clusters = {row["name"]: row for row in self._clusters()}
         members = tuple(
             Member(
                 name,
                 clusters[name]["bootstrap_servers"],
                 self._properties(name, clusters[name].get("properties") or {}),
                 topics[name],
-                clusters[name]["state"],
             )
             for name in names
         )
@@ -79,6 +77,14 @@ class FleetReader:
     def distributors(self) -> list[dict[str, Any]]:
         """The rows of GET /trees/main/distributors. Raises FleetUnknown."""
         rows: list[dict[str, Any]] = self._get("/trees/main/distributors")
+        return rows
+
+    def offline(self) -> set[str]:
+        """Names of the clusters that do not answer. Raises FleetUnknown."""
+        return {row["name"] for row in self._clusters() if row["state"] == "offline"}
+
+    def _clusters(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._get("/clusters?limit=1000")["items"]
         return rows
 
     def _stream(self, stream: str) -> tuple[dict[str, str], int]:

@@ -25,7 +25,9 @@ from backend.verification.marks import Mark
 Progress = Callable[[str], None]
 
 _READY_SECONDS = 60.0
-_PATIENCE_SECONDS = 20.0
+_OFFLINE_SECONDS = 15.0
+"""A cluster that has only just come back is told to be online a few seconds later."""
+_PATIENCE_SECONDS = 45.0
 """Without any arrival for so long, what is missing is given up."""
 _SETTLE_SECONDS = 1.0
 _READ_SECONDS = 0.1
@@ -77,22 +79,29 @@ def verify(
     verdict = Verdict(stream or internal_stream, records)
     try:
         _wait_until_running(reader, fleet, progress)
-        run = _Run(fleet, records, flags_header, progress)
-        verdict.problems += run.produce_and_read()
-        verdict.reports = run.checker.reports()
-        verdict.problems += run.checker.anomalies
-    except KafkaCallFailed as error:
-        verdict.problems.append(error.reason)
     except FleetUnknown as error:
         verdict.problems.append(str(error))
+    else:
+        run = _Run(fleet, records, flags_header, progress)
+        try:
+            verdict.problems += run.produce_and_read()
+        except KafkaCallFailed as error:
+            verdict.problems.append(error.reason)
+        # Also of a run that was broken off: what had arrived by then.
+        verdict.reports = run.checker.reports()
+        verdict.problems += run.checker.anomalies
     verdict.seconds = time.monotonic() - began
     return verdict
 
 
 def _wait_until_running(reader: FleetReader, fleet: Fleet, progress: Progress) -> None:
-    offline = [member.name for member in fleet.members if member.state == "offline"]
-    if offline:
-        raise FleetUnknown(f"{', '.join(offline)}: offline, so nothing can be verified there; see the Tree page")
+    began = time.monotonic()
+    members = {member.name for member in fleet.members}
+    while offline := reader.offline() & members:
+        if time.monotonic() - began > _OFFLINE_SECONDS:
+            names = ", ".join(sorted(offline))
+            raise FleetUnknown(f"{names}: offline, so nothing can be verified there; see the Tree page")
+        time.sleep(0.5)
     deadline = time.monotonic() + _READY_SECONDS
     told = 0.0
     while True:
@@ -187,12 +196,23 @@ class _Run:
 
     def _read_to_ends(self, names: list[str], readers: list[TopicReader]) -> None:
         for name, reader in zip(names, readers, strict=True):
-            ends = reader.ends()
             deadline = time.monotonic() + _PATIENCE_SECONDS
+            ends = self._ends(reader, deadline)
             while not reader.reached(ends):
                 if time.monotonic() > deadline:
                     raise KafkaCallFailed(f"{name}: its end could not be read; a transaction may be open there")
                 self._take(name, reader)
+
+    @staticmethod
+    def _ends(reader: TopicReader, deadline: float) -> dict[int, int]:
+        """Present ends; a broker that has only just come back may need a while to know them."""
+        while True:
+            try:
+                return reader.ends()
+            except KafkaCallFailed:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_READ_SECONDS)
 
     def _take(self, cluster: str, reader: TopicReader) -> int:
         found = reader.read(_READ_SECONDS)
