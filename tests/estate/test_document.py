@@ -63,6 +63,7 @@ WRONG = [
     ("name: pair", "name: Not A Name", "name"),
     ("name: pair\n", "", "name"),
     ("primary: cluster-1", "primary: cluster-9", "primary"),
+    ("primary: cluster-1\nclusters:", "primary: cluster-9\nclusters:\n  cluster-9: {brokers: 1}", "primary"),
     ("brokers: 1", "brokers: 0", "clusters.cluster-1.brokers"),
     ("brokers: 1", "brokers: one", "clusters.cluster-1.brokers"),
     ("brokers: 1", "brokers: true", "clusters.cluster-1.brokers"),

@@ -305,3 +305,15 @@ def test_a_topic_made_anew_is_copied_from_its_beginning(pair):
     session.close()
     assert len(pair.copied()) == 11
     assert origin.decode([dict(pair.copied()[5].headers())["copy-origin"]]).incarnation == 2
+
+
+@pytest.mark.parametrize("end", ["source", "target"])
+def test_another_kafka_cluster_at_a_known_address_is_neither_read_nor_written(pair, end):
+    plan = pair.plan()
+    stranger = replace(getattr(plan, end), kafka_cluster_id="somebody else's")
+    session = CopySession(replace(plan, **{end: stranger}), LIMITS)
+    pair.produce(numbered(4))
+    with pytest.raises(CopyFailed, match="another Kafka cluster answers"):
+        session.open(lambda: True)
+    session.close()
+    assert pair.copied() == []
