@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backend.dispatch import Decider
-from backend.domain import cluster, tenant, tenant_commands, tree
+from backend.domain import cluster, leaf, lost_origin, tenant, tenant_commands, tree
 
 CLUSTER: Decider[cluster.Cluster | None, cluster.ClusterCommand] = Decider(
     cluster.INITIAL, cluster.decide, cluster.evolve
@@ -12,3 +12,7 @@ TENANT: Decider[tenant.Tenant | None, tenant_commands.TenantCommand] = Decider(
     tenant.INITIAL, tenant_commands.decide, tenant.evolve
 )
 TREE: Decider[tree.Tree, tree.TreeCommand] = Decider(tree.INITIAL, tree.decide, tree.evolve)
+LEAF: Decider[leaf.Leaf, leaf.EnterRoutes] = Decider(leaf.INITIAL, leaf.decide, leaf.evolve)
+LOST_ORIGIN: Decider[lost_origin.LostOrigin, lost_origin.Reroot] = Decider(
+    lost_origin.INITIAL, lost_origin.decide, lost_origin.evolve
+)

@@ -10,14 +10,19 @@ from sqlalchemy import Connection
 
 from backend.domain import edges, tree_shape
 from backend.domain.assignment import Unit
-from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames
+from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
 from backend.domain.tree import clusters_of
 from backend.eventlog.tables import event_log_head
 from backend.queries.clusters import list_clusters
+from backend.queries.leaf_routes import known_origins, list_leaves, roots_of
 from backend.queries.observed import internal_topics
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.trees import get_tree
 from backend.settings import Settings
+
+
+Roots = Mapping[tuple[str, int], dict[int, str]]
+"""(stream, partition) -> number of an origin that left the tree -> the leaf that its records go on from."""
 
 
 @dataclass(frozen=True)
@@ -52,28 +57,47 @@ def read(connection: Connection, settings: Settings) -> Desired:
         )
         for row in list_clusters(connection)
     }
-    streams = [_distributed(row) for row in list_streams(connection) if row.distributed]
-    streams += _internal(connection)
+    roots = roots_of(connection)
+    streams = [_distributed(row, roots) for row in list_streams(connection) if row.distributed]
+    streams += _internal(connection, roots)
     headers = HeaderNames(
         flags=settings.copy_flags_header,
         origin=settings.copy_origin_header,
         write_origin=settings.origin_header,
     )
-    plans = edges.plans(root, tree.targets, endpoints, streams, settings.partition_buckets, headers)
-    return Desired(head, plans)
+    wanted = edges.Desired(
+        root=root,
+        targets=tree.targets,
+        endpoints=endpoints,
+        leaves={
+            name: LeafInbound(version=row.wanted, ever=row.inbound) for name, row in list_leaves(connection).items()
+        },
+        known_origins=known_origins(connection),
+        streams=streams,
+        buckets=settings.partition_buckets,
+        headers=headers,
+    )
+    return Desired(head, edges.plans(wanted))
 
 
-def _distributed(row: StreamRow) -> DistributedStream:
-    ready = {c: row.incarnations[c] for c in row.incarnations if row.applied[c] == "applied"}
+def _roots(stream: str, partitions: int, roots: Roots) -> dict[int, dict[int, str]]:
+    return {p: roots[stream, p] for p in range(partitions) if (stream, p) in roots}
+
+
+def _distributed(row: StreamRow, roots: Roots) -> DistributedStream:
+    ready = {
+        c: TopicLife(incarnation=row.incarnations[c]) for c in row.incarnations if row.applied[c] == "applied"
+    }
     return DistributedStream(
         stream=row.stream,
         partitions=row.partitions,
         technical_names=row.technical_names,
-        incarnations=ready,
+        topics=ready,
+        roots=_roots(row.stream, row.partitions, roots),
     )
 
 
-def _internal(connection: Connection) -> list[DistributedStream]:
+def _internal(connection: Connection, roots: Roots) -> list[DistributedStream]:
     """Internal streams have the same technical name everywhere and their own name as STREAM."""
     by_topic: dict[str, dict[str, sa.Row[tuple[object, ...]]]] = {}
     for row in connection.execute(sa.select(internal_topics)):
@@ -81,9 +105,10 @@ def _internal(connection: Connection) -> list[DistributedStream]:
     return [
         DistributedStream(
             stream=topic,
-            partitions=min(row.partitions for row in rows.values()),
+            partitions=(partitions := min(row.partitions for row in rows.values())),
             technical_names=dict.fromkeys(rows, topic),
-            incarnations={cluster: row.incarnation for cluster, row in rows.items()},
+            topics={cluster: TopicLife(incarnation=row.incarnation) for cluster, row in rows.items()},
+            roots=_roots(topic, partitions, roots),
         )
         for topic, rows in by_topic.items()
     ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from backend.domain import assignment, routes, tree_shape
+from backend.domain import assignment, leaf_routes, tree_shape
 from backend.domain.assignment import Unit
-from backend.domain.origin import EdgeRule
+from backend.domain.partition_edge import Births, EdgeRule, Hole
 from backend.domain.tree_shape import Node
 
 
@@ -31,8 +31,13 @@ class StreamOnEdge:
     source_topic: str
     target_topic: str
     partitions: tuple[int, ...]
-    incarnation: int
-    """Of the source's topic."""
+    births: Mapping[int, Births]
+    """Of the source's topic, per partition."""
+    target_incarnation: int
+    rerooted: Mapping[int, Mapping[int, int]]
+    """Partition -> (origin that left the tree -> flags on its copies), where this edge carries such records."""
+    holes: Mapping[int, frozenset[Hole]]
+    """Partition -> records that were set aside on some leaf."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,29 +48,53 @@ class EdgePlan:
     source: Endpoint
     target: Endpoint
     rule: EdgeRule
+    routes: Mapping[int, int]
+    """Origin's cluster number -> flags on the copy, for the origins whose route has this edge."""
+    routes_version: int
+    """Version of the routes into the target; a session may only be opened while the target has entered it."""
     inbound_groups: tuple[str, ...]
     """Position groups of every unit that may copy this bucket to the target, now or before."""
     streams: tuple[StreamOnEdge, ...]
 
     def same_session(self, other: EdgePlan) -> bool:
         """Whether a running session can go on under the other plan, at most with other streams."""
-        return (self.unit, self.source, self.target, self.rule, self.inbound_groups) == (
-            other.unit,
-            other.source,
-            other.target,
-            other.rule,
-            other.inbound_groups,
-        )
+        return replace(self, streams=()) == replace(other, streams=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicLife:
+    """What became of one stream's topic on one cluster."""
+
+    incarnation: int
+    tails: Mapping[int, Births] = field(default_factory=dict)
+    """Births of the partitions that lost a tail."""
+
+    def births(self, partition: int) -> Births:
+        """Incarnations of the records born in a partition."""
+        return self.tails.get(partition) or ((0, self.incarnation),)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DistributedStream:
-    """A stream as far as distribution needs it; `incarnations` only has clusters where the topic exists."""
+    """A stream as far as distribution needs it; `topics` only has clusters where the topic exists."""
 
     stream: str
     partitions: int
     technical_names: Mapping[str, str]
-    incarnations: Mapping[str, int]
+    topics: Mapping[str, TopicLife]
+    roots: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    """Partition -> (number of an origin that left the tree -> leaf that its records go on from)."""
+    holes: Mapping[int, frozenset[Hole]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafInbound:
+    """What may copy to a leaf."""
+
+    version: int
+    """Of the routes into it."""
+    ever: frozenset[tuple[str, int]]
+    """Every (cluster, level) that was ever allowed to copy to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,28 +106,30 @@ class HeaderNames:
     write_origin: bool
 
 
-def plans(
-    root: Node,
-    targets: Mapping[tuple[str, int], str],
-    endpoints: Mapping[str, Endpoint],
-    streams: Sequence[DistributedStream],
-    buckets: int,
-    headers: HeaderNames,
-) -> dict[Unit, EdgePlan]:
+@dataclass(frozen=True, kw_only=True)
+class Desired:
+    """What the log says of distribution, as far as plans depend on it."""
+
+    root: Node
+    targets: Mapping[tuple[str, int], str]
+    endpoints: Mapping[str, Endpoint]
+    leaves: Mapping[str, LeafInbound]
+    known_origins: frozenset[int]
+    """Numbers of all clusters that are, or ever were, leaves of the tree."""
+    streams: Sequence[DistributedStream]
+    buckets: int
+    headers: HeaderNames
+
+
+def plans(desired: Desired) -> dict[Unit, EdgePlan]:
     """The plan of every unit of the tree."""
-    by_edge: dict[tuple[str, int], dict[int, int]] = {}
-    for origin, edges in routes.routes(root, targets).items():
-        for edge in edges:
-            by_edge.setdefault((edge.source, edge.level), {})[endpoints[origin].number] = edge.flags
-    known = frozenset(endpoints[name].number for name in tree_shape.leaves(root))
-    reachable: dict[str, list[tuple[str, int]]] = {}
-    for cluster, level, allowed in tree_shape.siblings(root):
-        for leaf in allowed:
-            reachable.setdefault(leaf, []).append((cluster, level))
+    entering = leaf_routes.inbound(desired.root, desired.targets)
     found: dict[Unit, EdgePlan] = {}
-    for unit in assignment.units(targets, buckets):
+    for unit in assignment.units(desired.targets, desired.buckets):
         key = (unit.cluster, unit.level)
-        source, target = endpoints[unit.cluster], endpoints[targets[key]]
+        source, target = desired.endpoints[unit.cluster], desired.endpoints[desired.targets[key]]
+        leaf = desired.leaves[target.name]
+        carried = {desired.endpoints[name].number: flags for name, flags in entering[target.name][key].items()}
         found[unit] = EdgePlan(
             unit=unit,
             source=source,
@@ -106,32 +137,48 @@ def plans(
             rule=EdgeRule(
                 source_number=source.number,
                 level=unit.level,
-                route_flags=by_edge.get(key, {}),
-                known_origins=known,
-                flags_header=headers.flags,
-                origin_header=headers.origin,
-                write_origin=headers.write_origin,
+                known_origins=desired.known_origins,
+                flags_header=desired.headers.flags,
+                origin_header=desired.headers.origin,
+                write_origin=desired.headers.write_origin,
             ),
+            routes=carried,
+            routes_version=leaf.version,
             inbound_groups=tuple(
-                Unit(cluster, level, unit.bucket).kafka_name for cluster, level in reachable[target.name]
+                Unit(cluster, level, unit.bucket).kafka_name for cluster, level in sorted(leaf.ever)
             ),
-            streams=tuple(_on_edge(streams, source.name, target.name, unit.bucket, buckets)),
+            streams=tuple(_on_edge(desired, unit, target.name, carried)),
         )
     return found
 
 
-def _on_edge(
-    streams: Iterable[DistributedStream], source: str, target: str, bucket: int, buckets: int
-) -> Iterable[StreamOnEdge]:
-    for row in streams:
-        if source not in row.incarnations or target not in row.incarnations:
+def _on_edge(desired: Desired, unit: Unit, target: str, carried: Mapping[int, int]) -> Iterable[StreamOnEdge]:
+    source = unit.cluster
+    present = {desired.endpoints[name].number for name in tree_shape.leaves(desired.root)}
+    for row in desired.streams:
+        if source not in row.topics or target not in row.topics:
             continue
-        partitions = tuple(p for p in range(row.partitions) if assignment.bucket(row.stream, p, buckets) == bucket)
-        if partitions:
-            yield StreamOnEdge(
-                stream=row.stream,
-                source_topic=row.technical_names[source],
-                target_topic=row.technical_names[target],
-                partitions=partitions,
-                incarnation=row.incarnations[source],
-            )
+        partitions = tuple(
+            p
+            for p in range(row.partitions)
+            if assignment.bucket(row.stream, p, desired.buckets) == unit.bucket
+        )
+        if not partitions:
+            continue
+        rerooted: dict[int, dict[int, int]] = {}
+        for partition, placed in row.roots.items():
+            for number, leaf in placed.items():
+                flags = carried.get(desired.endpoints[leaf].number)
+                # One that is a leaf again takes its own route.
+                if flags is not None and number not in present:
+                    rerooted.setdefault(partition, {})[number] = flags
+        yield StreamOnEdge(
+            stream=row.stream,
+            source_topic=row.technical_names[source],
+            target_topic=row.technical_names[target],
+            partitions=partitions,
+            births={partition: row.topics[source].births(partition) for partition in partitions},
+            target_incarnation=row.topics[target].incarnation,
+            rerooted={partition: rerooted[partition] for partition in partitions if partition in rerooted},
+            holes={partition: row.holes[partition] for partition in partitions if partition in row.holes},
+        )

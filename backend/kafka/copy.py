@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -22,7 +22,10 @@ from confluent_kafka.admin import AdminClient
 
 from backend.domain import origin
 from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
-from backend.domain.origin import MetadataInvalid, PartitionEdge
+from backend.domain.marks import MetadataInvalid
+from backend.domain.partition_edge import PartitionEdge, StalePlan, never_foreign
+from backend.domain.rescan import Checkpoint
+from backend.domain.taking_up import take_up
 from backend.kafka import positions
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import CopyFailed, copy_failed
@@ -44,6 +47,26 @@ class CopyLimits:
     transaction_timeout_ms: int
     fetch_wait_max_ms: int
     fetch_buffer_kbytes: int
+
+
+def no_checkpoints(places: Collection[tuple[str, int]]) -> Mapping[tuple[str, int], Sequence[Checkpoint]]:
+    """Knows none: after a change of routes partitions are read from their log's beginning."""
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """What a session asks the control plane while it runs."""
+
+    foreign: Callable[[int], bool] = never_foreign
+    """Whether no cluster of the tree has this number, right now."""
+    checkpoints: Callable[[Collection[tuple[str, int]]], Mapping[tuple[str, int], Sequence[Checkpoint]]] = (
+        no_checkpoints
+    )
+    """Checkpoints of (stream, partition) on the source."""
+
+
+_KNOWS_NOTHING = Knowledge()
 
 
 @dataclass
@@ -70,9 +93,16 @@ class _Progress:
 class CopySession:
     """Open clients of one unit; used by one thread."""
 
-    def __init__(self, plan: EdgePlan, limits: CopyLimits, alive: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        plan: EdgePlan,
+        limits: CopyLimits,
+        alive: Callable[[], None] = lambda: None,
+        knowledge: Knowledge = _KNOWS_NOTHING,
+    ) -> None:
         """`alive` is called before every step that waits for a cluster; at least every 15 s while all is well."""
         self._alive = alive
+        self._knowledge = knowledge
         self.totals = CopyTotals()
         self._plan = plan
         self._limits = limits
@@ -167,30 +197,26 @@ class CopySession:
             del self._progress[place]
         self._source.remove(places)
 
-    def _take_up(self, streams: Iterable[StreamOnEdge]) -> None:
+    def _take_up(self, streams: Sequence[StreamOnEdge]) -> None:
         self._alive()
         on_target = [(row.target_topic, p) for row in streams for p in row.partitions]
         own = positions.read_own(self._group_member, on_target, _REQUEST_SECONDS)
         self._alive()
-        covered = positions.read_covered(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
+        inbound = positions.read_inbound(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
+        known = self._knowledge.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
         start: dict[Place, int | None] = {}
         edges: dict[Place, tuple[PartitionEdge, str]] = {}
         for row in streams:
-            identity = origin.stream_id(row.stream)
             for partition in row.partitions:
                 place, key = (row.source_topic, partition), (row.target_topic, partition)
-                held = own.get(key)
-                # A topic made anew begins at offset 0 again: the old one's position means nothing in it.
-                same = held is not None and held.mark.incarnation == row.incarnation
-                start[place] = held.offset if held and same else None
-                edge = PartitionEdge(
-                    self._plan.rule,
-                    stream=identity,
-                    partition=partition,
-                    incarnation=row.incarnation,
-                    seen=held.mark.seen if held and same else {},
-                    passed=held.mark.passed if held else {},
-                    covered=covered.get(key, {}),
+                start[place], edge = take_up(
+                    self._plan,
+                    row,
+                    partition,
+                    own=own.get(key),
+                    inbound=inbound.get(key, ()),
+                    checkpoints=known.get((row.stream, partition), ()),
+                    foreign=self._knowledge.foreign,
                 )
                 edges[place] = (edge, row.target_topic)
         for place, partition_read in self._source.add(start).items():
@@ -208,7 +234,7 @@ class CopySession:
                 self._commit()
             elif time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
                 self._commit_skipped()
-        except (KafkaException, MetadataInvalid) as error:
+        except (KafkaException, MetadataInvalid, StalePlan) as error:
             raise copy_failed(f"{self._where}: copying", error) from error
         return len(messages)
 
@@ -273,7 +299,10 @@ class CopySession:
         moved = [(key, progress) for key, progress in self._progress.items() if progress.dirty]
         offsets = [
             TopicPartition(
-                progress.target_topic, partition, progress.source.position or 0, progress.edge.metadata()
+                progress.target_topic,
+                partition,
+                progress.source.position or 0,
+                progress.edge.metadata(progress.source.position or 0),
             )
             for (_, partition), progress in moved
         ]

@@ -1,31 +1,22 @@
-"""Positions of distributors on their target: read, and merged into what the target has.
+"""Positions of distributors on their target.
 
 A position is the committed offset of the unit's group for (target's topic, partition): the next offset to read
-on the source. Its metadata holds the vectors (`domain/origin.py`). Both are written in the transaction of the
+on the source. Its metadata holds the vectors (`domain/marks.py`). Both are written in the transaction of the
 records that they speak of, so they can never disagree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import origin
-from backend.domain.origin import Mark, Vector
+from backend.domain import marks
+from backend.domain.marks import Mark, Position
 
 Partition = tuple[str, int]
 """(topic on the target, partition)."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where a unit stands on one partition: the next offset to read, and what that position stands for."""
-
-    offset: int
-    mark: Mark
 
 
 def read_own(
@@ -36,14 +27,14 @@ def read_own(
     found: dict[Partition, Position] = {}
     for row in group_member.committed(wanted, timeout=timeout_seconds):
         if row.offset >= 0:
-            found[row.topic, row.partition] = Position(row.offset, origin.decode_metadata(row.metadata))
+            found[row.topic, row.partition] = Position(row.offset, marks.decode_metadata(row.metadata))
     return found
 
 
-def read_covered(
+def read_inbound(
     admin: AdminClient, groups: Iterable[str], partitions: Iterable[Partition], timeout_seconds: float
-) -> dict[Partition, Vector]:
-    """Per partition, what the target has from all edges: the vectors of all inbound groups, merged."""
+) -> dict[Partition, list[Mark]]:
+    """Per partition of the target the marks of all units that may have copied to it."""
     wanted = set(partitions)
     requests = [
         admin.list_consumer_group_offsets(
@@ -53,10 +44,10 @@ def read_covered(
         )[group]
         for group in groups
     ]
-    vectors: dict[Partition, list[Vector]] = {}
+    found: dict[Partition, list[Mark]] = {}
     for request in requests:
         for row in request.result(timeout_seconds + 1).topic_partitions:
             key = (row.topic, row.partition)
             if key in wanted and row.offset >= 0:
-                vectors.setdefault(key, []).append(origin.decode_metadata(row.metadata).passed)
-    return {key: origin.merge(found) for key, found in vectors.items()}
+                found.setdefault(key, []).append(marks.decode_metadata(row.metadata))
+    return found

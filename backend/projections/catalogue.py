@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from backend.projections import clusters, streams, tenants, trees
+from backend.projections import clusters, leaf_routes, streams, tenants, trees
 from backend.projections.framework import Projection
 
 PROJECTIONS: tuple[Projection, ...] = (
     clusters.PROJECTION,
     trees.PROJECTION,
+    leaf_routes.PROJECTION,
     tenants.PROJECTION,
     streams.PROJECTION,
 )

@@ -25,6 +25,8 @@ SENTENCES: Mapping[str, str] = {
     "ClusterWentOffline": "{of} went offline: {reason}",
     "TreeReplaced": "Tree set: {clusters}, {distributors}; primary is {primary_cluster}",
     "DistributorTargetSwitched": "{cluster} level {level} now copies to {target} instead of {previous}",
+    "LeafEnteredRoutes": "{cluster} has entered its routes of position {routes}, {fenced} writers fenced",
+    "OriginRerooted": "Records of cluster number {number}, which left the tree, go on from other leaves",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
     "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import assignment, edges, tree_shape
+from backend.domain import assignment, tree_shape
 from backend.domain.assignment import Unit
 from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
+from tests.plans import lives, plans_of
 from tests.trees import UNBALANCED, parsed
 
 UNITS = assignment.units([("a", 1), ("a", 2), ("b", 1)], 2)
@@ -78,9 +79,9 @@ def plans(incarnations):
         stream="s",
         partitions=4,
         technical_names={name: f"t{name}" for name in ENDPOINTS},
-        incarnations=incarnations,
+        topics=lives(incarnations),
     )
-    return edges.plans(ROOT, tree_shape.default_targets(ROOT), ENDPOINTS, [stream], 2, HEADERS)
+    return plans_of(ROOT, tree_shape.default_targets(ROOT), ENDPOINTS, [stream], 2, HEADERS)
 
 
 def test_a_plan_reads_the_sources_name_and_writes_the_targets():
@@ -96,10 +97,10 @@ def test_the_buckets_of_a_distributor_share_its_partitions():
     assert not both[0] & both[1]
 
 
-def test_inbound_groups_are_those_of_every_unit_that_may_ever_copy_there():
+def test_inbound_groups_are_those_of_every_unit_that_was_ever_allowed_to_copy_there():
     plan = plans(dict.fromkeys(ENDPOINTS, 1))[Unit("1", 3, 1)]
     assert set(plan.inbound_groups) == {
-        f"_treeline.distributor.{cluster}.{level}.1" for cluster, level in (("1", 3), ("2", 3), ("3", 3), ("5", 1))
+        f"_treeline.distributor.{cluster}.{level}.1" for cluster, level in (("1", 3), ("3", 3), ("5", 1))
     }
 
 
@@ -113,5 +114,5 @@ def test_a_session_survives_new_streams_but_not_a_new_target():
     before, after = plans({}), plans(dict.fromkeys(ENDPOINTS, 1))
     assert before[Unit("1", 3, 0)].same_session(after[Unit("1", 3, 0)])
     targets = {**tree_shape.default_targets(ROOT), ("1", 3): "5"}
-    moved = edges.plans(ROOT, targets, ENDPOINTS, [], 2, HEADERS)
+    moved = plans_of(ROOT, targets, ENDPOINTS, [], 2, HEADERS)
     assert not before[Unit("1", 3, 0)].same_session(moved[Unit("1", 3, 0)])

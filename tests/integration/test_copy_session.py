@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import copy_flags, edges, origin, tree_shape
+from backend.domain import copy_flags, origin, tree_shape
 from backend.domain.assignment import Unit
 from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
 from backend.domain.origin import Origin
@@ -17,6 +17,7 @@ from backend.kafka.copy import CopyLimits, CopySession
 from backend.kafka.errors import CopyFailed
 from tests.eventually import eventually
 from tests.kafka import create_topic, produce, read_all, topics
+from tests.plans import lives, plans_of
 
 LIMITS = CopyLimits(
     batch_records=500, transaction_timeout_ms=15000, fetch_wait_max_ms=50, fetch_buffer_kbytes=8192
@@ -52,10 +53,10 @@ class Pair:
             stream=self.stream,
             partitions=self.partitions,
             technical_names={self.a: self.topic, self.b: self.copy_topic},
-            incarnations={self.a: 1, self.b: 1},
+            topics=lives({self.a: 1, self.b: 1}),
             **changes,
         )
-        plans = edges.plans(root, tree_shape.default_targets(root), endpoints, [stream], 1, HEADERS)
+        plans = plans_of(root, tree_shape.default_targets(root), endpoints, [stream], 1, HEADERS)
         return plans[Unit(source, 1, 0)]
 
     def session(self, source=None):
@@ -297,7 +298,9 @@ def test_a_topic_made_anew_is_copied_from_its_beginning(pair):
     create_topic(pair.servers[pair.a], pair.topic, 2)
     pair.produce([{"value": b"new", "partition": 0}])
     plan = pair.plan()
-    again = replace(plan, streams=tuple(replace(stream, incarnation=2) for stream in plan.streams))
+    again = replace(plan, streams=tuple(
+            replace(stream, births={partition: ((0, 2),) for partition in stream.births}) for stream in plan.streams
+        ))
     session = CopySession(again, LIMITS)
     session.open(lambda: True)
     drain(session)

@@ -1,0 +1,189 @@
+"""What an edge does with each record of a partition: leave it alone, or copy it, and with which headers.
+
+A record is copied iff the edge lies on the current route of its origin and the target does not have it yet
+(design, "Routes by origin"). Flags alone lose and double records when targets change. While nothing changes this
+is the document's rule, flag for flag.
+
+This is the reference: the native record loop decides the same, held to it by tests.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from backend.domain import copy_flags, origin
+from backend.domain.marks import Mark, encode_metadata
+from backend.domain.origin import Origin, Vector
+
+Header = tuple[str, bytes | None]
+Births = tuple[tuple[int, int], ...]
+"""(first offset, incarnation), ascending: records born from that offset on have that incarnation. More than one
+once the log's tail was lost and its offsets used again."""
+Hole = tuple[int, int, int]
+"""(origin's cluster number, incarnation, offset) of a record that was set aside: it comes later, if at all."""
+
+_NOTHING = (-1, -1)
+
+
+class StalePlan(Exception):
+    """A record came from a cluster that this plan does not know yet: the plan is older than the record."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"a record came from cluster number {number}, which the plan at hand does not know yet")
+
+
+def never_foreign(number: int) -> bool:
+    """Takes every number for a cluster of ours, whose records must not be taken for born here."""
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeRule:
+    """What one edge does, the same for all partitions of all streams."""
+
+    source_number: int
+    level: int
+    known_origins: frozenset[int]
+    """Numbers of all clusters that are, or ever were, leaves of the tree."""
+    flags_header: str = "copy-flags"
+    origin_header: str = "copy-origin"
+    write_origin: bool = True
+
+
+class PartitionEdge:
+    """One edge's decisions on one partition, in log order; holds the vectors that they need and make.
+
+    `seen` is the source's log prefix, `covered` what the target has from all edges. After an aborted transaction
+    the object is out of step and must be made anew from the target's position.
+    """
+
+    __slots__ = (
+        "births", "covered", "foreign", "holes", "partition", "routes", "rule", "seen", "stream_id",
+        "target_incarnation", "unreadable_flags",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        rule: EdgeRule,
+        *,
+        stream: bytes,
+        partition: int,
+        births: Births,
+        routes: Mapping[int, int],
+        seen: Vector,
+        covered: Vector,
+        target_incarnation: int = 0,
+        holes: frozenset[Hole] = frozenset(),
+        foreign: Callable[[int], bool] = never_foreign,
+    ) -> None:
+        """`routes`: origin's cluster number -> flags on the copy, for the origins whose route has this edge.
+
+        `foreign` is asked about an origin that the rule does not know: whether it is no cluster of the tree
+        right now, asked of the event log, not of a plan.
+        """
+        self.rule = rule
+        self.stream_id = stream
+        self.partition = partition
+        self.births = births
+        self.routes = routes
+        self.seen = dict(seen)
+        self.covered = dict(covered)
+        self.target_incarnation = target_incarnation
+        self.holes = holes
+        self.foreign = foreign
+        self.unreadable_flags = 0
+
+    def copy(self, offset: int, headers: Sequence[Header] | None) -> list[Header] | None:
+        """Headers of the copy, or None if this edge leaves the record alone. Raises StalePlan.
+
+        Other headers keep their order; ours come last, flags then origin.
+        """
+        rule = self.rule
+        others: list[Header] = []
+        flag_values: list[bytes | None] = []
+        origin_values: list[bytes | None] = []
+        for header in headers or ():
+            if header[0] == rule.flags_header:
+                flag_values.append(header[1])
+            elif header[0] == rule.origin_header:
+                origin_values.append(header[1])
+            else:
+                others.append(header)
+        flags, readable = copy_flags.decode(flag_values)
+        self.unreadable_flags += not readable
+        if not rule.write_origin:
+            if copy_flags.skips(flags, rule.level):
+                return None
+            others.append((rule.flags_header, copy_flags.encode(flags | copy_flags.flag(rule.level))))
+            return others
+        found = origin.decode(origin_values)
+        if found is None and flags:
+            # Copied before origins were written: only its flags can tell.
+            if copy_flags.skips(flags, rule.level):
+                return None
+            others.append((rule.flags_header, copy_flags.encode(flags | copy_flags.flag(rule.level))))
+            return others
+        born = self._origin(offset, found)
+        new_flags = self._flags(born)
+        if new_flags is None:
+            return None
+        others.append((rule.flags_header, copy_flags.encode(new_flags)))
+        others.append((rule.origin_header, origin.encode(born)))
+        return others
+
+    def _origin(self, offset: int, found: Origin | None) -> Origin:
+        """Where the record was born.
+
+        Stream processors pass headers on: a record is born here, whatever its headers say, if its origin names
+        another stream or partition, this cluster, a cluster that is none of ours, or an offset not above the
+        highest seen of that origin, unless that record was set aside and is replayed.
+        """
+        source = self.rule.source_number
+        if (
+            found is not None
+            and found.stream_id == self.stream_id
+            and found.partition == self.partition
+            and found.cluster != source
+            and not self._is_foreign(found.cluster)
+        ):
+            reached = (found.incarnation, found.offset)
+            if reached > self.seen.get(found.cluster, _NOTHING):
+                self.seen[found.cluster] = reached
+                return found
+            if (found.cluster, *reached) in self.holes:
+                return found
+        incarnation = self._incarnation(offset)
+        self.seen[source] = (incarnation, offset)
+        return Origin(source, self.stream_id, self.partition, offset, incarnation)
+
+    def _is_foreign(self, number: int) -> bool:
+        if number in self.rule.known_origins:
+            return False
+        if self.foreign(number):
+            return True
+        raise StalePlan(number)
+
+    def _incarnation(self, offset: int) -> int:
+        births = self.births
+        if len(births) == 1:
+            return births[0][1]
+        return births[bisect.bisect_right(births, (offset, 2**32)) - 1][1]
+
+    def _flags(self, born: Origin) -> int | None:
+        """Flags of the copy; None if the edge is not on the record's route, or the target has it."""
+        flags = self.routes.get(born.cluster)
+        reached = (born.incarnation, born.offset)
+        if flags is None or reached <= self.covered.get(born.cluster, _NOTHING):
+            return None
+        self.covered[born.cluster] = reached
+        return flags
+
+    def mark(self, position: int) -> Mark:
+        """What `position` stands for, if it is that of the record after the last one decided."""
+        return Mark(self._incarnation(position), self.target_incarnation, self.seen, self.covered)
+
+    def metadata(self, position: int) -> str:
+        """`mark` as position metadata."""
+        return encode_metadata(self.mark(position))

@@ -1,0 +1,116 @@
+"""Read model of the routes into each leaf: the version that is wanted, the one entered, who may ever have copied.
+
+What the routes follow from, the tree with its targets, is kept once more here, since a projection reads its own
+tables only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+from backend.domain import leaf_routes as rule
+from backend.domain import tree_shape
+from backend.domain.leaf import LeafEnteredRoutes
+from backend.domain.lost_origin import OriginRerooted
+from backend.domain.tree import DistributorTargetSwitched, TreeReplaced, clusters_of
+from backend.eventlog.recorded import RecordedEvent
+from backend.eventlog.tables import METADATA
+from backend.projections.framework import Projection
+from backend.projections.temporal import Rows, change, current, open_rows, replace, temporal_table
+
+MAIN = "main"
+GONE = "gone"
+"""Digest of a cluster that is no leaf now."""
+
+routes_basis = temporal_table(
+    "routes_basis",
+    METADATA,
+    sa.Column("tree", sa.Text, primary_key=True),
+    sa.Column("root", JSONB, nullable=False),
+    # [[cluster, level, target], ...]
+    sa.Column("targets", JSONB, nullable=False),
+    # Position of the last re-rooting, 0 before the first.
+    sa.Column("rerooted", sa.BigInteger, nullable=False),
+)
+leaf_routes = temporal_table(
+    "leaf_routes",
+    METADATA,
+    sa.Column("tree", sa.Text, primary_key=True),
+    sa.Column("cluster", sa.Text, primary_key=True),
+    sa.Column("digest", sa.Text, nullable=False),
+    # Positions of events: the version wanted, and the one entered (0: none).
+    sa.Column("wanted", sa.BigInteger, nullable=False),
+    sa.Column("entered", sa.BigInteger, nullable=False),
+    # [[cluster, level], ...]: every distributor that was ever allowed to copy to the leaf.
+    sa.Column("inbound", JSONB, nullable=False),
+)
+origin_roots = temporal_table(
+    "origin_roots",
+    METADATA,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("stream", sa.Text, primary_key=True),
+    sa.Column("partition", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("leaf", sa.Text, nullable=False),
+)
+
+
+def _apply(rows: Rows, recorded: RecordedEvent) -> None:
+    position = recorded.position
+    match recorded.event:
+        case TreeReplaced() as event:
+            basis = current(rows, routes_basis, {"tree": MAIN})
+            targets = [list(row) for row in event.targets]
+            _set(rows, event.root, targets, basis["rerooted"] if basis else 0, position)
+        case DistributorTargetSwitched() as event:
+            basis = _basis(rows)
+            rest = [row for row in basis["targets"] if (row[0], row[1]) != (event.cluster, event.level)]
+            targets = sorted([*rest, [event.cluster, event.level, event.target]])
+            _set(rows, basis["root"], targets, basis["rerooted"], position)
+        case OriginRerooted() as event:
+            for stream, partition, leaf in event.roots:
+                key = {"number": event.number, "stream": stream, "partition": partition}
+                replace(rows, origin_roots, key, {"leaf": leaf}, position)
+            basis = _basis(rows)
+            _set(rows, basis["root"], basis["targets"], position, position)
+        case LeafEnteredRoutes() as event:
+            key = {"tree": MAIN, "cluster": event.cluster}
+            change(rows, leaf_routes, key, {"entered": event.routes}, position)
+
+
+def _basis(rows: Rows) -> dict[str, Any]:
+    basis = current(rows, routes_basis, {"tree": MAIN})
+    assert basis is not None  # the first event of every history sets the tree
+    return basis
+
+
+def _set(rows: Rows, document: Any, targets: list[list[Any]], rerooted: int, position: int) -> None:
+    values = {"root": document, "targets": targets, "rerooted": rerooted}
+    replace(rows, routes_basis, {"tree": MAIN}, values, position)
+    root = tree_shape.parse(document, clusters_of(document))
+    entering = rule.inbound(root, {(cluster, level): target for cluster, level, target in targets})
+    standing = {row["cluster"]: row for row in open_rows(rows, leaf_routes, {"tree": MAIN})}
+    for cluster in sorted(standing.keys() | entering.keys()):
+        before = standing.get(cluster)
+        edges = entering.get(cluster)
+        digest = GONE if edges is None else rule.digest(edges, rerooted)
+        if before is not None and before["digest"] == digest:
+            continue
+        ever = {tuple(row) for row in before["inbound"]} if before else set()
+        row = {
+            "digest": digest,
+            "wanted": position,
+            "entered": before["entered"] if before else 0,
+            "inbound": sorted([cluster, level] for cluster, level in ever | set(edges or ())),
+        }
+        replace(rows, leaf_routes, {"tree": MAIN, "cluster": cluster}, row, position)
+
+
+PROJECTION = Projection(
+    name="leaf_routes",
+    events=frozenset({TreeReplaced, DistributorTargetSwitched, OriginRerooted, LeafEnteredRoutes}),
+    tables=(routes_basis, leaf_routes, origin_roots),
+    apply=_apply,
+)

@@ -1,0 +1,71 @@
+"""Reading the routes into leaves, who may copy there, and where records of origins that left the tree go on from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.projections.clusters import clusters
+from backend.projections.leaf_routes import GONE, MAIN, leaf_routes, origin_roots
+from backend.projections.temporal import as_of
+from backend.projections.trees import tree_leaves
+
+
+@dataclass(frozen=True)
+class LeafRow:
+    """The routes into one leaf of the tree; versions are positions of events."""
+
+    cluster: str
+    wanted: int
+    entered: int
+    inbound: frozenset[tuple[str, int]]
+    """Every (cluster, level) that was ever allowed to copy there."""
+
+
+def list_leaves(connection: Connection, at: int | None = None) -> dict[str, LeafRow]:
+    """The tree's leaves by name."""
+    query = sa.select(leaf_routes).where(
+        leaf_routes.c.tree == MAIN, leaf_routes.c.digest != GONE, as_of(leaf_routes, at)
+    )
+    return {
+        row.cluster: LeafRow(
+            row.cluster, row.wanted, row.entered, frozenset((name, level) for name, level in row.inbound)
+        )
+        for row in connection.execute(query)
+    }
+
+
+def wanted_version(connection: Connection, cluster: str) -> int:
+    """The version of the routes into a leaf that the tree asks for; 0 if it is no leaf."""
+    row = list_leaves(connection).get(cluster)
+    return row.wanted if row else 0
+
+
+def has_entered(connection: Connection, cluster: str, version: int) -> bool:
+    """Whether a leaf's barrier for exactly this version is passed, and no later one is asked for."""
+    query = sa.select(leaf_routes.c.wanted, leaf_routes.c.entered).where(
+        leaf_routes.c.tree == MAIN, leaf_routes.c.cluster == cluster, as_of(leaf_routes, None)
+    )
+    row = connection.execute(query).one_or_none()
+    return row is not None and row.wanted == row.entered == version
+
+
+def known_origins(connection: Connection) -> frozenset[int]:
+    """Numbers of all clusters that are, or ever were, leaves of the tree."""
+    then = sa.and_(
+        clusters.c.name == tree_leaves.c.cluster,
+        clusters.c.valid_from <= tree_leaves.c.valid_from,
+        sa.or_(clusters.c.valid_to.is_(None), clusters.c.valid_to > tree_leaves.c.valid_from),
+    )
+    query = sa.select(clusters.c.number).distinct().select_from(tree_leaves.join(clusters, then))
+    return frozenset(connection.execute(query.where(tree_leaves.c.tree == MAIN)).scalars())
+
+
+def roots_of(connection: Connection) -> dict[tuple[str, int], dict[int, str]]:
+    """(stream, partition) -> number of an origin that left the tree -> the leaf that its records go on from."""
+    found: dict[tuple[str, int], dict[int, str]] = {}
+    for row in connection.execute(sa.select(origin_roots).where(as_of(origin_roots, None))):
+        found.setdefault((row.stream, row.partition), {})[row.number] = row.leaf
+    return found

@@ -1,0 +1,39 @@
+"""Plans of units for tests: of a tree that stands as it is, every leaf having entered its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from backend.domain import edges, leaf_routes, tree_shape
+from backend.domain.assignment import Unit
+from backend.domain.edges import Desired, DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
+from backend.domain.tree_shape import Node
+
+
+def plans_of(
+    root: Node,
+    targets: Mapping[tuple[str, int], str],
+    endpoints: Mapping[str, Endpoint],
+    streams: Sequence[DistributedStream],
+    buckets: int,
+    headers: HeaderNames,
+) -> dict[Unit, EdgePlan]:
+    """`edges.plans` at version 1 of all routes."""
+    entering = leaf_routes.inbound(root, targets)
+    return edges.plans(
+        Desired(
+            root=root,
+            targets=targets,
+            endpoints=endpoints,
+            leaves={leaf: LeafInbound(version=1, ever=frozenset(rows)) for leaf, rows in entering.items()},
+            known_origins=frozenset(endpoints[name].number for name in tree_shape.leaves(root)),
+            streams=streams,
+            buckets=buckets,
+            headers=headers,
+        )
+    )
+
+
+def lives(incarnations: Mapping[str, int]) -> dict[str, TopicLife]:
+    """Topics that are there, by cluster, each with its incarnation."""
+    return {cluster: TopicLife(incarnation=incarnation) for cluster, incarnation in incarnations.items()}
