@@ -25,6 +25,10 @@ SENTENCES: Mapping[str, str] = {
     "ClusterWentOffline": "{of} went offline: {reason}",
     "TreeReplaced": "Tree set: {clusters}, {distributors}; primary is {primary_cluster}",
     "DistributorTargetSwitched": "{cluster} level {level} now copies to {target} instead of {previous}",
+    "DistributorPaused": "{cluster} level {level} paused",
+    "DistributorResumed": "{cluster} level {level} resumed",
+    "DistributorLimitChanged": "{cluster} level {level} copies {limit}",
+    "DistributorCompressionChanged": "{cluster} level {level} compresses its copies: {compression}",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
     "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",
@@ -55,6 +59,9 @@ def sentence(name: str, stream: str, data: Mapping[str, Any]) -> str:
     known["path"] = "/".join(str(known[part]) for part in ("tenant", "instance", "environment", "stream"))
     if isinstance(data.get("partitions"), int):
         known["partitions"] = counted(data["partitions"], "partition")
+    if isinstance(data.get("bytes_per_second", ""), int | None):
+        limit = data["bytes_per_second"]
+        known["limit"] = "without a limit" if limit is None else f"at most {counted(limit, 'byte')} a second"
     if name == "TreeReplaced":
         known.update(_shape(data.get("root")))
     return shortened(pattern.format_map(known), _LONGEST)
