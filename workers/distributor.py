@@ -11,8 +11,9 @@ import structlog
 from backend.domain.assignment import Unit
 from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
-from backend.kafka.copy import CopyLimits, CopySession, CopyTotals
+from backend.kafka.copy import CopyLimits, CopySession
 from backend.kafka.errors import CopyFailed
+from backend.kafka.record_loop import CopyTotals
 from workers.unit_states import UnitState
 
 _WAIT_SECONDS = 0.5

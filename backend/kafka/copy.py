@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import origin
@@ -26,7 +26,8 @@ from backend.domain.origin import MetadataInvalid, PartitionEdge
 from backend.kafka import positions
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import CopyFailed, copy_failed
-from backend.kafka.source import Place, Source, SourcePartition
+from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
+from backend.kafka.source import Place, Source
 
 _REQUEST_SECONDS = 10.0
 _NO_TOPIC = "_treeline.nobody"  # asked for so that the answer is small
@@ -46,27 +47,6 @@ class CopyLimits:
     fetch_buffer_kbytes: int
 
 
-@dataclass
-class CopyTotals:
-    """What a session has done since it was opened."""
-
-    copied_records: int = 0
-    copied_bytes: int = 0
-    skipped_records: int = 0
-
-
-class _Progress:
-    """One partition in a session: where it is read, and the state of its decisions."""
-
-    __slots__ = ("dirty", "edge", "source", "target_topic")
-
-    def __init__(self, source: SourcePartition, edge: PartitionEdge, target_topic: str) -> None:
-        self.source = source
-        self.edge = edge
-        self.target_topic = target_topic
-        self.dirty = False
-
-
 class CopySession:
     """Open clients of one unit; used by one thread."""
 
@@ -78,9 +58,8 @@ class CopySession:
         self._limits = limits
         self._where = f"{plan.unit.name} to {plan.target.name}"
         self._streams: dict[str, StreamOnEdge] = {}
-        self._progress: dict[Place, _Progress] = {}
+        self._progress: dict[Place, Progress] = {}
         self._producer: Producer | None = None
-        self._in_transaction = False
         self._last_commit = time.monotonic()
 
     def open(self, still_holds_lease: Callable[[], bool]) -> None:
@@ -130,6 +109,7 @@ class CopySession:
             )
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
+        self._loop = RecordLoop(self._source, self._producer, self.totals, self._alive)
         self._check_identity(plan.target, self._group_member)
         self._check_identity(plan.source, self._source)
         self.update(plan.streams)
@@ -194,78 +174,21 @@ class CopySession:
                 )
                 edges[place] = (edge, row.target_topic)
         for place, partition_read in self._source.add(start).items():
-            self._progress[place] = _Progress(partition_read, *edges[place])
+            self._progress[place] = Progress(partition_read, *edges[place])
 
     def copy_batch(self, wait_seconds: float) -> int:
         """Wait for records, copy those there in one transaction; how many were read. Raises CopyFailed."""
         try:
             self._alive()
-            messages = self._source.read(self._limits.batch_records, wait_seconds)
-            for message in messages:
-                self._take(message)
+            read = self._loop.copy_batch(self._progress, self._limits.batch_records, wait_seconds)
             self._source.take_up_parked()
-            if self._in_transaction:
+            if self._loop.in_transaction:
                 self._commit()
             elif time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
                 self._commit_skipped()
         except (KafkaException, MetadataInvalid) as error:
             raise copy_failed(f"{self._where}: copying", error) from error
-        return len(messages)
-
-    def _take(self, message: Message) -> None:
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        assert topic is not None and partition is not None and offset is not None
-        place = (topic, partition)
-        progress = self._progress.get(place)
-        if progress is None:
-            return  # fetched before its stream was let go
-        error = message.error()
-        if error is not None:
-            self._source.failed(place, offset, error)
-            return
-        if self._source.troubles:
-            self._source.healed(place)
-        headers = progress.edge.copy(offset, message.headers())  # type: ignore[arg-type]
-        progress.source.position = offset + 1
-        progress.dirty = True
-        if headers is None:
-            self.totals.skipped_records += 1
-            return
-        if not self._in_transaction:
-            self._producer.begin_transaction()  # type: ignore[union-attr]
-            self._in_transaction = True
-        value, key = message.value(), message.key()
-        self._produce(progress.target_topic, partition, value, key, message.timestamp()[1], headers)
-        self.totals.copied_records += 1
-        self.totals.copied_bytes += len(value or b"") + len(key or b"")
-
-    def _produce(
-        self,
-        topic: str,
-        partition: int,
-        value: bytes | None,
-        key: bytes | None,
-        timestamp_ms: int,
-        headers: list[origin.Header],
-    ) -> None:
-        producer = self._producer
-        assert producer is not None
-        while True:
-            try:
-                producer.produce(
-                    topic,
-                    value,
-                    key,
-                    partition,
-                    timestamp=timestamp_ms,
-                    headers=headers,  # type: ignore[arg-type]
-                )
-            except BufferError:
-                # The queue is the memory bound: wait until the target has taken some.
-                producer.poll(0.05)
-                self._alive()
-            else:
-                return
+        return read
 
     def _commit(self) -> None:
         producer = self._producer
@@ -282,7 +205,7 @@ class CopySession:
         producer.send_offsets_to_transaction(offsets, member, _REQUEST_SECONDS)
         self._alive()
         producer.commit_transaction(self._limits.transaction_timeout_ms / 1000)
-        self._in_transaction = False
+        self._loop.in_transaction = False
         self._last_commit = time.monotonic()
         for _, progress in moved:
             progress.dirty = False
@@ -291,8 +214,7 @@ class CopySession:
         """Save how far records that need no copy were read, so that a restart does not read them again."""
         self._last_commit = time.monotonic()
         if any(progress.dirty for progress in self._progress.values()):
-            self._producer.begin_transaction()  # type: ignore[union-attr]
-            self._in_transaction = True
+            self._loop.begin()
             self._commit()
 
     def lag_records(self) -> int | None:
@@ -310,7 +232,8 @@ class CopySession:
     def close(self) -> None:
         """Give everything back; an open transaction is aborted, by the target if not by us."""
         producer, self._producer = self._producer, None
-        if producer is not None and self._in_transaction:
+        loop: RecordLoop | None = self.__dict__.pop("_loop", None)
+        if producer is not None and loop is not None and loop.in_transaction:
             # If this fails, the next session's init_transactions aborts it.
             with contextlib.suppress(KafkaException):
                 producer.abort_transaction(2.0)
