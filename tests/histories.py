@@ -9,6 +9,7 @@ from typing import Any
 from backend import deciders
 from backend.dispatch import Decider
 from backend.domain import cluster, tenant_commands, tree
+from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
 from backend.domain.errors import DomainError
 from backend.domain.event import Event
 
@@ -76,6 +77,14 @@ def _tree(source: random.Random) -> Directed:
             *(
                 tree.SwitchTarget(cluster=source.choice(CLUSTERS), level=level, target=source.choice(CLUSTERS))
                 for level in (1, 2, 3)
+            ),
+            ChangeDistributor(
+                cluster=source.choice(CLUSTERS),
+                level=source.randint(1, 3),
+                paused=source.choice((None, False, True)),
+                bytes_per_second=source.choice((None, 5_000, 7_000)),
+                clear_limit=source.choice((False, False, True)),
+                compression=source.choice((None, *COMPRESSIONS)),
             ),
         )
     )

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from backend.domain import edges, leaf_routes, tree_shape
 from backend.domain.assignment import Unit
-from backend.domain.edges import Desired, DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
+from backend.domain.edges import (
+    Desired,
+    DistributedStream,
+    EdgePlan,
+    Endpoint,
+    HeaderNames,
+    LeafInbound,
+    TopicLife,
+)
 from backend.domain.tree_shape import Node
 
 

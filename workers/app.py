@@ -23,7 +23,9 @@ from kombu import Exchange, Queue
 from backend import logs
 from backend.settings import settings
 from workers import context, leases
+from workers.barrier import Barriers
 from workers.reconcile import Reconciler
+from workers.rerooting import Rerooting
 from workers.shift import UnitHost
 
 CONTROL_QUEUE = "treeline.control"
@@ -90,6 +92,16 @@ def _reconciler() -> Reconciler:
     return Reconciler(context.engine(), settings())
 
 
+@cache
+def _barriers() -> Barriers:
+    return Barriers(context.engine(), settings())
+
+
+@cache
+def _rerooting() -> Rerooting:
+    return Rerooting(context.engine(), settings())
+
+
 @app.task(name="treeline.shift")  # type: ignore[untyped-decorator]
 def shift() -> None:
     """Look after this process's units for `shift_seconds`."""
@@ -104,6 +116,9 @@ def reconcile() -> None:
         mine = leases.renew_or_acquire(connection, holder, RECONCILE_LEASE, settings().lease_ttl_seconds)
     _keep_a_nudge_waiting()
     if mine:
+        # First what others wait for; both only begin what they do.
+        _barriers().tick()
+        _rerooting().tick()
         _reconciler().tick()
 
 

@@ -20,7 +20,6 @@ from backend.queries.streams import StreamRow, list_streams
 from backend.queries.trees import get_tree
 from backend.settings import Settings
 
-
 Roots = Mapping[tuple[str, int], dict[int, str]]
 """(stream, partition) -> number of an origin that left the tree -> the leaf that its records go on from."""
 
@@ -70,7 +69,8 @@ def read(connection: Connection, settings: Settings) -> Desired:
         targets=tree.targets,
         endpoints=endpoints,
         leaves={
-            name: LeafInbound(version=row.wanted, ever=row.inbound) for name, row in list_leaves(connection).items()
+            name: LeafInbound(version=row.wanted, ever=row.inbound)
+            for name, row in list_leaves(connection).items()
         },
         known_origins=known_origins(connection),
         streams=streams,

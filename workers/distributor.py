@@ -11,13 +11,16 @@ import structlog
 from backend.domain.assignment import Unit
 from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
-from backend.kafka.copy import CopyLimits, CopySession, CopyTotals
+from backend.domain.rescan import Checkpoint
+from backend.kafka.copy import CopyLimits, CopySession, Knowledge
 from backend.kafka.errors import CopyFailed
+from backend.kafka.record_loop import CopyTotals
 from workers.unit_states import UnitState
 
 _WAIT_SECONDS = 0.5
 HUNG_SECONDS = 20.0
 """Longer than the longest wait of a session, 15 s for the end of a transaction."""
+_LEAVE_SECONDS = 0.2
 _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 5.0
 _RATE_SECONDS = 2.0
@@ -27,23 +30,27 @@ log = structlog.get_logger("distributor")
 
 
 class DistributorThread(threading.Thread):
-    """Runs one unit until it is stopped or fenced. The host assigns plans and reads the state."""
+    """Runs one unit until it is stopped. The host assigns plans and reads the state."""
 
     def __init__(
         self,
         unit: Unit,
         epoch: int,
         limits: CopyLimits,
-        holds_lease: Callable[[], bool],
+        why_not: Callable[[EdgePlan], str | None],
+        knowledge: Knowledge,
         plan: EdgePlan,
         position: int,
     ) -> None:
+        """`why_not` tells why no session may be opened under a plan now (the lease is gone, the target has not
+        entered the plan's routes), None if one may."""
         super().__init__(name=unit.name, daemon=True)
         self.unit = unit
         self.epoch = epoch
-        self.fenced = False
         self._limits = limits
-        self._holds_lease = holds_lease
+        self._why_not = why_not
+        self._knowledge = knowledge
+        self._checkpoints: list[tuple[str, int, Checkpoint]] = []
         self._wish = (plan, position)
         self._carried_out = 0
         self._stopping = threading.Event()
@@ -63,6 +70,11 @@ class DistributorThread(threading.Thread):
     def stop(self) -> None:
         """Let go after the transaction at hand."""
         self._stopping.set()
+
+    def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
+        """Checkpoints of the source's log since the last call, to be written down."""
+        taken, self._checkpoints = self._checkpoints, []
+        return taken
 
     def hung(self) -> bool:
         """Whether the unit hangs in a call that promised to end: librdkafka's have been seen to break it."""
@@ -95,13 +107,17 @@ class DistributorThread(threading.Thread):
             self._alive()
             opened = time.monotonic()
             try:
+                if not self._wait_for_leave():
+                    continue
                 self._session()
+                continue
             except CopyFailed as failure:
                 self._failed(failure)
                 if failure.fenced:
-                    break
+                    # By a barrier, or by a new holder: asking again tells which, and does no harm.
+                    backoff = _LEAVE_SECONDS
             except DomainError as error:
-                # A secret that cannot be resolved, or the database gone while the lease is checked.
+                # A secret that cannot be resolved, or the database gone while it is asked.
                 self._failed(CopyFailed(error.detail))
             except Exception as error:  # one unit's surprise must not stop its neighbours
                 log.exception("unit failed", unit=self.unit.name)
@@ -112,6 +128,15 @@ class DistributorThread(threading.Thread):
             backoff = min(backoff * 2, _LONGEST_BACKOFF_SECONDS)
         self._state = "stopped"
 
+    def _wait_for_leave(self) -> bool:
+        """Whether a session may be opened; if not, the reason is told and a moment has passed."""
+        reason = self._why_not(self._wish[0])
+        if reason is None:
+            return True
+        self._state, self._reason, self._lag = "starting", reason, None
+        self._stopping.wait(_LEAVE_SECONDS)
+        return False
+
     def _tell(self, troubles: list[str]) -> None:
         reason = "; ".join(troubles[:_TROUBLES_SHOWN]) or None
         if reason is not None and reason != self._reason:
@@ -121,15 +146,14 @@ class DistributorThread(threading.Thread):
     def _failed(self, failure: CopyFailed) -> None:
         if self._reason != failure.detail:
             log.warning("session ended", unit=self.unit.name, reason=failure.detail, fenced=failure.fenced)
-        self.fenced = failure.fenced
         self._state, self._reason, self._lag = "blocked", failure.detail, None
 
     def _session(self) -> None:
         """One session, from opening until it fails, is stopped, or the plan needs another one."""
         plan, position = self._wish
-        session = CopySession(plan, self._limits, self._alive)
+        session = CopySession(plan, self._limits, self._alive, self._knowledge)
         try:
-            session.open(self._holds_lease)
+            session.open(lambda: self._why_not(plan) is None)
             self._carried_out = position
             self._totals = session.totals
             self._state, self._reason = "running", None
@@ -145,6 +169,7 @@ class DistributorThread(threading.Thread):
                     plan, position = wish, wished_position
                     self._carried_out = position
                 session.copy_batch(_WAIT_SECONDS)
+                self._checkpoints += session.take_checkpoints()
                 self._lag = session.lag_records()
                 self._unreadable = session.unreadable_flags()
                 self._tell(sorted(session.troubles().values()))

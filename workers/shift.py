@@ -14,17 +14,20 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import structlog
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from backend.domain import assignment
 from backend.domain.assignment import Unit
+from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
-from backend.kafka.copy import CopyLimits
+from backend.domain.rescan import Checkpoint
+from backend.kafka.copy import CopyLimits, Knowledge
+from backend.queries.leaf_routes import has_entered, known_origins
 from backend.settings import Settings
-from workers import desired, leases, unit_states
+from workers import checkpoints, desired, leases, unit_states
 from workers.desired import Desired
 from workers.distributor import DistributorThread
 
@@ -93,9 +96,10 @@ class UnitHost:
             held = {unit.name: thread.epoch for unit, thread in self._threads.items()}
             mine = leases.renew(connection, self.holder, held, settings.lease_ttl_seconds)
             unit_states.write(connection, [t.state(self.holder) for t in self._threads.values()])
+            self._write_checkpoints(connection)
             taken = leases.taken(connection)
         plans = self._desired.plans
-        lost = [t for t in self._threads.values() if t.unit.name not in mine or t.fenced or not t.is_alive()]
+        lost = [t for t in self._threads.values() if t.unit.name not in mine or not t.is_alive()]
         self._abandon_hung()
         lost = [thread for thread in lost if thread.unit in self._threads]
         surplus = assignment.surplus(list(self._threads), plans, shifts)
@@ -120,7 +124,8 @@ class UnitHost:
                 unit,
                 got[unit.name],
                 self._limits,
-                self._lease_check(unit.name, got[unit.name]),
+                self._why_not(unit.name, got[unit.name]),
+                self._knowledge(unit.cluster),
                 self._desired.plans[unit],
                 self._desired.position,
             )
@@ -128,12 +133,34 @@ class UnitHost:
             thread.start()
         log.info("units taken", units=sorted(got))
 
-    def _lease_check(self, unit: str, epoch: int) -> Callable[[], bool]:
-        def holds() -> bool:
+    def _why_not(self, unit: str, epoch: int) -> Callable[[EdgePlan], str | None]:
+        def why_not(plan: EdgePlan) -> str | None:
             with self._engine.connect() as connection:
-                return leases.holds(connection, self.holder, unit, epoch)
+                if not leases.holds(connection, self.holder, unit, epoch):
+                    return "the lease went to another holder"
+                if not has_entered(connection, plan.target.name, plan.routes_version):
+                    return f"{plan.target.name} has not entered its new routes yet"
+            return None
 
-        return holds
+        return why_not
+
+    def _knowledge(self, source: str) -> Knowledge:
+        def foreign(number: int) -> bool:
+            with self._engine.connect() as connection:
+                return number not in known_origins(connection)
+
+        def read(places: Collection[tuple[str, int]]) -> Mapping[tuple[str, int], Sequence[Checkpoint]]:
+            with self._engine.connect() as connection:
+                return checkpoints.read(connection, source, places)
+
+        return Knowledge(foreign=foreign, checkpoints=read)
+
+    def _write_checkpoints(self, connection: Connection) -> None:
+        taken: dict[str, list[tuple[str, int, Checkpoint]]] = {}
+        for thread in self._threads.values():
+            taken.setdefault(thread.unit.cluster, []).extend(thread.take_checkpoints())
+        for cluster in sorted(taken):
+            checkpoints.write(connection, cluster, taken[cluster])
 
     def _stop(self, threads: list[DistributorThread], patience_seconds: float) -> None:
         """Stop units side by side; give back the leases of those that have ended.

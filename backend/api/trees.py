@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from fastapi import Body as RequestBody
 from fastapi.responses import Response
+from pydantic import Field
 from sqlalchemy import Connection
 
 from backend.api.requests import (
@@ -23,6 +24,7 @@ from backend.api.requests import (
 from backend.deciders import TREE
 from backend.dispatch import Answer, Outcome
 from backend.domain import formats, routes, tree_shape
+from backend.domain.distributor_settings import COMPRESSIONS, DEFAULTS, ChangeDistributor
 from backend.domain.errors import NotFound
 from backend.domain.formats import ClusterFormats
 from backend.domain.tree import ReplaceTree, SwitchTarget, clusters_of
@@ -38,6 +40,17 @@ class Target(Body):
     """The leaf to copy to."""
 
     target: str
+
+
+class DistributorChanges(Body):
+    """What is to change; fields left out stay, and `bytes_per_second` null takes the limit away."""
+
+    paused: bool = Field(False, description="Whether the distributor waits; it keeps its place.")
+    bytes_per_second: int | None = Field(
+        None,
+        description="Most bytes of keys, values and headers that are copied a second, before compression.",
+    )
+    compression: str = Field(DEFAULTS.compression, description=" | ".join(COMPRESSIONS))
 
 
 @router.get("")
@@ -87,10 +100,34 @@ def list_distributors(connection: Reading, at: At) -> list[dict[str, Any]]:
     return distributors.list_distributors(connection, at=at)
 
 
+@router.get("/main/distributors/{cluster}/{level}")
+def get_distributor(cluster: str, level: str, connection: Reading, at: At) -> Response:
+    """One distributor."""
+    tree = _existing(trees.get_tree(connection, at))
+    return shown_at(tree.version, _distributor(connection, cluster, _level(level), at))
+
+
+@router.patch("/main/distributors/{cluster}/{level}")
+def change_distributor(cluster: str, level: str, body: DistributorChanges, write: Writing) -> Response:
+    """Pause or resume a distributor, limit its bandwidth, choose how its copies are compressed."""
+    number = _level(level)
+    given = body.model_dump(exclude_unset=True)
+
+    def build(connection: Connection) -> ChangeDistributor:
+        write.match(_existing(trees.get_tree(connection)).version)
+        clear_limit = given.get("bytes_per_second", 0) is None
+        return ChangeDistributor(cluster=cluster, level=number, clear_limit=clear_limit, **given)
+
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        return Answer(200, _distributor(connection, cluster, number), {"ETag": etag(outcome.version)})
+
+    return write.run(TREE, STREAM, build, answer)
+
+
 @router.put("/main/targets/{cluster}/{level}", status_code=202)
 def switch_target(cluster: str, level: str, body: Target, write: Writing) -> Response:
     """Let a distributor copy to another leaf of its sibling subtree; 200 if it does already."""
-    number = int(level) if level.isascii() and level.isdigit() and len(level) <= 3 else 0
+    number = _level(level)
 
     def build(connection: Connection) -> SwitchTarget:
         row = _existing(trees.get_tree(connection))
@@ -123,6 +160,18 @@ def shown(row: TreeRow) -> dict[str, Any]:
         "coverage": {"proven": proof.proven, "pairs": proof.pairs},
         "position": row.position,
     }
+
+
+def _level(text: str) -> int:
+    """The level in a path; 0, which no distributor has, if it is no number."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else 0
+
+
+def _distributor(connection: Connection, cluster: str, level: int, at: int | None = None) -> dict[str, Any]:
+    for row in distributors.read_distributors(connection, at):
+        if (row.cluster, row.level) == (cluster, level):
+            return row.document()
+    raise NotFound(f"there is no distributor of cluster {cluster!r} at level {level}")
 
 
 def _check_names_on_joining(

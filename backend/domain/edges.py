@@ -159,9 +159,7 @@ def _on_edge(desired: Desired, unit: Unit, target: str, carried: Mapping[int, in
         if source not in row.topics or target not in row.topics:
             continue
         partitions = tuple(
-            p
-            for p in range(row.partitions)
-            if assignment.bucket(row.stream, p, desired.buckets) == unit.bucket
+            p for p in range(row.partitions) if assignment.bucket(row.stream, p, desired.buckets) == unit.bucket
         )
         if not partitions:
             continue

@@ -1,6 +1,6 @@
 """Event stream `origin-<number>`: where the records of a cluster that left the tree go on from.
 
-    (none) --Reroot--> rerooted --Reroot (its leaf left, or another one holds more)--> rerooted
+(none) --Reroot--> rerooted --Reroot (its leaf left, or another one holds more)--> rerooted
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class OriginRerooted(Event, name="OriginRerooted", version=1):
 
     number: int
     """Of the cluster that left."""
-    roots: tuple[tuple[str, int, str], ...]
+    partitions: tuple[tuple[str, int, str], ...]
     """(stream, partition, leaf that holds most of the records) of the partitions that change."""
 
 
@@ -56,7 +56,7 @@ def decide(state: LostOrigin, command: Reroot) -> list[OriginRerooted]:
         for (stream, partition), leaf in command.roots.items()
         if state.roots.get((stream, partition)) != leaf
     )
-    return [OriginRerooted(number=command.number, roots=tuple(changed))] if changed else []
+    return [OriginRerooted(number=command.number, partitions=tuple(changed))] if changed else []
 
 
 # --- evolve
@@ -66,4 +66,4 @@ def evolve(state: LostOrigin, event: Event) -> LostOrigin:
     """The state after an event; events of other versions of this program never make it fail."""
     if not isinstance(event, OriginRerooted):
         return state
-    return LostOrigin(roots={**state.roots, **{(stream, p): leaf for stream, p, leaf in event.roots}})
+    return LostOrigin(roots={**state.roots, **{(stream, p): leaf for stream, p, leaf in event.partitions}})

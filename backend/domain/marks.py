@@ -1,4 +1,4 @@
-"""Marks: what a distributor's position on a partition stands for, as text in the position's metadata on the target.
+"""Marks: what a distributor's position on a partition stands for, as text in the position's metadata.
 
 Written in the transaction of the records that it speaks of (design, "Origin vectors"). A broker takes 4,096
 characters; the entries are variable-length integers so that some 250 origins fit.
@@ -139,4 +139,3 @@ def _unpack_old(packed: bytes) -> tuple[Mark, int]:
             at += _OLD_ENTRY.size
         vectors.append(vector)
     return Mark(incarnation, 0, *vectors), at
-

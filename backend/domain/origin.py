@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-Header = tuple[str, bytes | None]
 Vector = dict[int, tuple[int, int]]
 """Per origin's cluster number: (incarnation of its topic, highest offset)."""
 
@@ -19,7 +18,6 @@ _LAYOUT = struct.Struct(">BH8siqI")
 _VERSION = 1
 HEADER_BYTES = _LAYOUT.size
 STREAM_ID_BYTES = 8
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,9 @@ def merge(vectors: Iterable[Mapping[int, tuple[int, int]]]) -> Vector:
     return highest
 
 
-def covers(vector: Mapping[int, tuple[int, int]], other: Mapping[int, tuple[int, int]], origins: Iterable[int]) -> bool:
+def covers(
+    vector: Mapping[int, tuple[int, int]], other: Mapping[int, tuple[int, int]], origins: Iterable[int]
+) -> bool:
     """Whether `vector` is at least as far as `other` for each of these origins."""
     nothing = (-1, -1)
     return all(vector.get(each, nothing) >= other.get(each, nothing) for each in origins)

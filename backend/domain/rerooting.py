@@ -25,8 +25,8 @@ def roots(
 ) -> Roots:
     """Roots of the lost origin `number` that are to be set: new ones, and those whose leaf left or is surpassed.
 
-    `present` are the roots so far, `leaves` the tree's, `held` the vectors per partition of those leaves that could
-    be asked. A root stays where it is unless another leaf holds more, since moving it scans logs again.
+    `present` are the roots so far, `leaves` the tree's, `held` the vectors per partition of those leaves that
+    could be asked. A root stays where it is unless another leaf holds more, since moving it scans logs again.
     """
     partitions: set[Partition] = set().union(*held.values()) if held else set()
     found: Roots = {}
@@ -36,9 +36,11 @@ def roots(
         if best is None:
             continue
         root = present.get(partition)
-        if root is None or root not in leaves:
-            found[partition] = best
-        elif root in held and (reached[root] or (-1, -1)) < (reached[best] or (-1, -1)):
+        if (
+            root is None
+            or root not in leaves
+            or (root in held and (reached[root] or (-1, -1)) < (reached[best] or (-1, -1)))
+        ):
             found[partition] = best
     return found
 
@@ -49,4 +51,3 @@ def _best(reached: Mapping[str, tuple[int, int] | None]) -> str | None:
         return None
     highest = holders[-1][0]
     return min(leaf for value, leaf in holders if value == highest)
-

@@ -42,6 +42,24 @@ def start(candidates: Iterable[Checkpoint], births: Births, origins: Iterable[in
     return max(fit, key=lambda one: one.offset, default=BEGINNING)
 
 
+def worth_keeping(offsets: Iterable[int]) -> frozenset[int]:
+    """Of a partition's checkpoints those to keep: dense near the newest, ever fewer further back.
+
+    The further a target is behind, the more it has to read anyway: with at most two per power of two of the
+    distance to the newest, a scan begins less than twice as far back as it must.
+    """
+    ordered = sorted(set(offsets), reverse=True)
+    kept: dict[int, list[int]] = {}
+    for each in ordered:
+        near = kept.setdefault((ordered[0] - each).bit_length(), [])
+        # The nearest and the furthest of each power of two.
+        if len(near) < 2:
+            near.append(each)
+        else:
+            near[1] = each
+    return frozenset(each for near in kept.values() for each in near)
+
+
 def _within(candidate: Checkpoint, births: Births) -> Checkpoint | None:
     """The candidate in the log as it is now: a tail that was lost takes the position back to where it was cut;
     in a topic that was made anew the old one's positions mean nothing."""

@@ -1,4 +1,4 @@
-"""Taking up one partition of a stream: from what the target holds to where reading starts and what is known there."""
+"""Taking up one partition: from what the target holds to where reading starts and what is known there."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ the sibling subtree. Replacing a tree keeps the targets that are still allowed a
 so that editing one corner does not move traffic elsewhere. Before a tree or target is accepted, coverage is
 proven for it (`routes.coverage`, with the proof why it always holds).
 
-    (none) --ReplaceTree--> set --ReplaceTree | SwitchTarget--> set
+    (none) --ReplaceTree--> set --ReplaceTree | SwitchTarget | ChangeDistributor--> set
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from backend.domain import routes, tree_shape
+from backend.domain import distributor_settings, routes, tree_shape
+from backend.domain.distributor_settings import ChangeDistributor, DistributorSettings, SettingsEvent
 from backend.domain.errors import FieldError, NotFound, TargetNotAllowed, TreeInvalid, ValueInvalid
 from backend.domain.event import Event
 from backend.domain.tree_shape import Node
@@ -43,7 +44,7 @@ class DistributorTargetSwitched(Event, name="DistributorTargetSwitched", version
     previous: str
 
 
-TreeEvent = TreeReplaced | DistributorTargetSwitched
+TreeEvent = TreeReplaced | DistributorTargetSwitched | SettingsEvent
 
 # --- commands
 
@@ -66,7 +67,7 @@ class SwitchTarget:
     target: str
 
 
-TreeCommand = ReplaceTree | SwitchTarget
+TreeCommand = ReplaceTree | SwitchTarget | ChangeDistributor
 
 # --- state
 
@@ -78,6 +79,8 @@ class Tree:
     root: Node | None = None
     primary_cluster: str | None = None
     targets: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    settings: Mapping[tuple[str, int], DistributorSettings] = field(default_factory=dict)
+    """Only those that were ever changed."""
 
 
 INITIAL = Tree()
@@ -95,6 +98,10 @@ def decide(state: Tree, command: TreeCommand) -> list[TreeEvent]:
             return _replace(state, command)
         case SwitchTarget():
             return _switch(state, command)
+        case ChangeDistributor():
+            key = _existing(state, command.cluster, command.level)
+            present = state.settings.get(key, distributor_settings.DEFAULTS)
+            return list(distributor_settings.decide(present, command))
 
 
 def _replace(state: Tree, command: ReplaceTree) -> list[TreeEvent]:
@@ -132,12 +139,7 @@ def _keep_chosen(state: Tree, root: Node) -> dict[tuple[str, int], str]:
 
 
 def _switch(state: Tree, command: SwitchTarget) -> list[TreeEvent]:
-    key = (command.cluster, command.level)
-    if state.root is None or key not in state.targets:
-        raise NotFound(
-            f"there is no distributor of cluster {command.cluster!r} at level {command.level}; "
-            "GET /trees/main/distributors lists them"
-        )
+    key = _existing(state, command.cluster, command.level)
     allowed = allowed_targets(state, command.cluster, command.level)
     if command.target not in allowed:
         raise TargetNotAllowed(
@@ -152,6 +154,15 @@ def _switch(state: Tree, command: SwitchTarget) -> list[TreeEvent]:
             cluster=command.cluster, level=command.level, target=command.target, previous=state.targets[key]
         )
     ]
+
+
+def _existing(state: Tree, cluster: str, level: int) -> tuple[str, int]:
+    if state.root is None or (cluster, level) not in state.targets:
+        raise NotFound(
+            f"there is no distributor of cluster {cluster!r} at level {level}; "
+            "GET /trees/main/distributors lists them"
+        )
+    return cluster, level
 
 
 def allowed_targets(state: Tree, cluster: str, level: int) -> tuple[str, ...]:
@@ -171,13 +182,19 @@ def evolve(state: Tree, event: Event) -> Tree:
     """The state after an event; events of other versions of this program never make it fail."""
     match event:
         case TreeReplaced():
+            targets = {(cluster, level): target for cluster, level, target in event.targets}
             return Tree(
                 root=tree_shape.parse(event.root, clusters_of(event.root)),
                 primary_cluster=event.primary_cluster,
-                targets={(cluster, level): target for cluster, level, target in event.targets},
+                targets=targets,
+                settings={key: kept for key, kept in state.settings.items() if key in targets},
             )
         case DistributorTargetSwitched():
             return replace(state, targets={**state.targets, (event.cluster, event.level): event.target})
+        case _ if isinstance(event, SettingsEvent):
+            key = (event.cluster, event.level)
+            settings = distributor_settings.evolve(state.settings.get(key, distributor_settings.DEFAULTS), event)
+            return replace(state, settings={**state.settings, key: settings})
         case _:
             return state
 

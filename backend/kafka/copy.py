@@ -17,10 +17,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import origin
 from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
 from backend.domain.marks import MetadataInvalid
 from backend.domain.partition_edge import PartitionEdge, StalePlan, never_foreign
@@ -29,12 +28,16 @@ from backend.domain.taking_up import take_up
 from backend.kafka import positions
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import CopyFailed, copy_failed
-from backend.kafka.source import Place, Source, SourcePartition
+from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
+from backend.kafka.source import Place, Source
 
 _REQUEST_SECONDS = 10.0
 _NO_TOPIC = "_treeline.nobody"  # asked for so that the answer is small
 _INIT_SECONDS = 10.0
 _SKIPPED_COMMIT_SECONDS = 5.0
+_RENEW_POSITIONS_SECONDS = 900.0
+"""Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
+_CHECKPOINT_SECONDS = 10.0
 _LARGEST_RECORD_BYTES = 64 * 1024 * 1024
 _PRODUCER_QUEUE_KBYTES = 65536
 
@@ -69,27 +72,6 @@ class Knowledge:
 _KNOWS_NOTHING = Knowledge()
 
 
-@dataclass
-class CopyTotals:
-    """What a session has done since it was opened."""
-
-    copied_records: int = 0
-    copied_bytes: int = 0
-    skipped_records: int = 0
-
-
-class _Progress:
-    """One partition in a session: where it is read, and the state of its decisions."""
-
-    __slots__ = ("dirty", "edge", "source", "target_topic")
-
-    def __init__(self, source: SourcePartition, edge: PartitionEdge, target_topic: str) -> None:
-        self.source = source
-        self.edge = edge
-        self.target_topic = target_topic
-        self.dirty = False
-
-
 class CopySession:
     """Open clients of one unit; used by one thread."""
 
@@ -108,13 +90,17 @@ class CopySession:
         self._limits = limits
         self._where = f"{plan.unit.name} to {plan.target.name}"
         self._streams: dict[str, StreamOnEdge] = {}
-        self._progress: dict[Place, _Progress] = {}
+        self._progress: dict[Place, Progress] = {}
         self._producer: Producer | None = None
-        self._in_transaction = False
-        self._last_commit = time.monotonic()
+        self._last_commit = self._renewed_at = time.monotonic()
+        self._checkpoints: list[tuple[str, int, Checkpoint]] = []
 
-    def open(self, still_holds_lease: Callable[[], bool]) -> None:
-        """Fence whoever ran the unit before, then begin where the target says. Raises CopyFailed."""
+    def open(self, may_go_on: Callable[[], bool]) -> None:
+        """Fence whoever ran the unit before, then begin where the target says. Raises CopyFailed.
+
+        `may_go_on` is asked after the fencing: whether the lease is still held, and whether the target has
+        entered the routes of the plan. One that was too late then has done no harm.
+        """
         plan, limits = self._plan, self._limits
         self._alive()
         try:
@@ -134,8 +120,8 @@ class CopySession:
             self._producer.init_transactions(_INIT_SECONDS)
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening transactions on {plan.target.name}", error) from error
-        if not still_holds_lease():
-            raise CopyFailed(f"{self._where}: the lease went to another holder", fenced=True)
+        if not may_go_on():
+            raise CopyFailed(f"{self._where}: the lease, or the routes, changed meanwhile", fenced=True)
         try:
             self._group_member = Consumer(
                 client_config(
@@ -160,6 +146,7 @@ class CopySession:
             )
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
+        self._loop = RecordLoop(self._source, self._producer, self.totals, self._alive)
         self._check_identity(plan.target, self._group_member)
         self._check_identity(plan.source, self._source)
         self.update(plan.streams)
@@ -205,7 +192,7 @@ class CopySession:
         inbound = positions.read_inbound(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
         known = self._knowledge.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
         start: dict[Place, int | None] = {}
-        edges: dict[Place, tuple[PartitionEdge, str]] = {}
+        edges: dict[Place, tuple[PartitionEdge, str, str]] = {}
         for row in streams:
             for partition in row.partitions:
                 place, key = (row.source_topic, partition), (row.target_topic, partition)
@@ -218,80 +205,33 @@ class CopySession:
                     checkpoints=known.get((row.stream, partition), ()),
                     foreign=self._knowledge.foreign,
                 )
-                edges[place] = (edge, row.target_topic)
+                edges[place] = (edge, row.stream, row.target_topic)
         for place, partition_read in self._source.add(start).items():
-            self._progress[place] = _Progress(partition_read, *edges[place])
+            self._progress[place] = Progress(partition_read, *edges[place])
+        self._renew_positions()
+
+    def _renew_positions(self) -> None:
+        """Have all positions committed again, moved or not: brokers forget those that are not, and what other
+        units once copied is known from ours alone when theirs are forgotten."""
+        self._renewed_at = time.monotonic()
+        for progress in self._progress.values():
+            progress.dirty = progress.dirty or progress.source.position is not None
 
     def copy_batch(self, wait_seconds: float) -> int:
         """Wait for records, copy those there in one transaction; how many were read. Raises CopyFailed."""
         try:
             self._alive()
-            messages = self._source.read(self._limits.batch_records, wait_seconds)
-            for message in messages:
-                self._take(message)
+            read = self._loop.copy_batch(self._progress, self._limits.batch_records, wait_seconds)
             self._source.take_up_parked()
-            if self._in_transaction:
+            if self._loop.in_transaction:
                 self._commit()
             elif time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
+                if time.monotonic() - self._renewed_at > _RENEW_POSITIONS_SECONDS:
+                    self._renew_positions()
                 self._commit_skipped()
         except (KafkaException, MetadataInvalid, StalePlan) as error:
             raise copy_failed(f"{self._where}: copying", error) from error
-        return len(messages)
-
-    def _take(self, message: Message) -> None:
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        assert topic is not None and partition is not None and offset is not None
-        place = (topic, partition)
-        progress = self._progress.get(place)
-        if progress is None:
-            return  # fetched before its stream was let go
-        error = message.error()
-        if error is not None:
-            self._source.failed(place, offset, error)
-            return
-        if self._source.troubles:
-            self._source.healed(place)
-        headers = progress.edge.copy(offset, message.headers())  # type: ignore[arg-type]
-        progress.source.position = offset + 1
-        progress.dirty = True
-        if headers is None:
-            self.totals.skipped_records += 1
-            return
-        if not self._in_transaction:
-            self._producer.begin_transaction()  # type: ignore[union-attr]
-            self._in_transaction = True
-        value, key = message.value(), message.key()
-        self._produce(progress.target_topic, partition, value, key, message.timestamp()[1], headers)
-        self.totals.copied_records += 1
-        self.totals.copied_bytes += len(value or b"") + len(key or b"")
-
-    def _produce(
-        self,
-        topic: str,
-        partition: int,
-        value: bytes | None,
-        key: bytes | None,
-        timestamp_ms: int,
-        headers: list[origin.Header],
-    ) -> None:
-        producer = self._producer
-        assert producer is not None
-        while True:
-            try:
-                producer.produce(
-                    topic,
-                    value,
-                    key,
-                    partition,
-                    timestamp=timestamp_ms,
-                    headers=headers,  # type: ignore[arg-type]
-                )
-            except BufferError:
-                # The queue is the memory bound: wait until the target has taken some.
-                producer.poll(0.05)
-                self._alive()
-            else:
-                return
+        return read
 
     def _commit(self) -> None:
         producer = self._producer
@@ -311,17 +251,27 @@ class CopySession:
         producer.send_offsets_to_transaction(offsets, member, _REQUEST_SECONDS)
         self._alive()
         producer.commit_transaction(self._limits.transaction_timeout_ms / 1000)
-        self._in_transaction = False
+        self._loop.in_transaction = False
         self._last_commit = time.monotonic()
-        for _, progress in moved:
+        for (_, partition), progress in moved:
             progress.dirty = False
+            if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS:
+                progress.noted_at = self._last_commit
+                position = progress.source.position or 0
+                mark = progress.edge.mark(position)
+                checkpoint = Checkpoint(position, mark.incarnation, dict(mark.seen))
+                self._checkpoints.append((progress.stream, partition, checkpoint))
+
+    def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
+        """Checkpoints of the source's partitions (stream, partition, checkpoint) since the last call."""
+        taken, self._checkpoints = self._checkpoints, []
+        return taken
 
     def _commit_skipped(self) -> None:
         """Save how far records that need no copy were read, so that a restart does not read them again."""
         self._last_commit = time.monotonic()
         if any(progress.dirty for progress in self._progress.values()):
-            self._producer.begin_transaction()  # type: ignore[union-attr]
-            self._in_transaction = True
+            self._loop.begin()
             self._commit()
 
     def lag_records(self) -> int | None:
@@ -339,7 +289,8 @@ class CopySession:
     def close(self) -> None:
         """Give everything back; an open transaction is aborted, by the target if not by us."""
         producer, self._producer = self._producer, None
-        if producer is not None and self._in_transaction:
+        loop: RecordLoop | None = self.__dict__.pop("_loop", None)
+        if producer is not None and loop is not None and loop.in_transaction:
             # If this fails, the next session's init_transactions aborts it.
             with contextlib.suppress(KafkaException):
                 producer.abort_transaction(2.0)

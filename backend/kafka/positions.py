@@ -7,13 +7,17 @@ records that they speak of, so they can never disagree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import marks
-from backend.domain.marks import Mark, Position
+from backend.domain.marks import Mark, MetadataInvalid, Position
+from backend.kafka.client_config import client_config
+from backend.kafka.errors import KafkaCallFailed, sentence
+
+_REQUEST_SECONDS = 10.0
 
 Partition = tuple[str, int]
 """(topic on the target, partition)."""
@@ -32,10 +36,13 @@ def read_own(
 
 
 def read_inbound(
-    admin: AdminClient, groups: Iterable[str], partitions: Iterable[Partition], timeout_seconds: float
+    admin: AdminClient,
+    groups: Iterable[str],
+    partitions: Iterable[Partition] | None,
+    timeout_seconds: float,
 ) -> dict[Partition, list[Mark]]:
-    """Per partition of the target the marks of all units that may have copied to it."""
-    wanted = set(partitions)
+    """Per partition of the target (None: all) the marks of all units that may have copied to it."""
+    wanted = None if partitions is None else set(partitions)
     requests = [
         admin.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(group)],
@@ -48,6 +55,17 @@ def read_inbound(
     for request in requests:
         for row in request.result(timeout_seconds + 1).topic_partitions:
             key = (row.topic, row.partition)
-            if key in wanted and row.offset >= 0:
+            if (wanted is None or key in wanted) and row.offset >= 0:
                 found.setdefault(key, []).append(marks.decode_metadata(row.metadata))
     return found
+
+
+def read_all(
+    bootstrap_servers: str, properties: Mapping[str, str], groups: Iterable[str]
+) -> dict[Partition, list[Mark]]:
+    """The marks of these groups on a cluster, per partition. Raises KafkaCallFailed."""
+    try:
+        admin = AdminClient(client_config(bootstrap_servers, properties))
+        return read_inbound(admin, groups, None, _REQUEST_SECONDS)
+    except (KafkaException, MetadataInvalid, ValueError) as error:
+        raise KafkaCallFailed(sentence(error)) from error

@@ -70,7 +70,7 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             targets = sorted([*rest, [event.cluster, event.level, event.target]])
             _set(rows, basis["root"], targets, basis["rerooted"], position)
         case OriginRerooted() as event:
-            for stream, partition, leaf in event.roots:
+            for stream, partition, leaf in event.partitions:
                 key = {"number": event.number, "stream": stream, "partition": partition}
                 replace(rows, origin_roots, key, {"leaf": leaf}, position)
             basis = _basis(rows)

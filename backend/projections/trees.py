@@ -1,15 +1,26 @@
-"""Read model of the trees: their shape, their leaves, and each distributor's target."""
+"""Read model of the trees: their shape, their leaves, and each distributor's target and settings."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
+from backend.domain.distributor_settings import (
+    DEFAULTS,
+    SETTINGS_EVENTS,
+    DistributorSettings,
+    SettingsEvent,
+    evolve,
+)
 from backend.domain.tree import DistributorTargetSwitched, TreeReplaced, clusters_of
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
-from backend.projections.temporal import Rows, change, open_rows, replace, temporal_table
+from backend.projections.temporal import Rows, change, current, open_rows, replace, temporal_table
 
 trees = temporal_table(
     "trees",
@@ -33,6 +44,17 @@ tree_targets = temporal_table(
     sa.Column("level", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("target", sa.Text, nullable=False),
 )
+# Distributors without a row have the defaults.
+distributor_settings = temporal_table(
+    "distributor_settings",
+    METADATA,
+    sa.Column("tree", sa.Text, primary_key=True),
+    sa.Column("cluster", sa.Text, primary_key=True),
+    sa.Column("level", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("paused", sa.Boolean, nullable=False),
+    sa.Column("bytes_per_second", sa.BigInteger),
+    sa.Column("compression", sa.Text, nullable=False),
+)
 
 
 def _apply(rows: Rows, recorded: RecordedEvent) -> None:
@@ -44,9 +66,14 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             _set_leaves(rows, tree, clusters_of(event.root), recorded.position)
             wanted = {(cluster, level): target for cluster, level, target in event.targets}
             _set_targets(rows, tree, wanted, recorded.position)
+            _keep_settings(rows, tree, frozenset(wanted), recorded.position)
         case DistributorTargetSwitched() as event:
             key = {"tree": tree, "cluster": event.cluster, "level": event.level}
             replace(rows, tree_targets, key, {"target": event.target}, recorded.position)
+            change(rows, trees, {"name": tree}, {"version": recorded.version}, recorded.position)
+        case event if isinstance(event, SettingsEvent):
+            key = {"tree": tree, "cluster": event.cluster, "level": event.level}
+            _change_settings(rows, key, event, recorded.position)
             change(rows, trees, {"name": tree}, {"version": recorded.version}, recorded.position)
 
 
@@ -67,9 +94,30 @@ def _set_targets(rows: Rows, tree: str, wanted: dict[tuple[str, int], str], posi
             replace(rows, tree_targets, key, {"target": target} if target else None, position)
 
 
+def _change_settings(rows: Rows, key: dict[str, object], event: SettingsEvent, position: int) -> None:
+    row = current(rows, distributor_settings, key)
+    present = settings_of(row) if row else DEFAULTS
+    values = asdict(evolve(present, event))
+    replace(rows, distributor_settings, key, values, position)
+
+
+def _keep_settings(rows: Rows, tree: str, distributors: frozenset[tuple[str, int]], position: int) -> None:
+    for row in open_rows(rows, distributor_settings, {"tree": tree}):
+        if (row["cluster"], row["level"]) not in distributors:
+            key = {name: row[name] for name in ("tree", "cluster", "level")}
+            replace(rows, distributor_settings, key, None, position)
+
+
+def settings_of(row: Mapping[str, Any]) -> DistributorSettings:
+    """The settings in a row."""
+    return DistributorSettings(
+        paused=row["paused"], bytes_per_second=row["bytes_per_second"], compression=row["compression"]
+    )
+
+
 PROJECTION = Projection(
     name="trees",
-    events=frozenset({TreeReplaced, DistributorTargetSwitched}),
-    tables=(trees, tree_leaves, tree_targets),
+    events=frozenset({TreeReplaced, DistributorTargetSwitched, *SETTINGS_EVENTS}),
+    tables=(trees, tree_leaves, tree_targets, distributor_settings),
     apply=_apply,
 )

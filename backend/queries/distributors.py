@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
 from backend.domain import assignment, copy_flags, tree_shape
+from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
 from backend.domain.tree import clusters_of
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.observed import leases, unit_states
@@ -45,6 +46,7 @@ class DistributorRow:
     level: int
     target: str
     allowed_targets: tuple[str, ...]
+    settings: DistributorSettings
     observed: Observation | None
 
     def document(self) -> dict[str, Any]:
@@ -57,6 +59,9 @@ class DistributorRow:
             "flag": copy_flags.text(copy_flags.flag(self.level)),
             "target": self.target,
             "allowed_targets": list(self.allowed_targets),
+            "paused": self.settings.paused,
+            "bytes_per_second": self.settings.bytes_per_second,
+            "compression": self.settings.compression,
             "state": seen and seen.state,
             "reason": seen and seen.reason,
             "lag_records": seen and seen.lag_records,
@@ -90,7 +95,8 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
             names = [unit.name for unit in assignment.units([(cluster, level)], settings().partition_buckets)]
             rows = [units.get(name) for name in names]
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)))
-        found.append(DistributorRow(cluster, level, target, allowed, observed))
+        chosen = tree.settings.get((cluster, level), DEFAULTS)
+        found.append(DistributorRow(cluster, level, target, allowed, chosen, observed))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Reading the routes into leaves, who may copy there, and where records of origins that left the tree go on from."""
+"""Reading the routes into leaves, who may copy there, and where records of lost origins go on from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers see and hold right now: leases, shifts, states of distributor units, internal topics.
+"""What workers see and hold right now: leases, shifts, states of units, checkpoints of logs, internal topics.
 
 None of it is an event: it is replaced as it changes, may be lost without harm, and is null under `?at=`.
 Workers write these tables; queries read them.
@@ -7,6 +7,7 @@ Workers write these tables; queries read them.
 from __future__ import annotations
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 
 from backend.eventlog.tables import METADATA
 
@@ -46,6 +47,18 @@ unit_states = sa.Table(
     # Position of the event log whose desired state the unit carries out.
     sa.Column("position", sa.BigInteger, nullable=False),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+
+log_checkpoints = sa.Table(
+    "log_checkpoints",
+    METADATA,
+    sa.Column("cluster", sa.Text, primary_key=True),
+    sa.Column("stream", sa.Text, primary_key=True),
+    sa.Column("partition", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("offset", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("incarnation", sa.BigInteger, nullable=False),
+    # {origin's cluster number: [incarnation, highest offset]} of the log's records before `offset`.
+    sa.Column("seen", JSONB, nullable=False),
 )
 
 internal_topics = sa.Table(

@@ -8,20 +8,25 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from backend.domain.distributor_settings import DistributorSettings
 from backend.projections.temporal import as_of
-from backend.projections.trees import tree_targets, trees
+from backend.projections.trees import distributor_settings, settings_of, tree_targets, trees
 
 MAIN = "main"
 
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A tree. `root` is its document, `targets` (cluster, level) -> leaf; `position` is that of its last event."""
+    """A tree. `root` is its document, `targets` (cluster, level) -> leaf; `position` is that of its last event.
+
+    `settings` has only the distributors whose settings were ever changed.
+    """
 
     name: str
     root: dict[str, Any]
     primary_cluster: str
     targets: dict[tuple[str, int], str]
+    settings: dict[tuple[str, int], DistributorSettings]
     version: int
     position: int
 
@@ -33,11 +38,18 @@ def get_tree(connection: Connection, at: int | None = None, name: str = MAIN) ->
     if row is None:
         return None
     targets = sa.select(tree_targets).where(tree_targets.c.tree == name, as_of(tree_targets, at))
+    of_tree = sa.select(distributor_settings).where(
+        distributor_settings.c.tree == name, as_of(distributor_settings, at)
+    )
     return TreeRow(
         name=row.name,
         root=row.root,
         primary_cluster=row.primary_cluster,
         targets={(each.cluster, each.level): each.target for each in connection.execute(targets)},
+        settings={
+            (each["cluster"], each["level"]): settings_of(dict(each))
+            for each in connection.execute(of_tree).mappings()
+        },
         version=row.version,
         position=row.valid_from,
     )

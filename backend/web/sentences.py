@@ -27,6 +27,10 @@ SENTENCES: Mapping[str, str] = {
     "DistributorTargetSwitched": "{cluster} level {level} now copies to {target} instead of {previous}",
     "LeafEnteredRoutes": "{cluster} has entered its routes of position {routes}, {fenced} writers fenced",
     "OriginRerooted": "Records of cluster number {number}, which left the tree, go on from other leaves",
+    "DistributorPaused": "{cluster} level {level} paused",
+    "DistributorResumed": "{cluster} level {level} resumed",
+    "DistributorLimitChanged": "{cluster} level {level} copies {limit}",
+    "DistributorCompressionChanged": "{cluster} level {level} compresses its copies: {compression}",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
     "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",
@@ -57,6 +61,9 @@ def sentence(name: str, stream: str, data: Mapping[str, Any]) -> str:
     known["path"] = "/".join(str(known[part]) for part in ("tenant", "instance", "environment", "stream"))
     if isinstance(data.get("partitions"), int):
         known["partitions"] = counted(data["partitions"], "partition")
+    if isinstance(data.get("bytes_per_second", ""), int | None):
+        limit = data["bytes_per_second"]
+        known["limit"] = "without a limit" if limit is None else f"at most {counted(limit, 'byte')} a second"
     if name == "TreeReplaced":
         known.update(_shape(data.get("root")))
     return shortened(pattern.format_map(known), _LONGEST)

@@ -39,6 +39,7 @@ VALUES: dict[str, Any] = {
     "kafka_cluster_id": "H49XL_QGaYeD2fVpor844g",
     "topic_id": "EgFF69Dpxl4YBp8rJvgSPA",
     "cleanup_policy": "delete",
+    "compression": "zstd",
     "offset_mode": "margin",
     "tree": "main",
     "properties": {"sasl.password": "${env:C6}", "security.protocol": "SASL_SSL"},

@@ -298,9 +298,10 @@ def test_a_topic_made_anew_is_copied_from_its_beginning(pair):
     create_topic(pair.servers[pair.a], pair.topic, 2)
     pair.produce([{"value": b"new", "partition": 0}])
     plan = pair.plan()
-    again = replace(plan, streams=tuple(
-            replace(stream, births={partition: ((0, 2),) for partition in stream.births}) for stream in plan.streams
-        ))
+    again = replace(
+        plan,
+        streams=tuple(replace(stream, births=dict.fromkeys(stream.births, ((0, 2),))) for stream in plan.streams),
+    )
     session = CopySession(again, LIMITS)
     session.open(lambda: True)
     drain(session)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
 
+from backend.kafka.copy import Knowledge
 from tests.eventually import eventually
 from tests.integration.test_copy_session import LIMITS, Pair, numbered
 from tests.kafka import create_topic, read_all
@@ -21,8 +23,8 @@ def pair(estate):
 def start():
     threads = []
 
-    def started(plan, holds_lease=lambda: True):
-        thread = DistributorThread(plan.unit, 1, LIMITS, holds_lease, plan, 7)
+    def started(plan, why_not=lambda plan: None):
+        thread = DistributorThread(plan.unit, 1, LIMITS, why_not, Knowledge(), plan, 7)
         threads.append(thread)
         thread.start()
         return thread
@@ -78,14 +80,26 @@ def test_a_target_that_is_away_is_told_with_its_reason_and_tried_again(pair, sta
     )
 
 
-def test_a_fenced_unit_stops_for_good(pair, start):
+def test_a_fenced_unit_asks_before_it_goes_on(pair, start):
     plan = pair.plan()
-    first = start(plan)
+    reasons = []
+    first = start(plan, lambda plan: reasons[-1] if reasons else None)
     eventually(lambda: state(first).state == "running", "the first runs")
+    reasons.append("the lease went to another holder")
     second = start(plan)
     eventually(lambda: state(second).state == "running", "the second runs")
     pair.produce(numbered(10))
-    eventually(lambda: not first.is_alive(), "the first has ended")
-    assert first.fenced
+    eventually(lambda: state(first).reason == reasons[-1], "the first waits, with the reason")
     eventually(lambda: len(pair.copied()) == 10, "the second copied all")
-    assert second.is_alive()
+    assert state(second).copied_records == 10
+
+
+def test_no_session_is_opened_before_the_target_has_entered_the_plans_routes(pair, start):
+    plan = pair.plan()
+    pair.produce(numbered(4))
+    entered = threading.Event()
+    thread = start(plan, lambda plan: None if entered.is_set() else "not entered yet")
+    eventually(lambda: state(thread).reason == "not entered yet", "it waits, with the reason")
+    assert pair.copied() == []
+    entered.set()
+    eventually(lambda: len(pair.copied()) == 4, "copied once it may")

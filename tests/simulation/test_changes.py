@@ -101,7 +101,7 @@ def heal(world):
     while moved:
         rounds += 1
         assert rounds < 1000, "it never comes to rest"
-        moved = any([world.barrier_step(leaf) for leaf in world.names])
+        moved = sum(world.barrier_step(leaf) for leaf in world.names) > 0
         moved = world.reroot_step() or moved
         for session in world.sessions:
             world.session_step(session)

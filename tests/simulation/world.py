@@ -226,7 +226,10 @@ class World:
             return False
         session.position += len(records)
         target.log.extend(copies)
-        target.committed[session.plan.unit.kafka_name] = (session.position, session.edge.metadata(session.position))
+        target.committed[session.plan.unit.kafka_name] = (
+            session.position,
+            session.edge.metadata(session.position),
+        )
         if self.random.random() < 0.3:
             mark = session.edge.mark(session.position)
             source.checkpoints.append(Checkpoint(session.position, mark.incarnation, dict(mark.seen)))
@@ -248,4 +251,3 @@ class World:
     def _write(self, cluster: str, headers: list) -> None:
         self.clusters[cluster].log.append((f"{cluster}:{self.births}", headers))
         self.births += 1
-

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0004_routes"
-down_revision = "0003_work"
+revision = "0005_routes"
+down_revision = "0004_distributor_settings"
 branch_labels = None
 depends_on = None
 
@@ -15,7 +17,7 @@ ROLE = "treeline_application"
 TABLES = ("routes_basis", "leaf_routes", "origin_roots", "log_checkpoints")
 
 
-def _temporal(name: str, keys: tuple[sa.Column, ...], *columns: sa.Column) -> None:
+def _temporal(name: str, keys: tuple[sa.Column[Any], ...], *columns: sa.Column[Any]) -> None:
     op.create_table(
         name,
         *keys,

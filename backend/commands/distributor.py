@@ -1,0 +1,115 @@
+"""`treeline distributor`: pause and resume one distributor, limit its bandwidth, choose its compression."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, fail, rest_client
+
+COLUMNS = ("cluster", "level", "target", "state", "paused", "bytes_per_second", "compression", "lag_records")
+NO_LIMIT = "none"
+
+Cluster = Annotated[str, typer.Argument(help="The cluster that the distributor reads.")]
+Level = Annotated[int, typer.Argument(help="Its level.", min=1)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
+
+program = typer.Typer(no_args_is_help=True, help="Show and change how one distributor does its work.")
+
+
+class Compression(StrEnum):
+    """How copies can be compressed."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(program, name="distributor")
+
+
+@program.command()
+def pause(
+    cluster: Cluster,
+    level: Level,
+    dry_run: DryRun = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a distributor wait; it keeps its place. Records pass no other way meanwhile."""
+    _change(cluster, level, {"paused": True}, dry_run, Form.JSON if as_json else form)
+
+
+@program.command()
+def resume(
+    cluster: Cluster,
+    level: Level,
+    dry_run: DryRun = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a paused distributor go on where it was."""
+    _change(cluster, level, {"paused": False}, dry_run, Form.JSON if as_json else form)
+
+
+@program.command("set")
+def set_(
+    cluster: Cluster,
+    level: Level,
+    bytes_per_second: Annotated[
+        str | None,
+        typer.Option(help='Most bytes of copies a second, before compression; "none" takes the limit away.'),
+    ] = None,
+    compression: Annotated[Compression | None, typer.Option(help="How copies are compressed.")] = None,
+    dry_run: DryRun = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Limit a distributor's bandwidth, or choose how its copies are compressed."""
+    changes: dict[str, Any] = {}
+    if bytes_per_second is not None:
+        changes["bytes_per_second"] = _limit(bytes_per_second)
+    if compression is not None:
+        changes["compression"] = compression.value
+    if not changes:
+        fail("Nothing to set: give --bytes-per-second, --compression, or both.", 2)
+    _change(cluster, level, changes, dry_run, Form.JSON if as_json else form)
+
+
+@program.command("show")
+def show_(cluster: Cluster, level: Level, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+    """Show everything about one distributor."""
+    with rest_client() as client:
+        found = answer(client.get(_path(cluster, level)))
+    rows = [{"field": name, "value": value} for name, value in found.items()]
+    show(found, Form.JSON if as_json else form, ("field", "value"), rows)
+
+
+def _limit(text: str) -> int | None:
+    if text == NO_LIMIT:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        fail(f'--bytes-per-second is a whole number or "{NO_LIMIT}", not {text[:40]!r}.', 2)
+
+
+def _path(cluster: str, level: int) -> str:
+    return f"/trees/main/distributors/{quote(cluster, safe='')}/{level}"
+
+
+def _change(cluster: str, level: int, changes: dict[str, Any], dry_run: bool, form: Form) -> None:
+    params = {"dry_run": "true"} if dry_run else {}
+    with rest_client() as client:
+        found = answer(client.patch(_path(cluster, level), json=changes, params=params))
+    if dry_run:
+        typer.echo("This was a dry run: nothing changed.", err=True)
+    show(found, form, COLUMNS, [found])

@@ -1,0 +1,48 @@
+"""Fencing transactional ids on a cluster, without copying anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from backend.kafka.client_config import client_config
+from backend.kafka.errors import KafkaCallFailed, sentence
+
+AT_ONCE = 8
+"""Ids that are worth fencing side by side."""
+
+_SECONDS = 10.0
+_NO_TOPIC = "_treeline.nobody"  # asked for so that the answer is small
+
+
+def check_identity(bootstrap_servers: str, properties: Mapping[str, str], kafka_cluster_id: str | None) -> None:
+    """Raises KafkaCallFailed unless the Kafka cluster of this id answers; None accepts any."""
+    try:
+        admin = AdminClient(client_config(bootstrap_servers, properties))
+        found = admin.list_topics(_NO_TOPIC, _SECONDS).cluster_id
+    except (KafkaException, ValueError) as error:
+        raise KafkaCallFailed(sentence(error)) from error
+    if kafka_cluster_id is not None and found != kafka_cluster_id:
+        raise KafkaCallFailed(f"another Kafka cluster answers: {found} instead of {kafka_cluster_id}")
+
+
+def fence(bootstrap_servers: str, properties: Mapping[str, str], transactional_id: str) -> None:
+    """Abort what the id has open and let nobody commit under it any more who began before.
+
+    Returns once the coordinator has ended the transaction, so that stable reads see what it had committed.
+    Raises KafkaCallFailed.
+    """
+    try:
+        producer = Producer(
+            client_config(
+                bootstrap_servers,
+                properties,
+                transactional_id=transactional_id,
+                transaction_timeout_ms=int(_SECONDS * 1000),
+            )
+        )
+        producer.init_transactions(_SECONDS)
+    except (KafkaException, ValueError) as error:
+        raise KafkaCallFailed(f"fencing {transactional_id}: {sentence(error)}") from error

@@ -1,0 +1,173 @@
+"""Settings of distributors over REST and the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli import app
+from backend.settings import settings
+from tests.database_fixture import Database
+from tests.integration.conftest import TOKEN, TREE, Rest, problem, served
+
+PATH = "/trees/main/distributors/c2/2"
+
+
+@pytest.fixture
+def grown(rest: Rest) -> Rest:
+    """Three clusters and the tree over them."""
+    rest.add_clusters("c1", "c2", "c3")
+    assert rest("PUT", "/trees/main", TREE).status_code == 201
+    return rest
+
+
+def chosen(row: dict[str, Any]) -> tuple[Any, Any, Any]:
+    return row["paused"], row["bytes_per_second"], row["compression"]
+
+
+def test_settings_are_changed_read_and_told_as_events(grown: Rest) -> None:
+    before = grown.head()
+    body = {"paused": True, "bytes_per_second": 1_000_000, "compression": "zstd"}
+    changed = grown("PATCH", PATH, body)
+    assert changed.status_code == 200, changed.text
+    assert chosen(changed.json()) == (True, 1_000_000, "zstd")
+    read = grown("GET", PATH)
+    assert (chosen(read.json()), read.headers["etag"]) == (chosen(changed.json()), changed.headers["etag"])
+    rows = {(row["cluster"], row["level"]): row for row in grown("GET", "/trees/main/distributors").json()}
+    assert chosen(rows.pop(("c2", 2))) == (True, 1_000_000, "zstd")
+    assert {chosen(row) for row in rows.values()} == {(False, None, "none")}
+    events = grown("GET", f"/events?after={before}").json()["items"]
+    assert [(event["stream"], event["name"]) for event in events] == [
+        ("tree-main", "DistributorLimitChanged"),
+        ("tree-main", "DistributorCompressionChanged"),
+        ("tree-main", "DistributorPaused"),
+    ]
+    assert grown("PATCH", PATH, body).status_code == 200
+    assert grown("PATCH", PATH, {}).status_code == 200
+    assert grown.head() == before + 3
+    assert chosen(grown("PATCH", PATH, {"bytes_per_second": None}).json()) == (True, None, "zstd")
+
+
+def test_an_earlier_position_shows_the_settings_of_then(grown: Rest) -> None:
+    first = grown.head()
+    grown("PATCH", PATH, {"paused": True})
+    second = grown.head()
+    grown("PATCH", PATH, {"paused": False, "compression": "lz4"})
+    assert chosen(grown("GET", f"{PATH}?at={first}").json()) == (False, None, "none")
+    then = grown("GET", f"{PATH}?at={second}").json()
+    assert (chosen(then), then["state"]) == ((True, None, "none"), None)
+    assert chosen(grown("GET", PATH).json()) == (False, None, "lz4")
+
+
+def test_another_tree_keeps_the_settings_of_distributors_that_it_has(grown: Rest) -> None:
+    grown("PATCH", PATH, {"paused": True})
+    grown("PATCH", "/trees/main/distributors/c2/1", {"paused": True})
+    smaller = {"level": 2, "children": [{"cluster": "c1"}, {"cluster": "c2"}]}
+    assert grown("PUT", "/trees/main", smaller).status_code == 200
+    assert chosen(grown("GET", PATH).json()) == (True, None, "none")
+    assert grown("PUT", "/trees/main", TREE).status_code == 200
+    assert chosen(grown("GET", PATH).json()) == (True, None, "none")
+    assert chosen(grown("GET", "/trees/main/distributors/c2/1").json()) == (False, None, "none")
+
+
+def test_dry_run_stale_tag_and_repeat_behave_as_with_other_writes(grown: Rest) -> None:
+    tag, head = grown("GET", "/trees/main").headers["etag"], grown.head()
+    dry = grown("PATCH", f"{PATH}?dry_run=true", {"paused": True})
+    assert (dry.status_code, dry.json()["paused"], grown.head()) == (200, True, head)
+    first = grown("PATCH", PATH, {"paused": True}, If_Match=tag, Idempotency_Key="once")
+    assert first.status_code == 200
+    again = grown("PATCH", PATH, {"paused": True}, If_Match=tag, Idempotency_Key="once")
+    assert (again.status_code, again.json(), grown.head()) == (200, first.json(), head + 1)
+    problem(grown("PATCH", PATH, {"paused": False}, Idempotency_Key="once"), 422, "idempotency-key-reused")
+    problem(grown("PATCH", PATH, {"paused": False}, If_Match=tag), 412, "stale-version")
+    fresh = grown("GET", PATH).headers["etag"]
+    assert grown("PATCH", PATH, {"paused": False}, If_Match=fresh).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "slug", "pointer"),
+    [
+        ({"bytes_per_second": 0}, "value-invalid", "/bytes_per_second"),
+        ({"bytes_per_second": -5}, "value-invalid", "/bytes_per_second"),
+        ({"bytes_per_second": 10**40}, "value-invalid", "/bytes_per_second"),
+        ({"bytes_per_second": "1000"}, "invalid", "/bytes_per_second"),
+        ({"bytes_per_second": 1000.5}, "invalid", "/bytes_per_second"),
+        ({"bytes_per_second": True}, "invalid", "/bytes_per_second"),
+        ({"compression": "brotli"}, "value-invalid", "/compression"),
+        ({"compression": None}, "invalid", "/compression"),
+        ({"paused": None}, "invalid", "/paused"),
+        ({"paused": "yes"}, "invalid", "/paused"),
+        ({"paused": True, "speed": 1}, "invalid", "/speed"),
+        ([], "invalid", ""),
+    ],
+)
+def test_bad_settings_are_refused_at_their_place(settled: Rest, body: Any, slug: str, pointer: str) -> None:
+    document = problem(settled("PATCH", PATH, body), 422, slug)
+    assert pointer in [error["pointer"] for error in document["errors"]]
+
+
+@pytest.mark.parametrize(
+    "place", ["c1/1", "c9/1", "c2/0", "c2/x", "c2/-1", "c2/2%C2%B2", "c2/99999999999999999999"]
+)
+def test_an_unknown_distributor_is_404(settled: Rest, place: str) -> None:
+    problem(settled("PATCH", f"/trees/main/distributors/{place}", {"paused": True}), 404, "not-found")
+    problem(settled("GET", f"/trees/main/distributors/{place}"), 404, "not-found")
+
+
+def test_without_a_tree_there_are_no_distributors(empty_rest: Rest) -> None:
+    problem(empty_rest("PATCH", PATH, {"paused": True}), 404, "not-found")
+    problem(empty_rest("GET", PATH), 404, "not-found")
+
+
+# --- the command line
+
+
+@pytest.fixture
+def shell(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliRunner]:
+    """Commands that find a control plane with a tree in the environment."""
+    with served(database.url) as (url, _):
+        monkeypatch.setenv("TREELINE_URL", url)
+        monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
+        settings.cache_clear()
+        import httpx2
+
+        with httpx2.Client(base_url=url, trust_env=False) as client:
+            Rest(client).set_up()
+        yield CliRunner()
+    settings.cache_clear()
+
+
+def test_commands_pause_resume_and_set(shell: CliRunner) -> None:
+    def run(*words: str) -> Any:
+        result = shell.invoke(app, ["distributor", *words, "--json"])
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    assert chosen(run("pause", "c2", "2", "--dry-run")) == (True, None, "none")
+    assert chosen(run("show", "c2", "2")) == (False, None, "none")
+    assert chosen(run("pause", "c2", "2")) == (True, None, "none")
+    limited = run("set", "c2", "2", "--bytes-per-second", "50000", "--compression", "gzip")
+    assert chosen(limited) == (True, 50_000, "gzip")
+    assert chosen(run("set", "c2", "2", "--bytes-per-second", "none")) == (True, None, "gzip")
+    assert chosen(run("resume", "c2", "2")) == (False, None, "gzip")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("set", "c2", "2"), 2, "Nothing to set"),
+        (("set", "c2", "2", "--bytes-per-second", "fast"), 2, "whole number"),
+        (("set", "c2", "2", "--bytes-per-second", "0"), 2, "must be from 1000"),
+        (("set", "c2", "2", "--compression", "zip"), 2, "zip"),
+        (("pause", "c2", "7"), 1, "no distributor"),
+        (("pause", "c2", "x"), 2, "valid int"),
+    ],
+)
+def test_commands_refuse_in_words(shell: CliRunner, words: tuple[str, ...], code: int, said: str) -> None:
+    result = shell.invoke(app, ["distributor", *words])
+    assert result.exit_code == code
+    assert said in result.stderr
