@@ -116,6 +116,12 @@ def _stream(source: random.Random) -> Directed:
             tenant_commands.RecordApplied(**there, topic_id=topic_id, replication_factor=source.randint(1, 3)),
             tenant_commands.RecordApplied(**there, topic_id=topic_id, replication_factor=3),
             tenant_commands.RecordApplyFailed(**there, reason=source.choice(("no space", "no leader"))),
+            tenant_commands.RecordDrift(
+                **there,
+                found={"retention.ms": "1"},
+                reason=source.choice((None, "not allowed")),
+                revision=source.randint(1, 3),
+            ),
             tenant_commands.RecordRemoved(**there),
         )
     )

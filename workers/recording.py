@@ -13,7 +13,15 @@ from backend.dispatch import Directed
 from backend.domain import cluster as clusters
 from backend.domain import tenant_commands as tenants
 from backend.domain.errors import DomainError
-from backend.domain.steps import AlignTopic, RecordOffline, RecordOnline, UnwantedTopic, WantedTopic
+from backend.domain.steps import (
+    AlignTopic,
+    FollowGrowth,
+    RecordOffline,
+    RecordOnline,
+    RestoreTopic,
+    UnwantedTopic,
+    WantedTopic,
+)
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.recorded import Metadata
 from backend.queries.clusters import known_kafka_clusters
@@ -74,6 +82,23 @@ class Outcomes:
             return
         tenant, place = _place(topic)
         self._add(tenant, tenants.RecordApplyFailed(**place, reason=reason, revision=topic.revision), request_id)
+
+    def grown(self, step: FollowGrowth, request_id: str) -> None:
+        """A stream has as many partitions as somebody gave to its topic."""
+        tenant, instance, environment, stream = step.wanted.stream.split("/")
+        command = tenants.ChangeStream(
+            instance=instance, environment=environment, stream=stream, partitions=step.partitions
+        )
+        self._add(tenant, command, request_id)
+
+    def drifted(self, step: RestoreTopic, reason: str | None, request_id: str) -> None:
+        """A topic's configuration was another one; `reason` is why it could not be set back."""
+        topic = step.wanted
+        if topic.revision is None or (reason is not None and topic.failure == reason):
+            return
+        tenant, place = _place(topic)
+        command = tenants.RecordDrift(**place, found=step.found, reason=reason, revision=topic.revision)
+        self._add(tenant, command, request_id)
 
     def removed(self, topic: UnwantedTopic, request_id: str) -> None:
         """A deleted stream's topic is gone."""

@@ -38,6 +38,16 @@ _LET_GO_SECONDS = 10.0
 _MOST_ABANDONED = 32
 
 
+def copy_limits(settings: Settings) -> CopyLimits:
+    """What the settings say about a copy session."""
+    return CopyLimits(
+        batch_records=settings.batch_records,
+        transaction_timeout_ms=settings.transaction_timeout_ms,
+        fetch_wait_max_ms=settings.fetch_wait_max_ms,
+        fetch_buffer_kbytes=settings.fetch_buffer_kbytes,
+    )
+
+
 class UnitHost:
     """The units of one process; `tick` is called about once a second by whichever shift runs."""
 
@@ -45,12 +55,7 @@ class UnitHost:
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self._engine = engine
         self._settings = settings
-        self._limits = CopyLimits(
-            batch_records=settings.batch_records,
-            transaction_timeout_ms=settings.transaction_timeout_ms,
-            fetch_wait_max_ms=settings.fetch_wait_max_ms,
-            fetch_buffer_kbytes=settings.fetch_buffer_kbytes,
-        )
+        self._limits = copy_limits(settings)
         self._threads: dict[Unit, DistributorThread] = {}
         self._desired = Desired(-1, {})
         self._seen_position: tuple[int, int] | None = None

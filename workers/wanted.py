@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from backend.domain import tree_shape
 from backend.domain.steps import UnwantedTopic, WantedTopic, topic_config
+from backend.domain.stream_settings import DEFAULT_MAX_MESSAGE_BYTES
 from backend.domain.tree import clusters_of
 from backend.eventlog.tables import event_log_head
 from backend.queries.clusters import ClusterRow, list_clusters
@@ -29,10 +30,13 @@ class Wanted:
     topics: list[WantedTopic]
     deleted: list[UnwantedTopic]
 
-    def names_on(self, cluster: str) -> list[str]:
-        """Topics that matter on a cluster."""
-        wanted = [row.topic for row in self.topics if row.cluster == cluster]
-        return wanted + [row.topic for row in self.deleted if row.cluster == cluster]
+    def topics_on(self, cluster: str) -> list[WantedTopic]:
+        """Topics that a cluster should have."""
+        return [row for row in self.topics if row.cluster == cluster]
+
+    def deleted_on(self, cluster: str) -> list[str]:
+        """Names of topics that a cluster should no longer have."""
+        return [row.topic for row in self.deleted if row.cluster == cluster]
 
 
 def position(connection: Connection) -> int:
@@ -60,7 +64,12 @@ def _of_stream(row: StreamRow) -> list[WantedTopic]:
             partitions=row.partitions,
             replication_factor=row.replication_factor,
             min_insync_replicas=row.min_insync_replicas,
-            config=topic_config(row.retention_ms, row.cleanup_policy),
+            config=topic_config(
+                retention_ms=row.retention_ms,
+                cleanup_policy=row.cleanup_policy,
+                max_message_bytes=row.max_message_bytes,
+                distributed=row.distributed,
+            ),
             revision=row.revision,
             applied=row.applied[cluster] == "applied",
             topic_id=row.topic_ids.get(cluster),
@@ -90,7 +99,12 @@ def _internal(connection: Connection, settings: Settings) -> list[WantedTopic]:
             partitions=settings.verify_partitions,
             replication_factor=INTERNAL_REPLICAS,
             min_insync_replicas=1,
-            config=topic_config(INTERNAL_RETENTION_MS, "delete"),
+            config=topic_config(
+                retention_ms=INTERNAL_RETENTION_MS,
+                cleanup_policy="delete",
+                max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES,
+                distributed=True,
+            ),
             revision=None,
             applied=cluster in known,
             topic_id=known[cluster].topic_id if cluster in known else None,

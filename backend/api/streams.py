@@ -50,6 +50,7 @@ class NewStream(Body):
     min_insync_replicas: int = 1
     retention_ms: int = stream_settings.DEFAULT_RETENTION_MS
     cleanup_policy: str = "delete"
+    max_message_bytes: int = stream_settings.DEFAULT_MAX_MESSAGE_BYTES
     distributed: bool = True
 
 
@@ -61,6 +62,7 @@ class StreamChanges(Body):
     min_insync_replicas: int | None = None
     retention_ms: int | None = None
     cleanup_policy: str | None = None
+    max_message_bytes: int | None = None
     distributed: bool | None = None
 
 
@@ -196,6 +198,7 @@ def shown(row: StreamRow) -> dict[str, Any]:
         "min_insync_replicas": row.min_insync_replicas,
         "retention_ms": row.retention_ms,
         "cleanup_policy": row.cleanup_policy,
+        "max_message_bytes": row.max_message_bytes,
         "distributed": row.distributed,
         "technical_names": row.technical_names,
         "applied": row.applied,

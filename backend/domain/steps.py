@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from backend.domain.stream_settings import MOST_PARTITIONS
+
 HEADROOM_BYTES = 1024
 """Added to a topic's `max.message.bytes`, so that a record of the largest size fits with our headers."""
 
-DEFAULT_MAX_MESSAGE_BYTES = 1048588
-"""Kafka's own default of `max.message.bytes`."""
+TIMESTAMP_TYPE = "message.timestamp.type"
+APPEND_TIME = "LogAppendTime"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,7 @@ class WantedTopic:
     topic_id: str | None
     """The id that is recorded, None if none is."""
     failure: str | None = None
-    """The reason that is recorded for its not being applied."""
+    """The reason that is recorded for its not being applied, or not being set back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,8 @@ class SeenTopic:
     topic_id: str
     partitions: int
     replication_factor: int
+    config: Mapping[str, str] | None = None
+    """What is in force, defaults too; None if this look did not ask for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +67,8 @@ class SeenCluster:
     kafka_cluster_id: str | None = None
     brokers: int = 0
     topics: Mapping[str, SeenTopic] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Topics that it does not let us see, with its reasons."""
     reason: str | None = None
     unsure: bool = False
     """It did not answer once: nothing is concluded from this look."""
@@ -113,6 +119,14 @@ class GrowTopic:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FollowGrowth:
+    """Somebody gave more partitions to a topic of ours; Kafka takes none away, so the stream has as many now."""
+
+    wanted: WantedTopic
+    partitions: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RefuseTopic:
     """The topic cannot be as declared; the reason is recorded."""
 
@@ -122,13 +136,24 @@ class RefuseTopic:
 
 @dataclass(frozen=True, kw_only=True)
 class AlignTopic:
-    """The topic is there, and the log does not say yet that this declaration is applied: set its configuration,
-    then record it."""
+    """The topic is there, and the log does not say yet that this declaration is applied: set what differs in its
+    configuration, then record it."""
 
     wanted: WantedTopic
     config: Mapping[str, str]
+    """Entries to set, with their values; none if all are as declared."""
     topic_id: str
     replication_factor: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreTopic:
+    """Somebody changed the configuration of a topic that was as declared: set it back, and record what it was."""
+
+    wanted: WantedTopic
+    found: Mapping[str, str]
+    config: Mapping[str, str]
+    """The same entries as declared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +164,17 @@ class DeleteTopic:
     present: bool
 
 
-Step = RecordOnline | RecordOffline | CreateTopic | GrowTopic | RefuseTopic | AlignTopic | DeleteTopic
+Step = (
+    RecordOnline
+    | RecordOffline
+    | CreateTopic
+    | GrowTopic
+    | FollowGrowth
+    | RefuseTopic
+    | AlignTopic
+    | RestoreTopic
+    | DeleteTopic
+)
 
 
 def cluster_steps(name: str, known: KnownCluster, seen: SeenCluster) -> list[Step]:
@@ -178,36 +213,88 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
     present = cluster.topics.get(wanted.topic)
     factor = min(wanted.replication_factor, cluster.brokers)
     config = {**wanted.config, "min.insync.replicas": str(min(wanted.min_insync_replicas, factor))}
+    if wanted.topic in cluster.refusals:
+        return _refuse(wanted, f"topic {wanted.topic!r} cannot be seen: {cluster.refusals[wanted.topic]}")
     if present is None:
         return [CreateTopic(wanted=wanted, replication_factor=factor, config=config)]
+    if present.config is None and not wanted.applied:
+        return []
+    reason = refusal(wanted, present)
+    if reason is not None:
+        return _refuse(wanted, reason)
     if present.partitions > wanted.partitions:
-        reason = (
-            f"topic {wanted.topic!r} has {present.partitions} partitions, {wanted.partitions} are declared; Kafka "
-            "cannot take partitions away: declare as many"
-        )
-        return [] if wanted.failure == reason else [RefuseTopic(wanted=wanted, reason=reason)]
+        return [FollowGrowth(wanted=wanted, partitions=present.partitions)]
     if present.partitions < wanted.partitions:
         return [GrowTopic(wanted=wanted, present=present.partitions)]
-    if wanted.applied and wanted.topic_id == present.topic_id:
+    if present.config is None:
+        return []
+    changes = differing(config, present.config)
+    as_recorded = wanted.applied and wanted.topic_id == present.topic_id
+    if as_recorded and changes:
+        found = {name: present.config.get(name, "") for name in changes}
+        return [RestoreTopic(wanted=wanted, found=found, config=changes)]
+    if as_recorded and wanted.failure is None:
         return []
     return [
         AlignTopic(
             wanted=wanted,
-            config=config,
+            config=changes,
             topic_id=present.topic_id,
             replication_factor=present.replication_factor,
         )
     ]
 
 
-def topic_config(retention_ms: int | None, cleanup_policy: str) -> dict[str, str]:
+def refusal(wanted: WantedTopic, present: SeenTopic) -> str | None:
+    """Why a topic that is there cannot become the stream's; None if it can.
+
+    A topic that is recorded as the stream's own follows its declaration. One that is met for the first time is
+    somebody's: what its owner chose is not changed behind his back where records would come to differ.
+    """
+    own = wanted.topic_id == present.topic_id
+    if present.partitions > (MOST_PARTITIONS if own and wanted.revision is not None else wanted.partitions):
+        return (
+            f"topic {wanted.topic!r} has {present.partitions} partitions, {wanted.partitions} are declared; Kafka "
+            "cannot take partitions away: declare as many"
+        )
+    if not own and TIMESTAMP_TYPE in wanted.config and (present.config or {}).get(TIMESTAMP_TYPE) == APPEND_TIME:
+        return append_time_reason(wanted.topic)
+    return None
+
+
+def append_time_reason(topic: str) -> str:
+    """Why a topic whose brokers stamp their own time is not distributed."""
+    return (
+        f"topic {topic!r} has {TIMESTAMP_TYPE}={APPEND_TIME}: each cluster would stamp its own time on the same "
+        "record, so it is not distributed; set CreateTime on it, or declare the stream with distributed: false"
+    )
+
+
+def differing(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    """The wanted entries that are not in force."""
+    return {name: value for name, value in wanted.items() if not _same(name, value, present.get(name))}
+
+
+def _same(name: str, one: str, other: str | None) -> bool:
+    if name == "cleanup.policy" and other is not None:
+        return {part.strip() for part in one.split(",")} == {part.strip() for part in other.split(",")}
+    return one == other
+
+
+def _refuse(wanted: WantedTopic, reason: str) -> list[Step]:
+    return [] if wanted.failure == reason else [RefuseTopic(wanted=wanted, reason=reason)]
+
+
+def topic_config(
+    *, retention_ms: int, cleanup_policy: str, max_message_bytes: int, distributed: bool
+) -> dict[str, str]:
     """Configuration of a stream's topic, but for what depends on the cluster."""
     config = {
         "cleanup.policy": cleanup_policy,
-        "max.message.bytes": str(DEFAULT_MAX_MESSAGE_BYTES + HEADROOM_BYTES),
-        # A copy keeps the record's own time; a broker that stamps its own would change it on every hop.
-        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": str(max_message_bytes + HEADROOM_BYTES),
+        "retention.ms": str(retention_ms),
     }
-    if retention_ms is not None:
-        config["retention.ms"] = str(retention_ms)
+    if distributed:
+        # A copy keeps the record's own time; a broker that stamps its own would change it on every hop.
+        config[TIMESTAMP_TYPE] = "CreateTime"
     return config

@@ -12,6 +12,9 @@ CLEANUP_POLICIES = ("delete", "compact", "compact,delete")
 MOST_PARTITIONS = 10_000
 MOST_REPLICAS = 32_767  # Kafka carries the factor in 16 bits
 LONGEST_MS = 2**63 - 1
+DEFAULT_MAX_MESSAGE_BYTES = 1_048_588  # Kafka's own default of max.message.bytes
+LARGEST_MESSAGE_BYTES = 64 * 1024 * 1024 - 1024
+"""A copy with our headers still is within the 64 MiB that a distributor's producer takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,8 @@ class StreamSettings:
     retention_ms: int = DEFAULT_RETENTION_MS
     """-1 keeps records for ever."""
     cleanup_policy: str = "delete"
+    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    """The largest batch of records that a producer may send; topics get room for our headers on top."""
     distributed: bool = True
 
 
@@ -36,6 +41,7 @@ def check_settings(settings: StreamSettings) -> None:
             ("replication_factor", settings.replication_factor, 1, MOST_REPLICAS),
             ("min_insync_replicas", settings.min_insync_replicas, 1, MOST_REPLICAS),
             ("retention_ms", settings.retention_ms, -1, LONGEST_MS),
+            ("max_message_bytes", settings.max_message_bytes, 1, LARGEST_MESSAGE_BYTES),
         )
     )
     if settings.min_insync_replicas > settings.replication_factor >= 1:

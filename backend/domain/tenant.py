@@ -8,6 +8,7 @@ that was seen before. It therefore outlives even the stream's deletion.
 
     stream: (none) --Declare--> pending --RecordApplied--> applied --Change--> pending ...
                                    |--RecordApplyFailed--> failed --RecordApplied--> applied
+       applied --RecordDrift--> applied, with the reason if the topic could not be set back
             any --Delete--> deleted --RecordRemoved on each cluster--> gone --Declare--> pending ...
 
 The commands and what they decide stand in `tenant_commands.py`; events, state and evolve here.
@@ -69,7 +70,7 @@ class EnvironmentChanged(Event, name="EnvironmentChanged", version=1):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamDeclared(Event, name="StreamDeclared", version=1):
+class StreamDeclared(Event, name="StreamDeclared", version=2):
     """The environment has a stream; a topic for it is due on every cluster of the instance's tree."""
 
     tenant: str
@@ -85,12 +86,14 @@ class StreamDeclared(Event, name="StreamDeclared", version=1):
     retention_ms: int
     """-1 keeps records for ever."""
     cleanup_policy: str
+    max_message_bytes: int
+    """Without our headers, for which topics have room on top."""
     distributed: bool
     """Whether the distributors copy it along the tree."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamChanged(Event, name="StreamChanged", version=1):
+class StreamChanged(Event, name="StreamChanged", version=2):
     """The stream's settings are these from now on, to be applied again everywhere."""
 
     tenant: str
@@ -103,6 +106,7 @@ class StreamChanged(Event, name="StreamChanged", version=1):
     min_insync_replicas: int
     retention_ms: int
     cleanup_policy: str
+    max_message_bytes: int
     distributed: bool
 
 
@@ -157,6 +161,21 @@ class StreamRemoved(Event, name="StreamRemoved", version=1):
     cluster: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class StreamDrifted(Event, name="StreamDrifted", version=1):
+    """Somebody had changed the configuration of the stream's topic on the cluster; it was set back, or was not."""
+
+    tenant: str
+    instance: str
+    environment: str
+    stream: str
+    cluster: str
+    found: dict[str, str]
+    """What the topic had instead of what is declared."""
+    reason: str | None
+    """Why it could not be set back; None if it was."""
+
+
 TenantEvent = (
     TenantCreated
     | InstanceCreated
@@ -167,9 +186,18 @@ TenantEvent = (
     | StreamDeleted
     | StreamApplied
     | StreamApplyFailed
+    | StreamDrifted
     | StreamRemoved
 )
-_StreamEvent = StreamDeclared | StreamChanged | StreamDeleted | StreamApplied | StreamApplyFailed | StreamRemoved
+_StreamEvent = (
+    StreamDeclared
+    | StreamChanged
+    | StreamDeleted
+    | StreamApplied
+    | StreamApplyFailed
+    | StreamDrifted
+    | StreamRemoved
+)
 
 # --- state
 
@@ -185,6 +213,7 @@ class Topic:
     applied: bool = False
     """The latest revision is applied."""
     failure: str | None = None
+    """Why it is not applied, or why what drifted in its configuration was not set back."""
     removing: bool = False
     """The stream was deleted and the topic was not yet removed."""
 
@@ -246,6 +275,7 @@ def evolve(state: Tenant | None, event: Event) -> Tenant | None:
             | StreamDeleted()
             | StreamApplied()
             | StreamApplyFailed()
+            | StreamDrifted()
             | StreamRemoved()
         ):
             return _set_stream(state, event)
@@ -306,6 +336,8 @@ def _evolve_stream(stream: Stream | None, event: _StreamEvent) -> Stream | None:
             )
         case StreamApplyFailed():
             topic = replace(topic, applied=False, failure=event.reason)
+        case StreamDrifted():
+            topic = replace(topic, failure=event.reason)
         case StreamRemoved():
             topic = Topic(topic_id=topic.topic_id, incarnation=topic.incarnation)
     return replace(stream, topics={**stream.topics, event.cluster: topic})
@@ -326,5 +358,6 @@ def settings_of(event: StreamDeclared | StreamChanged) -> StreamSettings:
         min_insync_replicas=event.min_insync_replicas,
         retention_ms=event.retention_ms,
         cleanup_policy=event.cleanup_policy,
+        max_message_bytes=event.max_message_bytes,
         distributed=event.distributed,
     )

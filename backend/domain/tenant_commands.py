@@ -27,6 +27,7 @@ from backend.domain.tenant import (
     StreamChanged,
     StreamDeclared,
     StreamDeleted,
+    StreamDrifted,
     StreamRemoved,
     Tenant,
     TenantCreated,
@@ -103,6 +104,7 @@ class ChangeStream:
     min_insync_replicas: int | None = None
     retention_ms: int | None = None
     cleanup_policy: str | None = None
+    max_message_bytes: int | None = None
     distributed: bool | None = None
 
 
@@ -145,6 +147,19 @@ class RecordApplyFailed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordDrift:
+    """A worker found another configuration on the stream's topic; `reason` is why it could not set it back."""
+
+    instance: str
+    environment: str
+    stream: str
+    cluster: str
+    found: Mapping[str, str]
+    reason: str | None
+    revision: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordRemoved:
     """A worker removed a deleted stream's topic from a cluster, or found that it is gone."""
 
@@ -154,7 +169,8 @@ class RecordRemoved:
     cluster: str
 
 
-_StreamCommand = DeclareStream | ChangeStream | DeleteStream | RecordApplied | RecordApplyFailed | RecordRemoved
+_Recorded = RecordApplied | RecordApplyFailed | RecordDrift | RecordRemoved
+_StreamCommand = DeclareStream | ChangeStream | DeleteStream | _Recorded
 TenantCommand = CreateTenant | CreateInstance | CreateEnvironment | ChangeEnvironment | _StreamCommand
 
 # --- decide
@@ -189,9 +205,7 @@ def _decide_stream(state: Tenant, command: _StreamCommand) -> list[TenantEvent]:
     stream = environment.streams.get(command.stream)
     if isinstance(command, DeclareStream):
         return [_declare(name, stream, command)]
-    if stream is None or (
-        stream.settings is None and not isinstance(command, RecordApplied | RecordApplyFailed | RecordRemoved)
-    ):
+    if stream is None or (stream.settings is None and not isinstance(command, _Recorded)):
         raise NotFound(f"there is no stream {name}")
     match command:
         case ChangeStream():
@@ -202,6 +216,8 @@ def _decide_stream(state: Tenant, command: _StreamCommand) -> list[TenantEvent]:
             return _record_applied(name, stream, command)
         case RecordApplyFailed():
             return _record_failed(name, stream, command)
+        case RecordDrift():
+            return _record_drift(name, stream, command)
         case RecordRemoved():
             topic = stream.topics.get(command.cluster, Topic())
             if not topic.removing:
@@ -333,7 +349,7 @@ def _record_applied(name: StreamName, stream: Stream, command: RecordApplied) ->
     same = (topic.topic_id, topic.replication_factor) == (command.topic_id, command.replication_factor)
     # A topic made just before its stream was deleted is recorded too, else nobody would remove it; one that
     # waits for its removal is not taken for the one of a stream declared anew.
-    if same and (topic.applied or topic.removing):
+    if same and ((topic.applied and topic.failure is None) or topic.removing):
         return []
     new_topic = topic.topic_id != command.topic_id
     return [
@@ -354,6 +370,14 @@ def _record_failed(name: StreamName, stream: Stream, command: RecordApplyFailed)
     if outdated or repeated or stream.settings is None:
         return []
     return [StreamApplyFailed(**_of(name), cluster=command.cluster, reason=reason)]
+
+
+def _record_drift(name: StreamName, stream: Stream, command: RecordDrift) -> list[TenantEvent]:
+    topic = stream.topics.get(command.cluster, Topic())
+    reason = command.reason and command.reason[:LONGEST_REASON]
+    if command.revision != stream.revision or not topic.applied or (reason and topic.failure == reason):
+        return []
+    return [StreamDrifted(**_of(name), cluster=command.cluster, found=dict(command.found), reason=reason)]
 
 
 def _of(name: StreamName) -> dict[str, str]:

@@ -35,6 +35,7 @@ class StreamSection(_Strict):
     min_insync_replicas: int = Field(1, ge=1)
     retention_ms: int | None = Field(None, ge=-1)
     cleanup_policy: Literal["delete", "compact", "compact,delete"] | None = None
+    max_message_bytes: int | None = Field(None, ge=1)
     distributed: bool = True
 
 

@@ -59,9 +59,9 @@ def java_version() -> str:
     return quoted[1] + quoted[2]
 
 
-def ensure_jars(cache: Path, progress: Callable[[str], None]) -> Path:
-    """The folder of Kafka's jars, downloaded at the first call; raises JavaMissing."""
-    folder = cache / f"kafka-{KAFKA_VERSION}"
+def ensure_jars(cache: Path, progress: Callable[[str], None], *, pom: Path = POM, name: str = "kafka") -> Path:
+    """The folder of Kafka's jars (or those of another pom), downloaded at the first call; raises JavaMissing."""
+    folder = cache / f"{name}-{KAFKA_VERSION}"
     if folder.is_dir():
         return folder
     java()  # before Maven, which needs it as well and says less about it
@@ -69,10 +69,10 @@ def ensure_jars(cache: Path, progress: Callable[[str], None]) -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise JavaMissing("Kafka's jars come by Maven: install it (Debian: apt-get install maven).")
-    progress(f"downloading Kafka {KAFKA_VERSION} with Maven")
-    unfinished = Path(tempfile.mkdtemp(prefix="kafka-", dir=cache))
+    progress(f"downloading {name} {KAFKA_VERSION} with Maven")
+    unfinished = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache))
     finished = subprocess.run(
-        [maven, "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime",
+        [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime",
          f"-DoutputDirectory={unfinished}"],
         capture_output=True,
         text=True,

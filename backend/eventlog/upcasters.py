@@ -47,3 +47,10 @@ class Upcasters:
 
 
 UPCASTERS = Upcasters()
+
+
+@UPCASTERS.step("StreamDeclared", from_version=1)
+@UPCASTERS.step("StreamChanged", from_version=1)
+def _add_max_message_bytes(data: Data) -> Data:
+    """Until then every topic had Kafka's default, and room for our headers."""
+    return {**data, "max_message_bytes": 1_048_588}

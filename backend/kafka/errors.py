@@ -18,11 +18,12 @@ class CopyFailed(Exception):
 
 
 class KafkaCallFailed(Exception):
-    """A cluster refused or did not answer an administrative call."""
+    """A cluster refused or did not answer an administrative call; `code` is Kafka's, if it gave one."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, code: int | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.code = code
 
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,9 @@ from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
 from backend.kafka.probe import ClusterFacts, ConnectionReasons, describe
 
+_CONFIGS_AT_ONCE = 500
+_NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+
 
 @dataclass(frozen=True)
 class TopicFacts:
@@ -35,10 +38,11 @@ class TopicFacts:
 
 @dataclass(frozen=True)
 class ClusterTopics:
-    """What one look at a cluster found."""
+    """What one look at a cluster found; `refused` are topics that it does not let us see, with its reasons."""
 
     facts: ClusterFacts
     topics: Mapping[str, TopicFacts]
+    refused: Mapping[str, str]
 
 
 class TopicAdmin:
@@ -61,15 +65,52 @@ class TopicAdmin:
             self._reasons.forget()
             raise KafkaCallFailed(reason) from error
         wanted = sorted(set(names))
+        found, refused = self.describe(wanted)
+        return ClusterTopics(facts, found, refused)
+
+    def describe(self, names: Sequence[str]) -> tuple[dict[str, TopicFacts], dict[str, str]]:
+        """Those of the topics that exist, and why others may not be seen. Raises KafkaCallFailed."""
         found: dict[str, TopicFacts] = {}
-        if wanted:
-            futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=self._timeout)
-            for name, future in futures.items():
+        refused: dict[str, str] = {}
+        if not names:
+            return found, refused
+        futures = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
+        for name, future in futures.items():
+            try:
                 topic = self._wait(future, fine=KafkaError.UNKNOWN_TOPIC_OR_PART)
-                if topic is not None:
-                    replicas = min((len(p.replicas) for p in topic.partitions), default=0)
-                    found[name] = TopicFacts(name, str(topic.topic_id), len(topic.partitions), replicas)
-        return ClusterTopics(facts, found)
+            except KafkaCallFailed as error:
+                if error.code not in _NOT_ALLOWED:
+                    raise
+                # One topic's rights say nothing about the cluster.
+                refused[name] = error.reason
+                continue
+            if topic is not None:
+                replicas = min((len(p.replicas) for p in topic.partitions), default=0)
+                found[name] = TopicFacts(name, str(topic.topic_id), len(topic.partitions), replicas)
+        return found, refused
+
+    def configs(self, names: Sequence[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+        """Configuration in force of those topics that exist, and why others may not be seen.
+
+        A request for each few hundred: an answer holds some thirty entries per topic. Raises KafkaCallFailed.
+        """
+        found: dict[str, dict[str, str]] = {}
+        refused: dict[str, str] = {}
+        for first in range(0, len(names), _CONFIGS_AT_ONCE):
+            asked = [ConfigResource(ResourceType.TOPIC, name) for name in names[first : first + _CONFIGS_AT_ONCE]]
+            futures = self._admin.describe_configs(asked, request_timeout=self._timeout)
+            for resource, future in futures.items():
+                try:
+                    entries = self._wait(future, fine=KafkaError.UNKNOWN_TOPIC_OR_PART)
+                except KafkaCallFailed as error:
+                    if error.code not in _NOT_ALLOWED:
+                        raise
+                    refused[resource.name] = error.reason
+                    continue
+                if entries is not None:
+                    values = {key: entry.value for key, entry in entries.items() if entry.value is not None}
+                    found[resource.name] = values
+        return found, refused
 
     def create(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Create a topic; one that exists already is fine. Raises KafkaCallFailed."""
@@ -104,7 +145,7 @@ class TopicAdmin:
             inner = kafka_error(error)
             if inner is not None and inner.code() == fine:
                 return None
-            raise KafkaCallFailed(sentence(error)) from error
+            raise KafkaCallFailed(sentence(error), inner.code() if inner else None) from error
 
 
 def count_records(

@@ -17,6 +17,7 @@ from backend.domain.tenant import (
     StreamChanged,
     StreamDeclared,
     StreamDeleted,
+    StreamDrifted,
     StreamRemoved,
 )
 from backend.eventlog.recorded import RecordedEvent
@@ -37,6 +38,7 @@ streams = temporal_table(
     sa.Column("min_insync_replicas", sa.Integer, nullable=False),
     sa.Column("retention_ms", sa.BigInteger, nullable=False),
     sa.Column("cleanup_policy", sa.Text, nullable=False),
+    sa.Column("max_message_bytes", sa.Integer, nullable=False),
     sa.Column("distributed", sa.Boolean, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
 )
@@ -99,6 +101,8 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             present = current(rows, stream_topics, key) or _NO_TOPIC
             values = {**{name: present[name] for name in _NO_TOPIC}, "state": "failed", "failure": event.reason}
             replace(rows, stream_topics, key, values, position)
+        case StreamDrifted():
+            change(rows, stream_topics, {**key, "cluster": event.cluster}, {"failure": event.reason}, position)
         case StreamRemoved():
             replace(rows, stream_topics, {**key, "cluster": event.cluster}, None, position)
 
@@ -130,6 +134,7 @@ PROJECTION = Projection(
             StreamDeleted,
             StreamApplied,
             StreamApplyFailed,
+            StreamDrifted,
             StreamRemoved,
             ClusterRemoved,
         }

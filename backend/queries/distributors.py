@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,9 +14,11 @@ from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
 from backend.domain.tree import clusters_of
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.observed import leases, unit_states
+from backend.queries.streams import troubles
 from backend.queries.trees import get_tree
 from backend.settings import settings
 
+_REFUSALS_SHOWN = 3
 # Worst first: a distributor is doing as well as the worst of its units.
 _WORST_FIRST = ("blocked", "degraded", "paused", "starting", "stopped", "running")
 
@@ -87,6 +89,7 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
     root = tree_shape.parse(tree.root, clusters_of(tree.root))
     clusters = {row.name: row for row in list_clusters(connection, at)}
     units = {} if at is not None else _units(connection)
+    refused = {} if at is not None else troubles(connection)
     found = []
     for cluster, level, allowed in tree_shape.siblings(root):
         target = tree.targets[cluster, level]
@@ -95,9 +98,18 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
             names = [unit.name for unit in assignment.units([(cluster, level)], settings().partition_buckets)]
             rows = [units.get(name) for name in names]
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)))
+            observed = _less(observed, refused.get(cluster, []) + refused.get(target, []))
         chosen = tree.settings.get((cluster, level), DEFAULTS)
         found.append(DistributorRow(cluster, level, target, allowed, chosen, observed))
     return found
+
+
+def _less(observed: Observation, refused: Sequence[str]) -> Observation:
+    """A distributor that runs, but without streams that are refused at one of its ends."""
+    if not refused or observed.state != "running":
+        return observed
+    more = f"; {len(refused) - _REFUSALS_SHOWN} more" if len(refused) > _REFUSALS_SHOWN else ""
+    return replace(observed, state="degraded", reason="; ".join(refused[:_REFUSALS_SHOWN]) + more)
 
 
 def _units(connection: Connection) -> dict[str, Row[Any]]:

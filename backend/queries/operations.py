@@ -53,7 +53,7 @@ def get_operation(connection: Connection, identity: str) -> dict[str, Any] | Non
         }
         return {**operation, "state": "failed", "progress": 1.0, "problem": problem}
     seen = row.observed
-    if seen is None or seen.position < position or seen.state != "running":
+    if seen is None or seen.position < position or seen.state not in ("running", "degraded"):
         return operation
     result = {"cluster": row.cluster, "level": row.level, "target": row.target, "previous": data["previous"]}
     return {**operation, "state": "succeeded", "progress": 1.0, "result": result}

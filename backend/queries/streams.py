@@ -24,8 +24,9 @@ class StreamRow:
     """One stream; the dicts have the clusters of its instance's tree as keys.
 
     `stream` is STREAM in full, `name` its last part. `applied` is pending, applied or failed, with the reason in
-    `failures`; `incarnations` and `topic_ids` name only clusters where a topic is recorded. `under_provisioned`:
-    clusters with fewer brokers than the declared factor. `revision` counts declarations and changes.
+    `failures` (an applied one has a reason if its topic drifted and could not be set back); `incarnations` and
+    `topic_ids` name only clusters where a topic is recorded. `under_provisioned`: clusters with fewer brokers
+    than the declared factor. `revision` counts declarations and changes.
     """
 
     stream: str
@@ -40,6 +41,7 @@ class StreamRow:
     min_insync_replicas: int
     retention_ms: int
     cleanup_policy: str
+    max_message_bytes: int
     distributed: bool
     technical_names: dict[str, str]
     applied: dict[str, str]
@@ -110,6 +112,21 @@ def get_stream(
     return next(iter(list_streams(connection, at, tenant, instance, environment, name=name)), None)
 
 
+def troubles(connection: Connection) -> dict[str, list[str]]:
+    """Per cluster, why distributed streams are not as declared there; clusters without any are left out."""
+    same = sa.and_(*(stream_topics.c[part] == streams.c[part] for part in STREAM))
+    query = (
+        sa.select(stream_topics)
+        .join(streams, sa.and_(same, as_of(streams, None)))
+        .where(as_of(stream_topics, None), streams.c.distributed, stream_topics.c.failure.is_not(None))
+        .order_by(*(stream_topics.c[part] for part in STREAM))
+    )
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in connection.execute(query):
+        found[row.cluster].append(f"{StreamName(*_key(row))} on {row.cluster}: {row.failure}")
+    return dict(found)
+
+
 def list_deleted(connection: Connection) -> list[DeletedTopic]:
     """Topics of deleted streams that workers have yet to remove, and then to record with RecordRemoved."""
     clusters = {cluster.name: cluster for cluster in list_clusters(connection)}
@@ -140,6 +157,7 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
         min_insync_replicas=row.min_insync_replicas,
         retention_ms=row.retention_ms,
         cleanup_policy=row.cleanup_policy,
+        max_message_bytes=row.max_message_bytes,
         distributed=row.distributed,
         technical_names={cluster.name: technical_name(cluster.topic_format, name) for cluster in clusters},
         applied={cluster: known[cluster].state if cluster in known else "pending" for cluster in names},

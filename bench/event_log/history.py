@@ -39,6 +39,7 @@ def _of_tenant(name: str) -> Iterator[Event]:
             "replication_factor": 3,
             "min_insync_replicas": 2,
             "cleanup_policy": "delete",
+            "max_message_bytes": 1_048_588,
             "distributed": True,
         }
         yield tenant.StreamDeclared(**stream, **declared, revision=1, retention_ms=3_600_000)

@@ -11,11 +11,13 @@ from backend.domain.steps import (
     AlignTopic,
     CreateTopic,
     DeleteTopic,
+    FollowGrowth,
     GrowTopic,
     KnownCluster,
     RecordOffline,
     RecordOnline,
     RefuseTopic,
+    RestoreTopic,
     SeenCluster,
     SeenTopic,
     UnwantedTopic,
@@ -59,8 +61,10 @@ WANTED = WantedTopic(
     applied=False,
     topic_id=None,
 )
-THERE = SeenTopic(topic_id="t1", partitions=4, replication_factor=3)
 CONFIG = {"retention.ms": "1000", "min.insync.replicas": "2"}
+OTHER = {"retention.ms": "5", "min.insync.replicas": "2", "segment.ms": "9"}
+THERE = SeenTopic(topic_id="t1", partitions=4, replication_factor=3, config=OTHER)
+APPLIED = replace(WANTED, applied=True, topic_id="t1")
 
 
 def plan(wanted, *, topic=None, brokers=3, **seen):
@@ -78,18 +82,87 @@ def test_a_cluster_with_fewer_brokers_gets_as_many_replicas_as_it_can_hold():
     assert plan(WANTED, brokers=1) == [CreateTopic(wanted=WANTED, replication_factor=1, config=config)]
 
 
-def test_a_topic_that_is_there_is_aligned_and_recorded_once():
+def test_of_a_topic_that_is_there_only_what_differs_is_set_and_it_is_recorded_once():
+    differs = {"retention.ms": "1000"}
     assert plan(WANTED, topic=THERE) == [
-        AlignTopic(wanted=WANTED, config=CONFIG, topic_id="t1", replication_factor=3)
+        AlignTopic(wanted=WANTED, config=differs, topic_id="t1", replication_factor=3)
     ]
-    assert plan(replace(WANTED, applied=True, topic_id="t1"), topic=THERE) == []
+    as_declared = replace(THERE, config={**OTHER, **CONFIG})
+    assert plan(WANTED, topic=as_declared) == [
+        AlignTopic(wanted=WANTED, config={}, topic_id="t1", replication_factor=3)
+    ]
+    assert plan(APPLIED, topic=as_declared) == []
+
+
+def test_nothing_is_concluded_about_a_topic_whose_configuration_was_not_asked_for():
+    assert plan(WANTED, topic=replace(THERE, config=None)) == []
+    assert plan(APPLIED, topic=replace(THERE, config=None)) == []
+
+
+def test_a_configuration_that_drifted_is_set_back_with_what_it_was():
+    assert plan(APPLIED, topic=THERE) == [
+        RestoreTopic(wanted=APPLIED, found={"retention.ms": "5"}, config={"retention.ms": "1000"})
+    ]
+
+
+@pytest.mark.parametrize("found", ["compact,delete", "delete,compact", "delete, compact"])
+def test_the_order_of_cleanup_policies_is_no_difference(found):
+    assert steps.differing({"cleanup.policy": "compact,delete"}, {"cleanup.policy": found}) == {}
+    assert steps.differing({"cleanup.policy": "compact"}, {"cleanup.policy": found}) == {
+        "cleanup.policy": "compact"
+    }
+
+
+def test_a_drift_that_could_not_be_set_back_is_recorded_as_over_once_somebody_else_did_it():
+    failed = replace(APPLIED, failure="not allowed")
+    assert plan(failed, topic=replace(THERE, config=CONFIG)) == [
+        AlignTopic(wanted=failed, config={}, topic_id="t1", replication_factor=3)
+    ]
 
 
 def test_a_topic_that_somebody_made_anew_is_recorded_again():
     again = replace(WANTED, applied=True, topic_id="t0")
-    assert plan(again, topic=THERE) == [
-        AlignTopic(wanted=again, config=CONFIG, topic_id="t1", replication_factor=3)
+    assert plan(again, topic=replace(THERE, config=CONFIG)) == [
+        AlignTopic(wanted=again, config={}, topic_id="t1", replication_factor=3)
     ]
+
+
+DISTRIBUTED = {"message.timestamp.type": "CreateTime", **CONFIG}
+STAMPED = replace(THERE, config={**CONFIG, "message.timestamp.type": "LogAppendTime"})
+
+
+@pytest.mark.parametrize("topic_id", [None, "t0"], ids=["met for the first time", "made anew by somebody"])
+def test_a_strangers_topic_with_append_time_is_refused_and_not_changed(topic_id):
+    wanted = replace(WANTED, config=DISTRIBUTED, topic_id=topic_id, applied=topic_id is not None)
+    (step,) = plan(wanted, topic=STAMPED)
+    assert isinstance(step, RefuseTopic)
+    assert "LogAppendTime" in step.reason
+    assert plan(replace(wanted, failure=step.reason), topic=STAMPED) == []
+
+
+def test_a_topic_of_ours_that_was_set_to_append_time_is_set_back():
+    wanted = replace(APPLIED, config=DISTRIBUTED)
+    (step,) = plan(wanted, topic=STAMPED)
+    assert isinstance(step, RestoreTopic)
+    assert step.config == {"message.timestamp.type": "CreateTime"}
+
+
+def test_append_time_is_nobodys_business_where_the_stream_is_not_distributed():
+    (step,) = plan(WANTED, topic=STAMPED)
+    assert isinstance(step, AlignTopic)
+
+
+def test_a_topic_of_ours_that_somebody_grew_is_followed_by_its_stream():
+    assert plan(APPLIED, topic=replace(THERE, partitions=6)) == [FollowGrowth(wanted=APPLIED, partitions=6)]
+    internal = replace(APPLIED, revision=None)
+    (step,) = plan(internal, topic=replace(THERE, partitions=6))
+    assert isinstance(step, RefuseTopic)
+
+
+def test_a_topic_that_the_cluster_hides_is_refused_with_its_reason_and_not_created():
+    (step,) = plan(WANTED, refusals={"orders": "not authorized"})
+    assert isinstance(step, RefuseTopic)
+    assert "not authorized" in step.reason
 
 
 def test_too_few_partitions_grow():
@@ -120,7 +193,11 @@ def test_only_the_deleted_streams_own_topic_is_deleted(topic, present):
 
 
 def test_topics_leave_room_for_our_headers_and_keep_the_producers_time():
-    config = steps.topic_config(None, "compact")
-    assert int(config["max.message.bytes"]) > steps.DEFAULT_MAX_MESSAGE_BYTES
-    assert config["message.timestamp.type"] == "CreateTime"
-    assert "retention.ms" not in config
+    settings = {"retention_ms": -1, "cleanup_policy": "compact", "max_message_bytes": 10_000_000}
+    assert steps.topic_config(**settings, distributed=True) == {
+        "cleanup.policy": "compact",
+        "max.message.bytes": "10001024",
+        "message.timestamp.type": "CreateTime",
+        "retention.ms": "-1",
+    }
+    assert "message.timestamp.type" not in steps.topic_config(**settings, distributed=False)

@@ -32,6 +32,7 @@ from backend.domain.tenant import (
     StreamChanged,
     StreamDeclared,
     StreamDeleted,
+    StreamDrifted,
     StreamRemoved,
     TenantCreated,
 )
@@ -45,6 +46,7 @@ from backend.domain.tenant_commands import (
     DeleteStream,
     RecordApplied,
     RecordApplyFailed,
+    RecordDrift,
     RecordRemoved,
     TenantCommand,
     decide,
@@ -58,6 +60,7 @@ SETTINGS: dict[str, Any] = {
     "min_insync_replicas": 2,
     "retention_ms": 604_800_000,
     "cleanup_policy": "delete",
+    "max_message_bytes": 1_048_588,
     "distributed": True,
 }
 TENANT = TenantCreated(tenant="acme")
@@ -73,6 +76,8 @@ DELETED = StreamDeleted(**AT, clusters=("c1",))
 REMOVED = StreamRemoved(**AT, cluster="c1")
 DECLARE = DeclareStream(**IN, settings=StreamSettings(**SETTINGS))
 RECORD = RecordApplied(**IN, cluster="c1", topic_id="T1", replication_factor=1)
+DRIFT = RecordDrift(**IN, cluster="c1", found={"retention.ms": "1"}, reason="no", revision=1)
+DRIFTED = StreamDrifted(**AT, cluster="c1", found={"retention.ms": "1"}, reason="no")
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 C1 = ClusterFormats("c1", FULL, FULL)
 C4 = ClusterFormats("c4", "{tenant}-{topic}", FULL)
@@ -137,6 +142,15 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
             [],
         ),
         ([*WITH_STREAM, StreamApplyFailed(**AT, cluster="c1", reason="no")], RECORD, [APPLIED]),
+        ([*WITH_STREAM, APPLIED], DRIFT, [DRIFTED]),
+        ([*WITH_STREAM, APPLIED], replace(DRIFT, reason=None), [replace(DRIFTED, reason=None)]),
+        # Tried again each few seconds, told once; over when it is applied again.
+        ([*WITH_STREAM, APPLIED, DRIFTED], DRIFT, []),
+        ([*WITH_STREAM, APPLIED, DRIFTED], RECORD, [APPLIED]),
+        ([*WITH_STREAM, APPLIED, DRIFTED], replace(DRIFT, reason=None), [replace(DRIFTED, reason=None)]),
+        # Of an older declaration, or of a topic that is not as declared anyway: that is no drift.
+        ([*WITH_STREAM, APPLIED, StreamChanged(**AT, revision=2, **SETTINGS)], DRIFT, []),
+        (WITH_STREAM, DRIFT, []),
         (WITH_STREAM, DeleteStream(**IN), [replace(DELETED, clusters=())]),
         ([*WITH_STREAM, APPLIED], DeleteStream(**IN), [DELETED]),
         (

@@ -1,0 +1,160 @@
+"""The copiers that are compared: each is started for one source topic and copies it until it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from backend.estate.jars import classpath, ensure_jars, java
+from backend.settings import settings
+
+STOP_SECONDS = 30
+MIRROR_POM = Path(__file__).with_name("pom.xml")
+MIRROR_JVM = ["-Xms256m", "-Xmx2g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One topic to copy; `label` is used in names, so that runs do not meet."""
+
+    label: str
+    servers: Mapping[str, str]
+    source_topic: str
+    target_topic: str
+    partitions: int
+    folder: Path
+
+
+class Copier:
+    """Processes that copy; CPU is theirs alone."""
+
+    def __init__(self, processes: Sequence[subprocess.Popen[str]]) -> None:
+        self._processes = processes
+        self._seen = [psutil.Process(process.pid) for process in processes]
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far."""
+        times = [process.cpu_times() for process in self._seen]
+        return sum(row.user + row.system for row in times)
+
+    def memory_bytes(self) -> int:
+        """Resident now."""
+        return sum(process.memory_info().rss for process in self._seen)
+
+    def check(self) -> None:
+        if any(process.poll() is not None for process in self._processes):
+            raise SystemExit("a copier has ended by itself; see its log")
+
+    def stop(self) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@dataclass(frozen=True)
+class MirrorMaker:
+    """MirrorMaker 2 as its own process, one task a partition, defaults but for what is named here."""
+
+    name: str
+    exactly_once: bool
+
+    def target_topic(self, source_topic: str, label: str) -> str:
+        return f"{label}.{source_topic}"
+
+    def start(self, job: Job) -> Copier:
+        alias = job.label
+        jars = ensure_jars(settings().cache, print, pom=MIRROR_POM, name="connect-mirror")
+        options = {
+            "clusters": f"{alias}, copy",
+            f"{alias}.bootstrap.servers": job.servers["source"],
+            "copy.bootstrap.servers": job.servers["target"],
+            f"{alias}->copy.enabled": "true",
+            f"{alias}->copy.topics": job.source_topic,
+            f"copy->{alias}.enabled": "false",
+            f"{alias}->copy.emit.heartbeats.enabled": "false",
+            f"{alias}->copy.emit.checkpoints.enabled": "false",
+            f"copy->{alias}.emit.heartbeats.enabled": "false",
+            f"{alias}->copy.sync.topic.configs.enabled": "false",
+            f"{alias}->copy.sync.topic.acls.enabled": "false",
+            "tasks.max": job.partitions,
+            "replication.factor": 1,
+            "offset-syncs.topic.replication.factor": 1,
+            "offset.storage.replication.factor": 1,
+            "status.storage.replication.factor": 1,
+            "config.storage.replication.factor": 1,
+        }
+        if self.exactly_once:
+            options["dedicated.mode.enable.internal.rest"] = "true"
+            options["listeners"] = "http://127.0.0.1:0"
+            options["copy.exactly.once.source.support"] = "enabled"
+            options[f"{alias}.consumer.isolation.level"] = "read_committed"
+        path = job.folder / f"{job.label}.properties"
+        path.write_text("".join(f"{key} = {value}\n" for key, value in options.items()))
+        with (job.folder / f"{job.label}.log").open("wb") as log:
+            return Copier(
+                [
+                    subprocess.Popen(
+                        [java(), *MIRROR_JVM, "org.apache.kafka.connect.mirror.MirrorMaker", str(path)],
+                        env={**os.environ, "CLASSPATH": classpath(jars)},
+                        stdout=log,
+                        stderr=log,
+                        text=True,
+                    )
+                ]
+            )
+
+
+@dataclass(frozen=True)
+class Treeline:
+    """Distributor threads of Treeline in worker processes, see treeline_worker.py."""
+
+    name: str
+    workers: int
+    variables: Mapping[str, str]
+    wrapper: tuple[str, ...] = ()
+
+    def target_topic(self, source_topic: str, label: str) -> str:
+        return f"{label}-{source_topic}"
+
+    def start(self, job: Job) -> Copier:
+        units = range(settings().partition_buckets)
+        processes = []
+        for worker in range(self.workers):
+            task = {
+                "servers": dict(job.servers),
+                "source_topic": job.source_topic,
+                "target_topic": job.target_topic,
+                "partitions": job.partitions,
+                "units": [unit for unit in units if unit % self.workers == worker],
+            }
+            with (job.folder / f"{job.label}-{worker}.log").open("wb") as log:
+                processes.append(
+                    subprocess.Popen(
+                        [*self.wrapper, sys.executable, str(Path(__file__).with_name("treeline_worker.py")),
+                         json.dumps(task)],
+                        env={**os.environ, **self.variables},
+                        stdout=log,
+                        stderr=log,
+                        text=True,
+                    )
+                )  # fmt: skip
+        return Copier(processes)
+
+
+def profiler(folder: Path, label: str) -> tuple[str, ...]:
+    """Command that records a profile of what follows it, if `perf` is there."""
+    perf = shutil.which("perf")
+    return (perf, "record", "-g", "-F", "499", "-o", str(folder / f"{label}.perf")) if perf else ()

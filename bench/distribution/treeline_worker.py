@@ -1,0 +1,63 @@
+"""A worker of the benchmark: the distributor threads of some units, as a shift runs them, without a database.
+
+Reads its task as JSON from its argument, runs until SIGTERM. Leases are always held: nobody else wants them.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+
+from backend.domain import edges, tree_shape
+from backend.domain.assignment import Unit
+from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames
+from backend.settings import settings
+from workers.distributor import DistributorThread
+from workers.shift import copy_limits
+
+STREAM = "bench/distribution/main/records"
+
+
+def unit_plans(task: dict) -> dict[Unit, EdgePlan]:
+    """Plans of the tree of two clusters, from source to target."""
+    document = {"level": 1, "children": [{"cluster": "source"}, {"cluster": "target"}]}
+    root = tree_shape.parse(document, {"source", "target"})
+    endpoints = {
+        name: Endpoint(name=name, number=number, bootstrap_servers=task["servers"][name], properties={})
+        for number, name in ((1, "source"), (2, "target"))
+    }
+    stream = DistributedStream(
+        stream=STREAM,
+        partitions=task["partitions"],
+        technical_names={"source": task["source_topic"], "target": task["target_topic"]},
+        incarnations={"source": 1, "target": 1},
+    )
+    knobs = settings()
+    headers = HeaderNames(flags=knobs.copy_flags_header, origin=knobs.copy_origin_header, write_origin=True)
+    targets = tree_shape.default_targets(root)
+    return edges.plans(root, targets, endpoints, [stream], knobs.partition_buckets, headers)
+
+
+def main() -> None:
+    """Run the units until told to stop."""
+    task = json.loads(sys.argv[1])
+    plans = unit_plans(task)
+    threads = []
+    for bucket in task["units"]:
+        unit = Unit("source", 1, bucket)
+        threads.append(DistributorThread(unit, 1, copy_limits(settings()), lambda: True, plans[unit], 1))
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    for thread in threads:
+        thread.start()
+    stopping.wait()
+    for thread in threads:
+        thread.stop()
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    main()

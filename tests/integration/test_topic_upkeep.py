@@ -1,0 +1,164 @@
+"""Topics that somebody else changes while records flow: set back, followed, or refused with the reason."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    ResourceType,
+)
+
+from tests.eventually import eventually
+from tests.kafka import create_topic, produce, read_all
+from tests.rest_client import RestClient
+
+STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
+
+
+@pytest.fixture
+def rest(estate):
+    return RestClient(estate.url, estate.token)
+
+
+@pytest.fixture
+def name(rest):
+    name = f"s{uuid.uuid4().hex[:8]}"
+    yield name
+    # The estate is shared: what is refused here would be a trouble of its distributors for other tests.
+    rest("DELETE", f"{STREAMS}/{name}?confirm=acme/retail/prod/{name}")
+
+
+def admin(servers):
+    return AdminClient({"bootstrap.servers": servers})
+
+
+def configure(servers, topic, key, value):
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = admin(servers)  # held: a client that is collected ends its calls
+    next(iter(client.incremental_alter_configs([resource]).values())).result(15)
+
+
+def config_of(servers, topic, key):
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    client = admin(servers)
+    return client.describe_configs([resource])[resource].result(15)[key].value
+
+
+def declare(rest, name, **fields):
+    rest.ok("POST", STREAMS, {"name": name, "partitions": 2, **fields})
+    return eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+
+
+def applied_everywhere(rest, name):
+    row = rest.ok("GET", f"{STREAMS}/{name}")
+    return row if set(row["applied"].values()) == {"applied"} else None
+
+
+def events_of(rest, name, kind):
+    found = rest.ok("GET", "/events?limit=1000")["items"]
+    return [event for event in found if event["name"] == kind and event["data"].get("stream") == name]
+
+
+def arrived(servers, topic):
+    return [message.value() for message in read_all(servers, topic)]
+
+
+def everywhere_once(estate, row, sent):
+    for cluster, topic in row["technical_names"].items():
+        servers = estate.bootstrap_servers(cluster)
+        eventually(lambda s=servers, t=topic: set(arrived(s, t)) >= set(sent), f"all on {cluster}", 0.5)
+        assert sorted(arrived(servers, topic)) == sorted(sent), cluster
+
+
+def test_a_configuration_that_drifted_is_set_back_and_the_log_says_what_it_was(estate, rest, name):
+    row = declare(rest, name, retention_ms=3_600_000)
+    servers, topic = estate.bootstrap_servers("cluster-2"), row["technical_names"]["cluster-2"]
+    configure(servers, topic, "retention.ms", "1000")
+    configure(servers, topic, "segment.ms", "60000")
+    eventually(lambda: config_of(servers, topic, "retention.ms") == "3600000", "the retention set back", 0.3)
+    (event,) = eventually(lambda: events_of(rest, name, "StreamDrifted"), "recorded")
+    assert (event["data"]["cluster"], event["data"]["found"]) == ("cluster-2", {"retention.ms": "1000"})
+    assert event["data"]["reason"] is None
+    # What the declaration does not speak of is the owner's.
+    assert config_of(servers, topic, "segment.ms") == "60000"
+
+
+def test_a_topic_whose_brokers_stamp_their_time_is_refused_and_left_as_it_is(estate, rest, name):
+    servers, topic = estate.bootstrap_servers("cluster-4"), f"acme-prod-{name}"
+    create_topic(servers, topic, 2, message_timestamp_type="LogAppendTime", retention_ms="7777777")
+    produce(servers, topic, [{"value": b"old", "partition": 0}])
+    rest.ok("POST", STREAMS, {"name": name, "partitions": 2})
+
+    def refused():
+        row = rest.ok("GET", f"{STREAMS}/{name}")
+        return row if row["applied"]["cluster-4"] == "failed" else None
+
+    row = eventually(refused, "refused on cluster-4")
+    assert "LogAppendTime" in row["failures"]["cluster-4"]
+
+    def degraded():
+        rows = rest.ok("GET", "/trees/main/distributors")
+        named = {(r["cluster"], r["target"]) for r in rows if r["state"] == "degraded" and name in r["reason"]}
+        ends = {(r["cluster"], r["target"]) for r in rows if "cluster-4" in (r["cluster"], r["target"])}
+        return named >= ends
+
+    eventually(degraded, "its distributors say so", 0.3)
+    assert config_of(servers, topic, "message.timestamp.type") == "LogAppendTime"
+    assert config_of(servers, topic, "retention.ms") == "7777777"
+    configure(servers, topic, "message.timestamp.type", "CreateTime")
+    row = eventually(lambda: applied_everywhere(rest, name), "applied once its owner has set CreateTime", 0.3)
+    everywhere_once(estate, row, [b"old"])
+
+
+@pytest.mark.parametrize("by", ["hand", "declaration"])
+def test_new_partitions_lose_nothing_whoever_makes_them_while_records_flow(estate, rest, name, by):
+    row = declare(rest, name)
+    servers, topic = estate.bootstrap_servers("cluster-3"), row["technical_names"]["cluster-3"]
+    other, theirs = estate.bootstrap_servers("cluster-1"), row["technical_names"]["cluster-1"]
+    sent = [b"before %d" % n for n in range(200)]
+    produce(servers, topic, [{"value": value, "partition": n % 2} for n, value in enumerate(sent)])
+    flowing, stop = [], threading.Event()
+
+    def flow():
+        number = 0
+        while not stop.is_set():
+            batch = [b"flow %d" % n for n in range(number, number + 20)]
+            produce(other, theirs, [{"value": value, "partition": n % 2} for n, value in enumerate(batch)])
+            flowing.extend(batch)
+            number += 20
+
+    thread = threading.Thread(target=flow)
+    thread.start()
+    try:
+        if by == "hand":
+            client = admin(servers)
+            client.create_partitions([NewPartitions(topic, 5)])[topic].result(15)
+        else:
+            rest.ok("PATCH", f"{STREAMS}/{name}", {"partitions": 5})
+        eventually(
+            lambda: len(admin(servers).list_topics(topic, timeout=15).topics[topic].partitions) == 5, "grown"
+        )
+        new = [b"new %d" % n for n in range(300)]
+        produce(servers, topic, [{"value": value, "partition": 2 + n % 3} for n, value in enumerate(new)])
+        eventually(lambda: (applied_everywhere(rest, name) or row)["partitions"] == 5, "5 on all clusters", 0.3)
+    finally:
+        stop.set()
+        thread.join()
+    everywhere_once(estate, row, sent + new + flowing)
+
+
+def test_records_as_large_as_the_stream_declares_arrive_with_our_headers(estate, rest, name):
+    row = declare(rest, name, max_message_bytes=3_000_000)
+    servers, topic = estate.bootstrap_servers("cluster-5"), row["technical_names"]["cluster-5"]
+    assert config_of(servers, topic, "max.message.bytes") == "3001024"
+    large = [bytes([n]) * 2_999_800 for n in range(2)]
+    produce(servers, topic, [{"value": v, "partition": 0} for v in large], **{"message.max.bytes": 4_000_000})
+    everywhere_once(estate, row, large)
