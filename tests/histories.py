@@ -12,6 +12,8 @@ from backend.domain import cluster, tenant_commands, tree
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
 from backend.domain.errors import DomainError
 from backend.domain.event import Event
+from backend.domain.leaf import EnterRoutes
+from backend.domain.lost_origin import Reroot
 
 CLUSTERS = tuple("12345")
 PLACE = {"instance": "retail", "environment": "prod"}
@@ -27,7 +29,8 @@ Directed = tuple[Decider[Any, Any], str, Any]
 def commands(source: random.Random) -> Iterator[Directed]:
     """Commands without end, most of them allowed, some refused, some without effect."""
     while True:
-        yield source.choice((_cluster, _tree, _tenant, _stream, _stream, _stream, _stream, _stream))(source)
+        kind = source.choice((_cluster, _tree, _tenant, _routes, _stream, _stream, _stream, _stream, _stream))
+        yield kind(source)
 
 
 def events(seed: int, count: int) -> list[tuple[str, Event]]:
@@ -89,6 +92,15 @@ def _tree(source: random.Random) -> Directed:
         )
     )
     return deciders.TREE, "tree-main", command
+
+
+def _routes(source: random.Random) -> Directed:
+    name, version = source.choice(CLUSTERS), source.randint(1, 50)
+    if source.random() < 0.5:
+        command = EnterRoutes(cluster=name, routes=version, wanted=version, fenced=2)
+        return deciders.LEAF, f"leaf-{name}", command
+    places = {(f"acme/retail/prod/{stream}", 0): source.choice(CLUSTERS) for stream in ("orders", "payments")}
+    return deciders.LOST_ORIGIN, f"origin-{name}", Reroot(number=int(name), roots=places)
 
 
 def _tenant(source: random.Random) -> Directed:

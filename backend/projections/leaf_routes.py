@@ -65,7 +65,8 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             targets = [list(row) for row in event.targets]
             _set(rows, event.root, targets, basis["rerooted"] if basis else 0, position)
         case DistributorTargetSwitched() as event:
-            basis = _basis(rows)
+            basis = current(rows, routes_basis, {"tree": MAIN})
+            assert basis is not None  # only a tree that is set has targets
             rest = [row for row in basis["targets"] if (row[0], row[1]) != (event.cluster, event.level)]
             targets = sorted([*rest, [event.cluster, event.level, event.target]])
             _set(rows, basis["root"], targets, basis["rerooted"], position)
@@ -73,17 +74,12 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             for stream, partition, leaf in event.partitions:
                 key = {"number": event.number, "stream": stream, "partition": partition}
                 replace(rows, origin_roots, key, {"leaf": leaf}, position)
-            basis = _basis(rows)
-            _set(rows, basis["root"], basis["targets"], position, position)
+            basis = current(rows, routes_basis, {"tree": MAIN})
+            if basis is not None:
+                _set(rows, basis["root"], basis["targets"], position, position)
         case LeafEnteredRoutes() as event:
             key = {"tree": MAIN, "cluster": event.cluster}
             change(rows, leaf_routes, key, {"entered": event.routes}, position)
-
-
-def _basis(rows: Rows) -> dict[str, Any]:
-    basis = current(rows, routes_basis, {"tree": MAIN})
-    assert basis is not None  # the first event of every history sets the tree
-    return basis
 
 
 def _set(rows: Rows, document: Any, targets: list[list[Any]], rerooted: int, position: int) -> None:

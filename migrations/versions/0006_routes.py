@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0005_routes"
-down_revision = "0004_distributor_settings"
+revision = "0006_routes"
+down_revision = "0005_max_message_bytes"
 branch_labels = None
 depends_on = None
 
