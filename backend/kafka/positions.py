@@ -7,9 +7,10 @@ records that they speak of, so they can never disagree.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import marks
@@ -18,6 +19,8 @@ from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, sentence
 
 _REQUEST_SECONDS = 10.0
+_AGAIN_SECONDS = 0.02
+_PENDING = frozenset({KafkaError.UNSTABLE_OFFSET_COMMIT})
 
 Partition = tuple[str, int]
 """(topic on the target, partition)."""
@@ -30,6 +33,8 @@ def read_own(
     wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
     found: dict[Partition, Position] = {}
     for row in group_member.committed(wanted, timeout=timeout_seconds):
+        if row.error is not None:
+            raise KafkaException(row.error)
         if row.offset >= 0:
             found[row.topic, row.partition] = Position(row.offset, marks.decode_metadata(row.metadata))
     return found
@@ -41,23 +46,46 @@ def read_inbound(
     partitions: Iterable[Partition] | None,
     timeout_seconds: float,
 ) -> dict[Partition, list[Mark]]:
-    """Per partition of the target (None: all) the marks of all units that may have copied to it."""
+    """Per partition of the target (None: all) the marks of all units that may have copied to it.
+
+    Waits until no transaction of theirs is open. Raises KafkaException.
+    """
     wanted = None if partitions is None else set(partitions)
-    requests = [
-        admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group)],
-            require_stable=True,
-            request_timeout=timeout_seconds,
-        )[group]
-        for group in groups
-    ]
     found: dict[Partition, list[Mark]] = {}
-    for request in requests:
-        for row in request.result(timeout_seconds + 1).topic_partitions:
+    for rows in _stable(admin, groups, timeout_seconds):
+        for row in rows:
             key = (row.topic, row.partition)
             if (wanted is None or key in wanted) and row.offset >= 0:
                 found.setdefault(key, []).append(marks.decode_metadata(row.metadata))
     return found
+
+
+def _stable(admin: AdminClient, groups: Iterable[str], timeout_seconds: float) -> list[list[TopicPartition]]:
+    """Positions of the groups. A group with a pending position must be asked again: its row comes with an error
+    and no offset, and taken for none the records that it speaks of would be copied twice."""
+    deadline = time.monotonic() + timeout_seconds
+    left = list(groups)
+    answers: list[list[TopicPartition]] = []
+    while left:
+        requests = {
+            group: admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=timeout_seconds
+            )[group]
+            for group in left
+        }
+        left = []
+        for group, request in requests.items():
+            rows = request.result(timeout_seconds + 1).topic_partitions
+            errors = [row.error for row in rows if row.error is not None]
+            if not errors:
+                answers.append(rows)
+            elif time.monotonic() < deadline and all(error.code() in _PENDING for error in errors):
+                left.append(group)
+            else:
+                raise KafkaException(errors[0])
+        if left:
+            time.sleep(_AGAIN_SECONDS)
+    return answers
 
 
 def read_all(
