@@ -9,6 +9,7 @@ assert run.verdict.anomalies == []   # the block's end healed, waited for rest, 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import signal
@@ -72,21 +73,30 @@ class Place:
         os.kill(self.pid(name), signal.SIGQUIT if name == "postgres" else signal.SIGKILL)
         eventually(lambda: self.restarts(name) > before, f"{name} died")
 
+    def pool(self) -> list[int]:
+        """The pool processes of the worker that runs units."""
+        worker = psutil.Process(self.pid("worker:shifts"))
+        return eventually(lambda: [child.pid for child in worker.children()], "the worker has its pool")
+
     def holders(self) -> dict[int, int]:
         """Processes that run units: pid -> number of distributors of which they run some."""
         holders = [row["holder"] or "" for row in self.reader.distributors()]
         return Counter(int(each.rpartition(":")[2]) for row in holders for each in row.split(", ") if each)
 
+    def signal(self, pid: int, number: signal.Signals) -> None:
+        """Of a process that may have ended meanwhile."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
     def stop(self, pid: int) -> None:
         """SIGSTOP: it is there, and does nothing."""
-        os.kill(pid, signal.SIGSTOP)
+        self.signal(pid, signal.SIGSTOP)
         self._stopped.add(pid)
 
     def go_on(self, pid: int) -> None:
         """SIGCONT."""
         self._stopped.discard(pid)
-        if psutil.pid_exists(pid):
-            os.kill(pid, signal.SIGCONT)
+        self.signal(pid, signal.SIGCONT)
 
     def redis(self) -> Redis:
         """A client of the estate's Redis."""
