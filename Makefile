@@ -10,6 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ESTATE ?= estates/unbalanced.yaml
 PYTEST_ARGS ?=
+MINUTES ?= 5
+SEED ?=
 # Side by side; files stay whole, so that each worker boots what its tests share only once.
 PYTEST_WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -20,7 +22,7 @@ PROJECT := $(VENV)/.project-installed
 DEV := $(VENV)/.dev-installed
 FRONTEND := frontend/node_modules/.package-lock.json
 
-.PHONY: help up down test nightly bench lint install install-dev programs test-programs
+.PHONY: help up down test nightly soak bench lint install install-dev programs test-programs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +38,9 @@ test: install-dev ## Run all tests but the long ones (PYTEST_ARGS=...)
 
 nightly: install-dev ## Run the long tests
 	@$(BIN)/python -m pytest -m nightly $(PYTEST_ARGS)
+
+soak: install-dev ## Random faults for MINUTES=5 with SEED=n, then the checker
+	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: install-dev ## Run the benchmarks, each with its peer
 	@shopt -s nullglob; for bench in bench/*/run.py; do echo "$$bench"; $(BIN)/python "$$bench"; done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
@@ -49,6 +49,12 @@ def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **co
 
 def read_all(servers: str, topic: str, isolation: str = "read_committed") -> list[Message]:
     """Every visible record of a topic up to its present ends, partition by partition in log order."""
+    found = list(read_from_zero(servers, topic, isolation))
+    return sorted(found, key=lambda message: (message.partition(), message.offset()))
+
+
+def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") -> Iterator[Message]:
+    """The same without holding all of them; log order within each partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -60,13 +66,13 @@ def read_all(servers: str, topic: str, isolation: str = "read_committed") -> lis
     )
     partitions = consumer.list_topics(topic, 15).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
-    left, found, deadline = set(partitions), [], time.monotonic() + DEADLINE_SECONDS
+    left, deadline = set(partitions), time.monotonic() + DEADLINE_SECONDS
     while left:
         assert time.monotonic() < deadline, f"{topic}: partitions {left} have no end"
         for message in consumer.consume(5000, 0.2):
             if message.error() is None:
-                found.append(message)
+                yield message
+                deadline = time.monotonic() + DEADLINE_SECONDS
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition())
     consumer.close()
-    return sorted(found, key=lambda message: (message.partition(), message.offset()))

@@ -8,8 +8,8 @@ by leases.
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
 import os
+import select
 import signal
 import socket
 from functools import cache
@@ -19,6 +19,7 @@ from celery import Celery
 from celery.signals import worker_process_init, worker_shutting_down
 from kombu import Connection as BrokerConnection
 from kombu import Exchange, Queue
+from kombu.exceptions import OperationalError
 
 from backend import logs
 from backend.settings import settings
@@ -31,6 +32,7 @@ from workers.shift import UnitHost
 CONTROL_QUEUE = "treeline.control"
 SHIFT_QUEUE = "treeline.shifts"
 RECONCILE_LEASE = "reconcile"
+_BROKER_SECONDS = 3.0
 
 app = Celery("treeline", broker=settings().celery_broker_url)
 app.conf.update(
@@ -45,7 +47,8 @@ app.conf.update(
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
-    worker_cancel_long_running_tasks_on_connection_loss=True,
+    # A lost connection says nothing about the units: shifts go on. Their nudges come twice, which harms nothing.
+    worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
     worker_send_task_events=False,
@@ -67,12 +70,20 @@ logs.configure()
 log = structlog.get_logger("workers")
 
 # Made before the fork and shared by it: the only way to tell a shift in a pool process that its worker is going.
-_stopping = multiprocessing.get_context("fork").Event()
+# A pipe that becomes readable for all and that nobody reads; a shared lock or event would be held for ever by a
+# pool process that is killed or stopped at the wrong moment.
+_told_to_stop, _tell_to_stop = os.pipe()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _tell_shifts(**_: object) -> None:
-    _stopping.set()
+    os.write(_tell_to_stop, b".")
+
+
+def _stopping(wait_seconds: float) -> bool:
+    """Wait, but not longer than until the worker is told to stop; whether it is."""
+    readable, _, _ = select.select([_told_to_stop], [], [], wait_seconds)
+    return bool(readable)
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]
@@ -104,8 +115,22 @@ def _rerooting() -> Rerooting:
 
 @app.task(name="treeline.shift")  # type: ignore[untyped-decorator]
 def shift() -> None:
-    """Look after this process's units for `shift_seconds`."""
-    _host().run_shift(settings().shift_seconds, _stopping.wait)
+    """Look after this process's units for `shift_seconds`; longer while no nudge can come for the next shift."""
+    while True:
+        _host().run_shift(settings().shift_seconds, _stopping)
+        if _stopping(0) or _broker_answers():
+            return
+
+
+def _broker_answers() -> bool:
+    try:
+        # The timeout of each answer too: a Redis that hangs takes connections all the same.
+        patience = {"socket_timeout": _BROKER_SECONDS}
+        with app.connection_for_write(connect_timeout=_BROKER_SECONDS, transport_options=patience) as broker:
+            broker.ensure_connection(max_retries=0, timeout=_BROKER_SECONDS)
+    except OperationalError:
+        return False
+    return True
 
 
 @app.task(name="treeline.reconcile")  # type: ignore[untyped-decorator]

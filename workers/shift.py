@@ -107,8 +107,8 @@ class UnitHost:
         lost = [t for t in self._threads.values() if t.unit.name not in mine or not t.is_alive()]
         self._abandon_hung()
         lost = [thread for thread in lost if thread.unit in self._threads]
-        surplus = assignment.surplus(list(self._threads), plans, shifts)
-        self._stop(lost + [self._threads[unit] for unit in surplus], _STOP_SECONDS)
+        surplus = [self._threads[unit] for unit in assignment.surplus(list(self._threads), plans, shifts)]
+        self._stop(lost + [thread for thread in surplus if thread not in lost], _STOP_SECONDS)
         free = [unit for unit in sorted(plans) if unit.name not in taken and unit not in self._threads]
         wanted = assignment.wanted(free, len(self._threads), len(plans), shifts)
         if wanted:

@@ -1,16 +1,16 @@
 """Compares what every cluster holds with what was produced: sets and sequences, never counts.
 
-Operations: `produced(cluster, sequence)` for each record that its cluster acknowledged (a record whose send
-failed is not expected, one whose outcome is unknown may be there or not), then `arrived(...)` for each record read
-on a cluster, partition by partition in log order.
+Operations: for each send its outcome, `produced(cluster, sequence)` if its cluster acknowledged it, `unknown` if
+that could not be told (the record may be there or not), `refused` if it failed or its transaction was aborted;
+then `arrived(...)` for each record read on a cluster, partition by partition in log order.
 
 Anomalies looked for, on each cluster and for each origin:
 - missing: acknowledged on its origin, not on this cluster;
 - doubled: on this cluster more than once, its own origin included;
-- out of order: behind a record of the same origin and partition that was produced later;
+- out of order: behind a record of the same origin and partition that comes later in the order given;
 - wrong flags: not the copy flags that the tree implies for this origin and cluster;
-- altered: key or partition are not what was produced;
-- invented: never produced, or its send had failed.
+- altered: anything in it is not what was produced, as the caller tells, who knows the records;
+- invented: never produced, or its send had failed, or its transaction was aborted.
 """
 
 from __future__ import annotations
@@ -24,16 +24,21 @@ from backend.domain import copy_flags
 MOST_LISTED = 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Arrival:
-    """One record as it lies on a cluster; `origin` and `sequence` come from its mark."""
+    """One record as it lies on a cluster; `origin` and `sequence` come from its mark.
+
+    `order` must rise within the cluster, origin and partition. `altered` says in words what differs from the
+    record that was produced, "" if nothing does.
+    """
 
     origin: str
     sequence: int
     partition: int
     offset: int
-    key: bytes | None
+    order: int
     flags: int
+    altered: str = ""
 
 
 @dataclass
@@ -59,11 +64,11 @@ class ClusterReport:
 class Checker:
     """Verdict on one run. `flags[origin][cluster]` are the copy flags that the tree implies."""
 
-    def __init__(self, flags: Mapping[str, Mapping[str, int]], partitions: int) -> None:
+    def __init__(self, flags: Mapping[str, Mapping[str, int]]) -> None:
         self._flags = flags
-        self._partitions = partitions
         self._produced: dict[str, set[int]] = {origin: set() for origin in flags}
         self._unknown: dict[str, set[int]] = {origin: set() for origin in flags}
+        self._refused: dict[str, dict[int, str]] = {origin: {} for origin in flags}
         self._found: dict[str, dict[str, set[int]]] = {
             cluster: {origin: set() for origin in flags} for cluster in flags
         }
@@ -71,10 +76,6 @@ class Checker:
         self._reports = {cluster: ClusterReport() for cluster in flags}
         self.anomalies: list[str] = []
         """The first of them in words."""
-
-    def partition_of(self, sequence: int) -> int:
-        """Where the `sequence`-th record of any cluster is produced."""
-        return sequence % self._partitions
 
     def produced(self, cluster: str, sequence: int) -> None:
         """The cluster acknowledged the record."""
@@ -84,15 +85,20 @@ class Checker:
         """Whether the cluster has the record could not be told."""
         self._unknown[cluster].add(sequence)
 
-    def arrived(self, cluster: str, arrival: Arrival, key: bytes) -> None:
-        """The record lies on the cluster; `key` is what it was produced with."""
+    def refused(self, cluster: str, sequence: int, why: str) -> None:
+        """The record must be nowhere: `why` follows "is visible although"."""
+        self._refused[cluster][sequence] = why
+
+    def arrived(self, cluster: str, arrival: Arrival) -> None:
+        """The record lies on the cluster."""
         report, origin, sequence = self._reports[cluster], arrival.origin, arrival.sequence
         report.flags[copy_flags.text(arrival.flags)] += 1
         if origin not in self._flags or (
             sequence not in self._produced[origin] and sequence not in self._unknown[origin]
         ):
             report.invented += 1
-            self._tell(cluster, arrival, "was never produced")
+            why = self._refused.get(origin, {}).get(sequence)
+            self._tell(cluster, arrival, f"is visible although {why}" if why else "was never produced")
             return
         found = self._found[cluster][origin]
         if sequence in found:
@@ -100,19 +106,19 @@ class Checker:
             self._tell(cluster, arrival, "is doubled")
             return
         found.add(sequence)
-        if (arrival.partition, arrival.key) != (self.partition_of(sequence), key):
+        if arrival.altered:
             report.altered += 1
-            self._tell(cluster, arrival, f"has partition {arrival.partition} and key {arrival.key!r}")
+            self._tell(cluster, arrival, f"has {arrival.altered}")
         wanted = self._flags[origin][cluster]
         if arrival.flags != wanted:
             report.wrong_flags += 1
             flags = f"{copy_flags.text(arrival.flags)} instead of {copy_flags.text(wanted)}"
             self._tell(cluster, arrival, f"has flags {flags}")
         place = (cluster, origin, arrival.partition)
-        if sequence < self._last.get(place, -1):
+        if arrival.order < self._last.get(place, -1):
             report.out_of_order += 1
-            self._tell(cluster, arrival, f"lies behind number {self._last[place]}")
-        self._last[place] = max(sequence, self._last.get(place, -1))
+            self._tell(cluster, arrival, f"is number {arrival.order} and lies behind number {self._last[place]}")
+        self._last[place] = max(arrival.order, self._last.get(place, -1))
 
     def complete(self, cluster: str) -> bool:
         """Whether everything acknowledged has arrived on the cluster."""

@@ -127,7 +127,7 @@ class _Run:
     """One run over a fleet."""
 
     def __init__(self, fleet: Fleet, records: int, flags_header: str, progress: Progress) -> None:
-        self.checker = Checker(fleet.flags, fleet.partitions)
+        self.checker = Checker(fleet.flags)
         self._fleet = fleet
         self._records = records
         self._progress = progress
@@ -175,7 +175,11 @@ class _Run:
     def _outgoing(self, member: Member) -> Iterator[Outgoing]:
         for sequence in range(self._records):
             mark = Mark(self._id, member.name, sequence)
-            yield Outgoing(sequence, self.checker.partition_of(sequence), marks.key(mark), marks.encode(mark))
+            yield Outgoing(sequence, self._partition(sequence), marks.key(mark), marks.encode(mark))
+
+    def _partition(self, sequence: int) -> int:
+        """Where the `sequence`-th record of any cluster is produced."""
+        return sequence % self._fleet.partitions
 
     def _read_all(self, readers: list[TopicReader]) -> None:
         names = [member.name for member in self._fleet.members]
@@ -228,5 +232,16 @@ class _Run:
         if mark is None or mark.run != self._id:
             return  # a tenant's record, or another run's
         flags, _ = copy_flags.decode(incoming.flag_headers)
-        arrival = Arrival(mark.cluster, mark.sequence, incoming.partition, incoming.offset, incoming.key, flags)
-        self.checker.arrived(cluster, arrival, marks.key(mark))
+        altered = ""
+        if (incoming.partition, incoming.key) != (self._partition(mark.sequence), marks.key(mark)):
+            altered = f"partition {incoming.partition} and key {incoming.key!r}"
+        arrival = Arrival(
+            origin=mark.cluster,
+            sequence=mark.sequence,
+            partition=incoming.partition,
+            offset=incoming.offset,
+            order=mark.sequence,
+            flags=flags,
+            altered=altered,
+        )
+        self.checker.arrived(cluster, arrival)

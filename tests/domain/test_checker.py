@@ -23,8 +23,7 @@ FLAGS = {
 
 def faultless(origin, sequence, cluster):
     """What a distributor without fault leaves on a cluster."""
-    key = marks.key(Mark("run", origin, sequence))
-    return [Arrival(origin, sequence, sequence % PARTITIONS, sequence, key, FLAGS[origin][cluster])]
+    return [Arrival(origin, sequence, sequence % PARTITIONS, sequence, sequence, FLAGS[origin][cluster])]
 
 
 def only_once(change):
@@ -45,8 +44,7 @@ MUTANTS = {
     "drops one": (only_once(lambda arrival: []), "missing"),
     "doubles one": (only_once(lambda arrival: [arrival, arrival]), "duplicates"),
     "omits the flag": (only_once(lambda arrival: altered(arrival, flags=0)), "wrong_flags"),
-    "loses the key": (only_once(lambda arrival: altered(arrival, key=None)), "altered"),
-    "moves to another partition": (only_once(lambda arrival: altered(arrival, partition=0)), "altered"),
+    "changes what is in it": (only_once(lambda arrival: altered(arrival, altered="another key")), "altered"),
     "makes one up": (only_once(lambda arrival: [arrival, *altered(arrival, sequence=RECORDS)]), "invented"),
     "from a cluster outside the tree": (
         only_once(lambda arrival: [arrival, *altered(arrival, origin="9")]),
@@ -56,7 +54,7 @@ MUTANTS = {
 
 
 def checked(distributor, order=lambda sequences: sequences):
-    checker = Checker(FLAGS, PARTITIONS)
+    checker = Checker(FLAGS)
     for origin in FLAGS:
         for sequence in range(RECORDS):
             checker.produced(origin, sequence)
@@ -64,8 +62,7 @@ def checked(distributor, order=lambda sequences: sequences):
         for origin in FLAGS:
             for sequence in order(range(RECORDS)):
                 for arrival in distributor(origin, sequence, cluster):
-                    mark = Mark("run", arrival.origin, arrival.sequence)
-                    checker.arrived(cluster, arrival, marks.key(mark))
+                    checker.arrived(cluster, arrival)
     return checker
 
 
@@ -108,12 +105,23 @@ def test_order_between_partitions_is_nobodys_promise():
 
 @pytest.mark.parametrize("arrives", [True, False])
 def test_a_send_of_unknown_outcome_may_be_there_or_not(arrives):
-    checker = Checker(FLAGS, PARTITIONS)
+    checker = Checker(FLAGS)
     checker.unknown("1", 0)
     if arrives:
         for cluster in FLAGS:
-            checker.arrived(cluster, *faultless("1", 0, cluster), marks.key(Mark("run", "1", 0)))
+            checker.arrived(cluster, *faultless("1", 0, cluster))
     assert all(report.ok for report in checker.reports().values())
+
+
+def test_a_record_of_an_aborted_transaction_must_be_nowhere():
+    checker = Checker(FLAGS)
+    checker.refused("1", 0, "its transaction was aborted")
+    assert all(report.ok for report in checker.reports().values())
+    checker.arrived("4", *faultless("1", 0, "4"))
+    assert checker.reports()["4"].invented == 1
+    assert checker.anomalies == [
+        "4: record 0 of 1 at partition 0 offset 0 is visible although its transaction was aborted"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,25 @@
+"""The estate that the fault tests of one file break, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from backend.settings import PROJECT_ROOT
+from tests.estate_fixture import boot, treeline
+from tests.faults.runs import Place
+
+FIVE_CLUSTERS = PROJECT_ROOT / "tests" / "faults" / "five.yaml"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Five clusters behind the proxy; every test leaves it whole."""
+    home = tmp_path_factory.mktemp("faults") / "home"
+    estate = boot(home, FIVE_CLUSTERS)
+    try:
+        assert estate.booted.returncode == 0, estate.booted.stdout + estate.booted.stderr
+        yield Place(estate)
+    finally:
+        treeline(home, "down", "--wipe")

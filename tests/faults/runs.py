@@ -1,0 +1,197 @@
+"""One run: a stream of its own on an estate, producers on every cluster, faults, rest, and the verdict.
+
+```
+with Run(place, seed=7) as run:      # producers send from here on
+    place.kill("postgres")           # whatever is to be survived
+assert run.verdict.anomalies == []   # the block's end healed, waited for rest, and judged
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import time
+from collections import Counter
+from types import TracebackType
+from typing import Any
+
+import psutil
+import pytest
+from redis import Redis
+
+from backend.estate import faults
+from backend.estate.home import Home
+from backend.estate.processes import load_plan
+from backend.estate.running import read_state
+from backend.verification.fleet import FleetReader
+from tests.estate_fixture import RunningEstate
+from tests.eventually import eventually
+from tests.faults.history import History
+from tests.faults.judge import Verdict, judge, kinds, wait_until_at_rest
+from tests.faults.load import Load
+from tests.rest_client import RestClient
+
+PROD = "/tenants/acme/instances/retail/environments/prod"
+CLUSTERS = [f"cluster-{number}" for number in range(1, 6)]
+
+
+class Place:
+    """A running estate whose parts can be broken, and made whole again."""
+
+    def __init__(self, estate: RunningEstate) -> None:
+        status = estate.status()
+        self.estate = estate
+        self.home = Home(estate.home)
+        self.rest = RestClient(status["control_plane"], status["admin_token"])
+        self.reader = FleetReader(status["control_plane"], status["admin_token"], lambda cluster, key: "")
+        self.servers = {name: row["bootstrap_servers"] for name, row in status["clusters"].items()}
+        self._stopped: set[int] = set()
+        self._links: set[str] = set()
+
+    def pid(self, name: str) -> int:
+        """Of a process that runs or will run again."""
+        return eventually(lambda: self._pid(name), f"{name} runs")
+
+    def _pid(self, name: str) -> int | None:
+        state = read_state(self.home)
+        rows = state["processes"] if state else []
+        return next(row["pid"] for row in rows if row["name"] == name)
+
+    def restarts(self, name: str) -> int:
+        """How often the process died."""
+        state = read_state(self.home)
+        assert state is not None
+        return next(row["restarts"] for row in state["processes"] if row["name"] == name)
+
+    def kill(self, name: str) -> None:
+        """kill -9; the estate's supervisor starts it again."""
+        before = self.restarts(name)
+        # PostgreSQL's other processes end on SIGQUIT; after SIGKILL they would keep its memory in use.
+        os.kill(self.pid(name), signal.SIGQUIT if name == "postgres" else signal.SIGKILL)
+        eventually(lambda: self.restarts(name) > before, f"{name} died")
+
+    def pool(self) -> list[int]:
+        """The pool processes of the worker that runs units."""
+        worker = psutil.Process(self.pid("worker:shifts"))
+        return eventually(lambda: [child.pid for child in worker.children()], "the worker has its pool")
+
+    def holders(self) -> dict[int, int]:
+        """Processes that run units: pid -> number of distributors of which they run some."""
+        holders = [row["holder"] or "" for row in self.reader.distributors()]
+        return Counter(int(each.rpartition(":")[2]) for row in holders for each in row.split(", ") if each)
+
+    def signal(self, pid: int, number: signal.Signals) -> None:
+        """Of a process that may have ended meanwhile."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    def stop(self, pid: int) -> None:
+        """SIGSTOP: it is there, and does nothing."""
+        self.signal(pid, signal.SIGSTOP)
+        self._stopped.add(pid)
+
+    def go_on(self, pid: int) -> None:
+        """SIGCONT."""
+        self._stopped.discard(pid)
+        self.signal(pid, signal.SIGCONT)
+
+    def redis(self) -> Redis:
+        """A client of the estate's Redis."""
+        return Redis.from_url(self._environment("TREELINE_CELERY_BROKER_URL"))
+
+    def database_url(self) -> str:
+        """The control plane's database."""
+        return self._environment("TREELINE_DATABASE_URL")
+
+    def _environment(self, name: str) -> str:
+        """What the estate's processes were told."""
+        return next(spec.environment[name] for spec in load_plan(self.home.plan).processes if spec.name == "api")
+
+    def link(self, action: str, cluster: str, **details: Any) -> None:
+        """An order to the proxy before a cluster: cut, refuse, delay, flap, heal."""
+        self._links.add(cluster)
+        faults.order(self.home, action, cluster, **details)
+
+    def heal(self) -> None:
+        """Undo what does not end by itself."""
+        for pid in list(self._stopped):
+            self.go_on(pid)
+        for cluster in list(self._links):
+            self.link("heal", cluster)
+        self._links.clear()
+
+    def epochs(self) -> dict[tuple[str, int], int]:
+        """Fencing epoch of every distributor; rises when its units change hands."""
+        rows = self.reader.distributors()
+        return {(row["cluster"], row["level"]): row["fencing_epoch"] or 0 for row in rows}
+
+
+class Run:
+    """See above. `rate` is records per second over all clusters."""
+
+    def __init__(
+        self, place: Place, seed: int | None = None, rate: float = 500, partitions: int = 4, **stream: Any
+    ) -> None:
+        self.seed = secrets.randbits(32) if seed is None else seed
+        self.place = place
+        self.verdict = Verdict()
+        self.name = f"s{secrets.token_hex(4)}"
+        self.stream = f"acme/retail/prod/{self.name}"
+        self._partitions, self._rate, self._settings = partitions, rate, stream
+
+    def __enter__(self) -> Run:
+        print(f"seed {self.seed}")  # noqa: T201 - shown with a failure: the run can be repeated from it
+        place = self.place
+        body = {"name": self.name, "partitions": self._partitions, "replication_factor": 3, **self._settings}
+        body.setdefault("min_insync_replicas", min(2, body["replication_factor"]))
+        place.rest.ok("POST", f"{PROD}/streams", body)
+        eventually(self.is_everywhere, "the stream is on every cluster")
+        eventually(lambda: self._all_run(), "all distributors run")
+        self.fleet = place.reader.read(self.stream, "", 0)
+        self.history = History(self.seed, [member.name for member in self.fleet.members])
+        topics = {member.name: member.topic for member in self.fleet.members}
+        self.load = Load(self.history, place.servers, topics, self._partitions, self._rate)
+        self.load.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.place.heal()
+        self.load.__exit__(kind, error, trace)
+        if error is None:
+            restless = wait_until_at_rest(self.fleet, self.place.reader)
+            numbers = {row["name"]: row["number"] for row in self.place.rest.ok("GET", "/clusters")["items"]}
+            self.verdict = judge(self.history, self.fleet, numbers, self.stream)
+            self.verdict.anomalies += restless
+            print(self.verdict.counts(), dict(kinds(self.verdict)))  # noqa: T201
+
+    def flow(self, seconds: float) -> None:
+        """Let records flow meanwhile. Only gives a fault its time: nothing is judged by the clock."""
+        time.sleep(seconds)
+
+    def grow(self, partitions: int) -> None:
+        """More partitions while records flow; the producers use them once they are everywhere."""
+        self.place.rest.ok("PATCH", f"{PROD}/streams/{self.name}", {"partitions": partitions})
+        eventually(self.is_everywhere, "the new partitions are everywhere")
+        self.load.partitions = partitions
+
+    def is_everywhere(self) -> bool:
+        """Whether the stream is on every cluster as it is declared."""
+        applied = self.place.rest.ok("GET", f"{PROD}/streams/{self.name}")["applied"]
+        return set(applied.values()) == {"applied"}
+
+    def _all_run(self) -> bool:
+        rows = self.place.reader.distributors()
+        return all(row["state"] == "running" and row["lag_records"] is not None for row in rows)
+
+
+def passed(run: Run) -> None:
+    """Fail with the seed unless nothing is wrong, and something was there to be wrong."""
+    assert run.verdict.sends["ok"] > 100, f"seed {run.seed}: hardly anything was sent: {run.verdict.sends}"
+    if run.verdict.anomalies:
+        listed = "\n".join(run.verdict.anomalies[:20])
+        pytest.fail(f"seed {run.seed}: {dict(kinds(run.verdict))} {run.verdict.counts()}\n{listed}")

@@ -1,0 +1,98 @@
+"""kill -9 and SIGSTOP of whatever runs, while records flow: the checker finds nothing."""
+
+from __future__ import annotations
+
+from confluent_kafka.admin import AdminClient
+
+from backend.eventlog.engine import create_engine
+from backend.settings import Settings
+from tests.eventually import eventually
+from tests.faults.runs import Run, passed
+from tests.integration.test_copy_session import LIMITS
+from workers import desired
+from workers.distributor import DistributorThread
+
+
+def test_nothing_is_found_when_nothing_happens(place):
+    with Run(place) as run:
+        run.flow(3)
+    passed(run)
+    assert run.verdict.sends["aborted"] > 0, "without aborted records, that they are nowhere proves nothing"
+
+
+def test_a_broker_that_leads_partitions_is_killed(place):
+    with Run(place, replication_factor=3, min_insync_replicas=2) as run:
+        run.flow(2)
+        found = AdminClient({"bootstrap.servers": place.servers["cluster-1"]}).list_topics(timeout=15)
+        topic = next(member.topic for member in run.fleet.members if member.name == "cluster-1")
+        leader = found.topics[topic].partitions[0].leader
+        assert len(found.topics[topic].partitions[0].replicas) == 3
+        place.kill(f"kafka:cluster-1:{leader}")
+        run.flow(5)
+    passed(run)
+
+
+def test_the_database_is_killed(place):
+    with Run(place) as run:
+        run.flow(1)
+        place.kill("postgres")
+        run.flow(4)
+    passed(run)
+
+
+def test_the_api_is_killed(place):
+    with Run(place) as run:
+        run.flow(1)
+        place.kill("api")
+        run.flow(2)
+    passed(run)
+
+
+def test_redis_loses_everything_and_is_killed(place):
+    with Run(place) as run:
+        run.flow(1)
+        before = place.epochs()
+        place.redis().flushall()
+        run.flow(2)
+        place.kill("redis")
+        run.flow(3)
+    passed(run)
+    assert place.epochs() == before, "it holds no truth: no unit has a reason to change hands"
+
+
+def test_a_holder_sleeps_beyond_its_leases_and_wakes(place):
+    with Run(place) as run:
+        run.flow(1)
+        sleeper = max(place.holders())
+        place.stop(sleeper)
+        eventually(
+            lambda: sleeper not in (holders := place.holders()) and holders, "others have taken its units", 0.5
+        )
+        run.flow(1)
+        place.go_on(sleeper)
+        run.flow(3)
+    passed(run)
+
+
+def test_units_run_on_two_workers_at_once(place):
+    """Another process believes against all leases that units are its own, and does so again and again."""
+    with Run(place) as run:
+        engine = create_engine(place.database_url())
+        with engine.connect() as connection:
+            plans = desired.read(connection, Settings(database_url=place.database_url()))
+        engine.dispose()
+        units = [unit for unit in plans.plans if unit.cluster == "cluster-2"]
+        for _ in range(2):
+            rivals = [
+                DistributorThread(unit, 1, LIMITS, lambda: True, plans.plans[unit], plans.position)
+                for unit in units
+            ]
+            for rival in rivals:
+                rival.start()
+            # They fence the holders, who take the units anew and fence them in turn.
+            eventually(lambda rivals=rivals: any(rival.fenced for rival in rivals), "a rival is fenced")
+            for rival in rivals:
+                rival.stop()
+            for rival in rivals:
+                rival.join()
+    passed(run)
