@@ -8,12 +8,13 @@ import sys
 import structlog
 import typer
 
-from backend.commands import distributor, estate, events, login, resources, verify
+from backend.commands import adopt, distributor, estate, events, login, resources, verify
 
 app = typer.Typer(no_args_is_help=True, help="Treeline: the control plane that makes several Kafka clusters one.")
 estate.register(app)
 verify.register(app)
 resources.register(app)
+adopt.register(app)
 events.register(app)
 distributor.register(app)
 login.register(app)

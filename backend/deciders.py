@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from backend.dispatch import Decider
-from backend.domain import cluster, leaf, lost_origin, tenant, tenant_commands, tree
+from backend.domain import adoption, cluster, leaf, lost_origin, tenant, tenant_commands, tree
 
+ADOPTION: Decider[adoption.Adoption | None, adoption.AdoptionCommand] = Decider(
+    adoption.INITIAL, adoption.decide, adoption.evolve
+)
 CLUSTER: Decider[cluster.Cluster | None, cluster.ClusterCommand] = Decider(
     cluster.INITIAL, cluster.decide, cluster.evolve
 )

@@ -119,19 +119,22 @@ class Dispatcher:
                 _remember(connection, metadata.actor, idempotency, result, time)
             return result
 
-    def execute_many(self, commands: Sequence[Directed], *, time: datetime) -> list[Outcome]:
+    def execute_many(
+        self, commands: Sequence[Directed] | Callable[[Connection], Sequence[Directed]], *, time: datetime
+    ) -> list[Outcome]:
         """Run several commands, in their order, in one transaction: all of them, or none if one is refused.
 
-        Each is decided on what those before it left. They are ready-made and rest on no projection, for these
-        see the events only when all are decided. Meant for recording much at once: lock, append, projection and
-        commit are paid once. The lock is held for all of them, so give some hundreds at most.
+        `commands` are ready-made, or made from what is read on the connection under the append lock. Each is
+        decided on what those before it left; projections see the events only when all are decided. Meant for much
+        at once: lock, append, projection and commit are paid once. The lock is held for all of them, so give some
+        hundreds at most.
 
         Raises what `execute` raises.
         """
         with self._transaction(keep=True) as connection:
             log = PostgresEventLog(connection, self._registry)
             log.lock()
-            writes = self._decide(log, commands, time)
+            writes = self._decide(log, commands(connection) if callable(commands) else commands, time)
             recorded = log.append_all(writes)
             if recorded:
                 head = recorded[-1].position

@@ -8,7 +8,7 @@ from typing import Any
 
 from backend import deciders
 from backend.dispatch import Decider
-from backend.domain import cluster, tenant_commands, tree
+from backend.domain import adoption, cluster, tenant_commands, tree
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
 from backend.domain.errors import DomainError
 from backend.domain.event import Event
@@ -29,8 +29,8 @@ Directed = tuple[Decider[Any, Any], str, Any]
 def commands(source: random.Random) -> Iterator[Directed]:
     """Commands without end, most of them allowed, some refused, some without effect."""
     while True:
-        kind = source.choice((_cluster, _tree, _tenant, _routes, _stream, _stream, _stream, _stream, _stream))
-        yield kind(source)
+        kinds = (_cluster, _tree, _tenant, _routes, _adoption, _stream, _stream, _stream, _stream, _stream)
+        yield source.choice(kinds)(source)
 
 
 def events(seed: int, count: int) -> list[tuple[str, Event]]:
@@ -101,6 +101,30 @@ def _routes(source: random.Random) -> Directed:
         return deciders.LEAF, f"leaf-{name}", command
     places = {(f"acme/retail/prod/{stream}", 0): source.choice(CLUSTERS) for stream in ("orders", "payments")}
     return deciders.LOST_ORIGIN, f"origin-{name}", Reroot(number=int(name), roots=places)
+
+
+def _adoption(source: random.Random) -> Directed:
+    cluster_name = source.choice(CLUSTERS)
+    topic = adoption.AdoptedTopic(
+        topic="acme-retail-prod-orders",
+        topic_id="topic-a",
+        tenant="acme",
+        **PLACE,
+        stream="orders",
+        partitions=1,
+        replication_factor=1,
+        min_insync_replicas=1,
+        retention_ms=-1,
+        cleanup_policy="delete",
+        max_message_bytes=1000,
+    )
+    command: adoption.AdoptionCommand = source.choice(
+        (
+            adoption.BeginAdoption(cluster=cluster_name, topics=(topic,)),
+            adoption.EndAdoption(refused=source.choice(({}, {"acme-retail-prod-orders": "taken"}))),
+        )
+    )
+    return deciders.ADOPTION, f"adoption-{cluster_name}", command
 
 
 def _tenant(source: random.Random) -> Directed:

@@ -21,7 +21,8 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.topics import TopicAdmin, TopicFacts
 from backend.queries.clusters import ClusterRow
 from backend.settings import Settings
-from workers import recording, wanted
+from workers import context, recording, wanted
+from workers.adoption import Adopter
 from workers.recording import Outcomes
 from workers.wanted import Wanted
 
@@ -44,6 +45,7 @@ class Reconciler:
         self._failed_looks: dict[str, int] = {}
         self._turns: dict[str, int] = {}
         self._drifted: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._adopter = Adopter(engine, context.dispatcher())
         self._last_look = 0.0
         self._position: int | None = None
         self._work_left = True
@@ -55,6 +57,9 @@ class Reconciler:
             due = time.monotonic() - self._last_look > FULL_LOOK_SECONDS
             if not (due or self._work_left or position != self._position):
                 return
+        adopting = self._adopter.work()
+        with self._engine.connect() as connection:
+            position = wanted.position(connection)
             desired = wanted.read(connection, self._settings)
         self._position, self._last_look = position, time.monotonic()
         seen = self._observe(desired)
@@ -67,7 +72,7 @@ class Reconciler:
         finally:
             # Also what was done before a step broke the round.
             outcomes.record()
-        self._work_left = bool(planned or self._drifted)
+        self._work_left = bool(planned or self._drifted or adopting)
 
     def _observe(self, desired: Wanted) -> dict[str, SeenCluster]:
         if not desired.clusters:
@@ -83,6 +88,8 @@ class Reconciler:
             found = self._admin(row).observe(names + desired.deleted_on(row.name))
             asked = self._configs_to_ask(row.name, topics, found.topics)
             configs, refused = self._admin(row).configs(asked)
+            new = [found.topics[t.topic] for t in topics if t.topic_id is None and t.topic in found.topics]
+            records = self._admin(row).records(new)
         except (KafkaCallFailed, DomainError) as error:
             reason = error.reason if isinstance(error, KafkaCallFailed) else error.detail
             failed = self._failed_looks[row.name] = self._failed_looks.get(row.name, 0) + 1
@@ -97,6 +104,7 @@ class Reconciler:
                 partitions=topic.partitions,
                 replication_factor=topic.replication_factor,
                 config=configs.get(name),
+                records=records.get(name),
             )
             for name, topic in found.topics.items()
         }

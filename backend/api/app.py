@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, FastAPI
 
 from backend.api import (
+    adoption,
     clusters,
     events,
     health,
@@ -94,7 +95,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     api = APIRouter(
         prefix="/api/v1", responses=refusals, dependencies=[Depends(bearer_scheme), Depends(known_parameters)]
     )
-    for module in (clusters, trees, tenants, streams, events, operations, projections):
+    for module in (clusters, adoption, trees, tenants, streams, events, operations, projections):
         api.include_router(module.router)
     api.include_router(login.links)
     app.include_router(api)

@@ -114,6 +114,13 @@ class StateConflict(DomainError):
     kind = Kind.CONFLICT
 
 
+class PlanStale(DomainError):
+    """The plan is no longer what would be done."""
+
+    slug = "plan-stale"
+    kind = Kind.CONFLICT
+
+
 class ClusterUnreachable(DomainError):
     """No Kafka cluster answers at these bootstrap servers."""
 

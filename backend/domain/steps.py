@@ -58,6 +58,8 @@ class SeenTopic:
     replication_factor: int
     config: Mapping[str, str] | None = None
     """What is in force, defaults too; None if this look did not ask for it."""
+    records: int | None = None
+    """Only asked for while no topic of the stream is recorded on the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,8 +259,27 @@ def refusal(wanted: WantedTopic, present: SeenTopic) -> str | None:
             f"topic {wanted.topic!r} has {present.partitions} partitions, {wanted.partitions} are declared; Kafka "
             "cannot take partitions away: declare as many"
         )
+    if wanted.topic_id is None and present.records and (reason := loss(wanted.config, present.config or {})):
+        return f"topic {wanted.topic!r} holds records: {reason}"
     if not own and TIMESTAMP_TYPE in wanted.config and (present.config or {}).get(TIMESTAMP_TYPE) == APPEND_TIME:
         return append_time_reason(wanted.topic)
+    return None
+
+
+def loss(wanted: Mapping[str, str], present: Mapping[str, str]) -> str | None:
+    """How records would be lost if a topic that holds some got this configuration; None if they would not."""
+    policies = _parts(wanted["cleanup.policy"]), _parts(present.get("cleanup.policy", "delete"))
+    if added := policies[0] - policies[1]:
+        return (
+            f"with cleanup.policy={wanted['cleanup.policy']} Kafka would {' and '.join(sorted(added))} what it "
+            f"keeps now ({present.get('cleanup.policy')}); change the topic or the declaration, so that they agree"
+        )
+    kept_ms, keeps_ms = int(wanted["retention.ms"]), int(present.get("retention.ms", -1))
+    if "delete" in policies[0] and kept_ms >= 0 and not 0 <= keeps_ms <= kept_ms:
+        return (
+            f"it keeps them for retention.ms={keeps_ms}, the stream declares {kept_ms}, and what is older would "
+            "be deleted; change the topic or the declaration, so that they agree"
+        )
     return None
 
 
@@ -277,8 +298,12 @@ def differing(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str
 
 def _same(name: str, one: str, other: str | None) -> bool:
     if name == "cleanup.policy" and other is not None:
-        return {part.strip() for part in one.split(",")} == {part.strip() for part in other.split(",")}
+        return _parts(one) == _parts(other)
     return one == other
+
+
+def _parts(listed: str) -> set[str]:
+    return {part.strip() for part in listed.split(",")}
 
 
 def _refuse(wanted: WantedTopic, reason: str) -> list[Step]:

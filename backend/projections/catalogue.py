@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.projections import clusters, leaf_routes, streams, tenants, trees
+from backend.projections import adoptions, clusters, leaf_routes, streams, tenants, trees
 from backend.projections.framework import Projection
 
 PROJECTIONS: tuple[Projection, ...] = (
@@ -11,4 +11,5 @@ PROJECTIONS: tuple[Projection, ...] = (
     leaf_routes.PROJECTION,
     tenants.PROJECTION,
     streams.PROJECTION,
+    adoptions.PROJECTION,
 )

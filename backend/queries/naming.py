@@ -28,18 +28,19 @@ class TakenNames:
     topics: dict[tuple[str, str], StreamName] = field(default_factory=dict)
     subjects: dict[tuple[str, str], StreamName] = field(default_factory=dict)
 
+    def add(self, stream: StreamName) -> None:
+        """Note that a stream has its names on all of the clusters."""
+        for of in self.clusters:
+            self.topics[of.cluster, clash_key(technical_name(of.topic_format, stream))] = stream
+            self.subjects[of.cluster, technical_name(of.subject_format, stream)] = stream
+
 
 def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> TakenNames:
     """Streams with which `stream` would share a technical name on a cluster of the tree.
 
     Topics of deleted streams that are not removed yet still have theirs.
     """
-    leaves = sa.select(tree_leaves.c.cluster).where(tree_leaves.c.tree == tree, as_of(tree_leaves, None))
-    query = sa.select(clusters).where(clusters.c.name.in_(leaves), as_of(clusters, None))
-    formats = {
-        row.name: ClusterFormats(row.name, row.topic_format, row.subject_format)
-        for row in connection.execute(query.order_by(clusters.c.number))
-    }
+    formats = {of.cluster: of for of in leaf_formats(connection, tree)}
     taken = TakenNames(tuple(formats.values()))
     for table, source in ((streams, _DECLARED), (stream_topics, _BEING_REMOVED)):
         mine = (stream.tenant, stream.instance, stream.environment, stream.stream)
@@ -56,6 +57,26 @@ def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> Ta
                 taken.topics[of.cluster, clash_key(technical_name(of.topic_format, other))] = other
                 taken.subjects[of.cluster, technical_name(of.subject_format, other)] = other
     return taken
+
+
+def taken_names(connection: Connection, tree: str) -> TakenNames:
+    """`taken_by_others` for many streams at once: every technical name that is taken on the tree.
+
+    A name that a deleted stream's topic still has is not among them; declaring the same stream is refused while it
+    lasts, and another one's topic waits for it to go.
+    """
+    taken = TakenNames(leaf_formats(connection, tree))
+    for stream in declared_streams(connection, tree):
+        taken.add(stream)
+    return taken
+
+
+def leaf_formats(connection: Connection, tree: str) -> tuple[ClusterFormats, ...]:
+    """Formats of the tree's clusters, by number."""
+    leaves = sa.select(tree_leaves.c.cluster).where(tree_leaves.c.tree == tree, as_of(tree_leaves, None))
+    query = sa.select(clusters).where(clusters.c.name.in_(leaves), as_of(clusters, None))
+    rows = connection.execute(query.order_by(clusters.c.number))
+    return tuple(ClusterFormats(row.name, row.topic_format, row.subject_format) for row in rows)
 
 
 def declared_streams(connection: Connection, tree: str | None = None) -> list[StreamName]:

@@ -1,7 +1,8 @@
 """Operations: long work that an answer 202 points to, derived from events and what workers report.
 
-Today's one kind is a target switch, `target-switch-<position of its event>`: it has succeeded once every unit
-of the distributor runs on the new target, and is overtaken when a later event changed the target again.
+Their ids name the kind and the position of the event that began them. `target-switch-<position>` has succeeded
+once every unit of the distributor runs on the new target, and is overtaken when a later event changed the target
+again; `adoption-<position>`: see `adoptions.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from sqlalchemy import Connection
 
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import events
+from backend.queries import adoptions
 from backend.queries.distributors import read_distributors
 
-_ID = re.compile(r"target-switch-([1-9][0-9]{0,17})")
+_ID = re.compile(r"(target-switch|adoption)-([1-9][0-9]{0,17})")
 _SWITCHED = "DistributorTargetSwitched"
 
 
@@ -30,7 +32,9 @@ def get_operation(connection: Connection, identity: str) -> dict[str, Any] | Non
     match = _ID.fullmatch(identity)
     if match is None:
         return None
-    position = int(match[1])
+    position = int(match[2])
+    if match[1] == "adoption":
+        return adoptions.operation(connection, position)
     query = sa.select(events.c.data).where(events.c.position == position, events.c.name == _SWITCHED)
     data = connection.execute(query).scalar_one_or_none()
     if data is None:

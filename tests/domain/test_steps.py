@@ -152,6 +152,20 @@ def test_append_time_is_nobodys_business_where_the_stream_is_not_distributed():
     assert isinstance(step, AlignTopic)
 
 
+KEEPS = {"cleanup.policy": "delete", "retention.ms": "-1"}
+
+
+@pytest.mark.parametrize(
+    ("records", "topic_id", "refused"),
+    [(5, None, True), (0, None, False), (None, "t0", False)],
+    ids=["holds records", "empty", "made anew under a known name"],
+)
+def test_a_strangers_records_are_not_deleted_by_a_shorter_retention(records, topic_id, refused):
+    wanted = replace(WANTED, config={"cleanup.policy": "delete", "retention.ms": "1000"}, topic_id=topic_id)
+    (step,) = plan(wanted, topic=replace(THERE, config=KEEPS, records=records))
+    assert isinstance(step, RefuseTopic if refused else AlignTopic)
+
+
 def test_a_topic_of_ours_that_somebody_grew_is_followed_by_its_stream():
     assert plan(APPLIED, topic=replace(THERE, partitions=6)) == [FollowGrowth(wanted=APPLIED, partitions=6)]
     internal = replace(APPLIED, revision=None)

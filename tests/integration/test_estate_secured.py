@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.eventually import eventually
+from tests.rest_client import RestClient
 
 ESTATE = """\
 name: secured-replicated
@@ -85,6 +87,18 @@ def test_streams_get_as_many_replicas_as_there_are_brokers(secured: RunningEstat
     eventually(lambda: topic in admin.list_topics(timeout=10).topics, "the stream's topic is there", 0.3)
     partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions
     assert [len(partition.replicas) for partition in partitions.values()] == [3, 3, 3]
+
+
+def test_topics_on_a_secured_cluster_are_adopted(secured: RunningEstate) -> None:
+    admin, topic = client(secured, password(secured)), "globex-eu-dev-parcels"
+    admin.create_topics([NewTopic(topic, 2, 3, config={"min.insync.replicas": "2"})])[topic].result(15)
+    adopted = secured.treeline("adopt", "cluster-1", "--topic", topic, "--json")
+    assert adopted.returncode == 0, adopted.stderr
+    assert json.loads(adopted.stdout) == {"cluster": "cluster-1", "adopted": 1, "refused": {}}
+    stream = RestClient(secured.url, secured.token).ok(
+        "GET", "/tenants/globex/instances/eu/environments/dev/streams/parcels"
+    )
+    assert (stream["applied"]["cluster-1"], stream["min_insync_replicas"]) == ("applied", 2)
 
 
 def test_two_brokers_serve_while_the_third_is_killed_and_it_comes_back(secured: RunningEstate) -> None:

@@ -1,0 +1,111 @@
+"""`treeline adopt`: what a cluster holds already, and taking it over as streams."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, fail, rest_client
+
+if TYPE_CHECKING:
+    import httpx2
+
+COLUMNS = ("topic", "action", "stream", "partitions", "records", "changes", "note")
+GROUP_COLUMNS = ("group", "stands_for", "reason")
+MOST_AT_ONCE = 1000
+LOOK_SECONDS = 0.5
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(adopt)
+
+
+def adopt(
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster that the control plane knows.")],
+    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; may be repeated.")] = None,
+    named: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            help="tenant/instance/environment/stream=topic: what a name stands for that can be read in several "
+            "ways; may be repeated.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, change nothing.")] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Take over the topics that a cluster holds: declare their streams, without touching their records.
+
+    Exit 1: something was refused meanwhile, or the plan changed while it was looked at.
+    """
+    form = Form.JSON if as_json else form
+    with rest_client() as client:
+        path = f"/clusters/{quote(cluster, safe='')}/adoption"
+        plan = answer(client.get(path, params={"as": named or []}))
+        if dry_run:
+            _show(plan, form)
+            return
+        left = [row["topic"] for row in plan["topics"] if row["action"] in ("declare", "join")]
+        left = left if topic is None else topic
+        report: dict[str, Any] = {"cluster": cluster, "adopted": 0, "refused": {}}
+        while left:
+            batch, left = left[:MOST_AT_ONCE], left[MOST_AT_ONCE:]
+            body = {"digest": plan["digest"], "topics": batch, "as": named or []}
+            begun = answer(client.post(path, json=body))
+            if begun["operation"] is not None:
+                result = _follow(client, begun["operation"])
+                report["adopted"] += result["adopted"]
+                report["refused"] |= result["refused"]
+            if left:
+                plan = answer(client.get(path, params={"as": named or []}))
+    rows = [{"topic": name, "refused": reason} for name, reason in report["refused"].items()]
+    if form is not Form.TABLE:
+        show(report, form, (), [])
+    else:
+        typer.echo(f"{report['adopted']} topics of {cluster} adopted.", err=True)
+        if rows:
+            show(report, form, ("topic", "refused"), rows)
+    if rows:
+        raise typer.Exit(1)
+
+
+def _show(plan: dict[str, Any], form: Form) -> None:
+    rows = [
+        {
+            **row,
+            "changes": ", ".join(
+                f"{name} {each['from']} to {each['to']}" for name, each in row["changes"].items()
+            ),
+            "note": "; ".join([row["reason"] or "", *row["warnings"]]).strip("; "),
+        }
+        for row in plan["topics"]
+    ]
+    show(plan, form, COLUMNS, rows)
+    if form is Form.TABLE:
+        if plan["groups"]:
+            show(plan, form, GROUP_COLUMNS, plan["groups"])
+        for warning in plan["warnings"]:
+            typer.echo(f"Warning: {warning}", err=True)
+        typer.echo("This was a dry run: nothing changed.", err=True)
+
+
+def _follow(client: httpx2.Client, operation: str) -> dict[str, Any]:
+    """The result of an adoption, once it has ended; its progress goes to stderr."""
+    told = None
+    while True:
+        found = answer(client.get(f"/operations/{operation}"))
+        if found["state"] == "failed":
+            fail(found["problem"]["detail"])
+        if found["state"] == "succeeded":
+            result: dict[str, Any] = found["result"]
+            return result
+        if found["progress"] != told:
+            told = found["progress"]
+            typer.echo(f"adopting: {told:.0%}", err=True)
+        time.sleep(LOOK_SECONDS)

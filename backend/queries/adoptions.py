@@ -1,0 +1,100 @@
+"""Adoptions: which are open, what they take over, how far each has come, and what a plan is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain.adoption import AdoptedTopic
+from backend.domain.names import StreamName
+from backend.domain.readings import EnvironmentPlace
+from backend.eventlog.tables import events
+from backend.projections.adoptions import adoptions
+from backend.projections.streams import STREAM, stream_topics, streams
+from backend.projections.temporal import as_of
+from backend.projections.tenants import environments
+from backend.projections.trees import tree_leaves
+
+_BEGUN = "AdoptionBegun"
+
+
+@dataclass(frozen=True)
+class OpenAdoption:
+    """An adoption that workers have yet to carry out; `position` is that of the event that began it."""
+
+    cluster: str
+    position: int
+
+
+def list_open(connection: Connection) -> list[OpenAdoption]:
+    """Every adoption under way, the oldest first."""
+    query = sa.select(adoptions).where(as_of(adoptions, None), adoptions.c.refused.is_(None))
+    return [OpenAdoption(row.cluster, row.begun) for row in connection.execute(query.order_by(adoptions.c.begun))]
+
+
+def topics_of(connection: Connection, position: int) -> list[AdoptedTopic]:
+    """What the adoption that began at a position takes over; nothing if none did."""
+    data = connection.execute(
+        sa.select(events.c.data).where(events.c.position == position, events.c.name == _BEGUN)
+    ).scalar_one_or_none()
+    return [] if data is None else [AdoptedTopic(**topic) for topic in data["topics"]]
+
+
+def list_environments(connection: Connection) -> list[EnvironmentPlace]:
+    """Every environment there is."""
+    of = (environments.c.tenant, environments.c.instance, environments.c.name)
+    query = sa.select(*of).where(as_of(environments, None)).order_by(*of)
+    return [(tenant, instance, name) for tenant, instance, name in connection.execute(query)]
+
+
+def partitions_of_streams(connection: Connection) -> dict[StreamName, tuple[int, int]]:
+    """Every stream's partitions and max_message_bytes."""
+    columns = (*(streams.c[part] for part in STREAM), streams.c.partitions, streams.c.max_message_bytes)
+    rows = connection.execute(sa.select(*columns).where(as_of(streams, None)))
+    return {StreamName(*row[:4]): (row[4], row[5]) for row in rows}
+
+
+def operation(connection: Connection, position: int) -> dict[str, Any] | None:
+    """State, progress and result of the adoption that began at a position; None if none did.
+
+    It has succeeded when every stream is declared or was refused and, where the cluster is a leaf, its topics are
+    recorded as the streams' or refused by the reconcile loop.
+    """
+    topics = topics_of(connection, position)
+    if not topics:
+        return None
+    columns = (adoptions.c.cluster, adoptions.c.refused)
+    rows = connection.execute(sa.select(*columns).where(adoptions.c.begun == position)).all()
+    cluster = rows[0].cluster
+    refused = next((row.refused for row in rows if row.refused is not None), None)
+    declared = partitions_of_streams(connection)
+    mine = {_name(topic): topic.topic for topic in topics if topic.topic not in (refused or {})}
+    done = sum(name in declared for name in mine) + len(refused or {})
+    on_cluster = _on_cluster(connection, cluster)
+    in_tree = connection.execute(
+        sa.select(sa.exists().where(tree_leaves.c.cluster == cluster, as_of(tree_leaves, None)))
+    ).scalar_one()
+    failed = {mine[name]: reason for name, (state, reason) in on_cluster.items() if name in mine and reason}
+    settled = sum(on_cluster.get(name, ("", None))[0] in ("applied", "failed") for name in mine)
+    left = len(mine) - settled if in_tree else 0
+    ended = refused is not None and left == 0
+    shape = {"id": f"adoption-{position}", "state": "running", "result": None, "problem": None}
+    if not ended:
+        steps = 2 * len(topics) if in_tree else len(topics)
+        reached = done + (settled + len(refused or {}) if in_tree else 0)
+        return {**shape, "progress": round(min(0.99, reached / steps), 2)}
+    result = {"cluster": cluster, "adopted": len(mine) - len(failed), "refused": {**(refused or {}), **failed}}
+    return {**shape, "state": "succeeded", "progress": 1.0, "result": result}
+
+
+def _on_cluster(connection: Connection, cluster: str) -> dict[StreamName, tuple[str, str | None]]:
+    query = sa.select(stream_topics).where(as_of(stream_topics, None), stream_topics.c.cluster == cluster)
+    rows = connection.execute(query)
+    return {StreamName(*(row._mapping[part] for part in STREAM)): (row.state, row.failure) for row in rows}
+
+
+def _name(topic: AdoptedTopic) -> StreamName:
+    return StreamName(topic.tenant, topic.instance, topic.environment, topic.stream)

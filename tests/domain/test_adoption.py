@@ -1,0 +1,272 @@
+"""What adopting a cluster would do, as tables; and the adoption's own events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from backend.domain import adoption, adoption_plan
+from backend.domain.adoption import AdoptedTopic, AdoptionBegun, AdoptionEnded, BeginAdoption, EndAdoption
+from backend.domain.adoption_plan import DeclaredStream, Facts, FoundTopic
+from backend.domain.errors import StateConflict, ValueInvalid
+from backend.domain.formats import ClusterFormats
+from backend.domain.names import StreamName
+from backend.domain.stream_settings import StreamSettings
+
+FULL = "{tenant}-{instance}-{environment}-{topic}"
+SHORT = "{tenant}-{environment}-{topic}"
+RETAIL = ("acme", "retail", "prod")
+ORDERS = StreamName(*RETAIL, "orders")
+CONFIG = {
+    "cleanup.policy": "delete",
+    "retention.ms": "604800000",
+    "max.message.bytes": "1048588",
+    "min.insync.replicas": "1",
+    "message.timestamp.type": "CreateTime",
+    "segment.ms": "1",
+}
+TOPIC = FoundTopic(
+    topic="acme-retail-prod-orders", topic_id="t1", partitions=4, replication_factor=3, config=CONFIG, records=9
+)
+FACTS = Facts(
+    cluster=ClusterFormats("c3", FULL, FULL),
+    group_format="{tenant}-{instance}-{environment}-{group}",
+    in_tree=True,
+    topics=[TOPIC],
+    groups=[],
+    environments=[RETAIL],
+    streams={},
+    leaves=[
+        ClusterFormats("c1", FULL, FULL),
+        ClusterFormats("c3", FULL, FULL),
+        ClusterFormats("c4", SHORT, SHORT),
+    ],
+    elsewhere={"c1": {}, "c4": {}},
+)
+DECLARED = {ORDERS: DeclaredStream(settings=StreamSettings(partitions=4, replication_factor=3), topic_id=None)}
+
+
+def plan(facts=FACTS, named=None, **changes):
+    return adoption_plan.plan(replace(facts, **changes), named or {})
+
+
+def only(facts=FACTS, named=None, **changes):
+    (row,) = plan(facts, named, **changes).topics
+    return row
+
+
+def configured(**changes):
+    return replace(TOPIC, config={**CONFIG, **{key.replace("_", "."): value for key, value in changes.items()}})
+
+
+def test_a_topic_becomes_a_stream_with_the_settings_that_it_has():
+    topic = configured(
+        cleanup_policy="delete, compact", retention_ms="-1", max_message_bytes="9000000", min_insync_replicas="2"
+    )
+    row = only(topics=[topic])
+    assert (row.action, row.stream) == ("declare", ORDERS)
+    assert row.settings == StreamSettings(
+        partitions=4,
+        replication_factor=3,
+        min_insync_replicas=2,
+        retention_ms=-1,
+        cleanup_policy="compact,delete",
+        max_message_bytes=9_000_000,
+    )
+    # Room for our headers is all that it needs.
+    assert row.changes == {"max.message.bytes": ("9000000", "9001024")}
+
+
+def test_a_topic_of_a_declared_stream_joins_it_and_one_that_is_recorded_is_kept():
+    assert only(streams=DECLARED).action == "join"
+    recorded = {ORDERS: replace(DECLARED[ORDERS], topic_id="t1")}
+    assert only(streams=recorded).action == "kept"
+    assert plan(streams=recorded).chosen(None) == ()
+    assert only(streams={ORDERS: replace(DECLARED[ORDERS], topic_id="t0")}).action == "join"
+
+
+@pytest.mark.parametrize(
+    ("here", "declared", "elsewhere", "after", "changes"),
+    [
+        (6, 4, 0, 6, {"stream partitions": ("4", "6")}),
+        (2, 4, 0, 4, {"partitions": ("2", "4")}),
+        (2, None, 5, 5, {"partitions": ("2", "5")}),
+        (4, 2, 5, 5, {"stream partitions": ("2", "5"), "partitions": ("4", "5")}),
+    ],
+    ids=["stream grows", "topic grows", "another cluster has more", "both grow"],
+)
+def test_partitions_only_grow_and_the_plan_says_which(here, declared, elsewhere, after, changes):
+    streams = (
+        {}
+        if declared is None
+        else {ORDERS: DeclaredStream(settings=StreamSettings(partitions=declared), topic_id=None)}
+    )
+    others = {"c4": {"acme-prod-orders": replace(TOPIC, partitions=elsewhere)}} if elsewhere else {}
+    row = only(topics=[replace(TOPIC, partitions=here)], streams=streams, elsewhere=others)
+    assert row.settings.partitions == after
+    assert {name: each for name, each in row.changes.items() if "partitions" in name} == changes
+    assert any("keys go to other partitions" in each for each in row.warnings) == (after > here)
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"),
+    [
+        (replace(TOPIC, topic="__consumer_offsets"), "internal"),
+        (replace(TOPIC, topic="_schemas"), "internal"),
+        (replace(TOPIC, topic="_treeline.verify"), "internal"),
+        (replace(TOPIC, topic="acme-retail-prod-app-store-changelog"), "Kafka Streams"),
+        (replace(TOPIC, topic="acme-retail-prod-app-by-key-repartition"), "Kafka Streams"),
+        (replace(TOPIC, topic="mm2-offset-syncs.c1.internal"), "MirrorMaker 2"),
+        (replace(TOPIC, topic="heartbeats"), "MirrorMaker 2"),
+        (configured(message_timestamp_type="LogAppendTime"), "LogAppendTime"),
+        (configured(max_message_bytes="100000000"), "67107840"),
+        (replace(TOPIC, partitions=10_001), "10000"),
+        (replace(TOPIC, refusal="not authorized"), "not authorized"),
+        (replace(TOPIC, topic="Orders"), "lower case"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_adopted_says_why_and_stays(topic, why):
+    row = only(topics=[topic])
+    assert row.action == "unmanaged"
+    assert why in row.reason
+    with pytest.raises(ValueInvalid) as refused:
+        plan(topics=[topic]).chosen([topic.topic])
+    assert refused.value.errors[0].pointer == "/topics/0"
+
+
+@pytest.mark.parametrize(
+    ("config", "records", "action"),
+    [
+        ({"retention_ms": "-1"}, 9, "unmanaged"),
+        ({"retention_ms": "604800001"}, 9, "unmanaged"),
+        ({"retention_ms": "604799999"}, 9, "join"),
+        ({"cleanup_policy": "compact"}, 9, "unmanaged"),
+        ({"retention_ms": "-1"}, 0, "join"),
+    ],
+)
+def test_a_topic_that_would_lose_records_to_the_declaration_does_not_join(config, records, action):
+    row = only(topics=[replace(configured(**config), records=records)], streams=DECLARED)
+    assert row.action == action
+
+
+def test_a_declared_stream_is_raised_to_the_records_that_the_topic_takes():
+    row = only(topics=[configured(max_message_bytes="5000000")], streams=DECLARED)
+    assert row.settings.max_message_bytes == 5_000_000
+    assert row.changes["stream max_message_bytes"] == ("1048588", "5000000")
+
+
+def test_the_operator_names_what_is_ambiguous_and_overrides_what_only_looks_internal():
+    two = [RETAIL, ("acme", "retail-prod", "app")]
+    topic = replace(TOPIC, topic="acme-retail-prod-app-changelog")
+    stream = StreamName(*RETAIL, "app-changelog")
+    ambiguous = only(topics=[replace(TOPIC, topic="acme-retail-prod-app-x")], environments=two)
+    assert (ambiguous.action, len(ambiguous.readings)) == ("ambiguous", 2)
+    assert only(topics=[topic], environments=two, named={topic.topic: stream}).stream == stream
+
+
+@pytest.mark.parametrize("topic", ["acme-retail-prod-other", "nowhere"])
+def test_a_topic_can_only_be_named_as_what_its_name_can_mean(topic):
+    with pytest.raises(ValueInvalid) as refused:
+        plan(named={topic: StreamName(*RETAIL, "other")})
+    assert refused.value.errors[0].pointer == "/as"
+
+
+def test_names_that_clash_on_any_cluster_of_the_tree_are_left_to_the_operator():
+    """One technical name on c4, whose format leaves the instance out; and `.` against `_`."""
+    environments = [RETAIL, ("acme", "wholesale", "prod")]
+    names = [
+        "acme-retail-prod-orders",
+        "acme-wholesale-prod-orders",
+        "acme-retail-prod-a.b",
+        "acme-retail-prod-a_b",
+    ]
+    rows = plan(topics=[replace(TOPIC, topic=name) for name in names], environments=environments).topics
+    actions = {row.topic: row.action for row in rows}
+    assert actions == dict(zip(names, ["declare", "unmanaged", "declare", "unmanaged"], strict=True))
+    reasons = " ".join(row.reason or "" for row in rows)
+    assert "acme/retail/prod/orders" in reasons and "c4" in reasons
+
+
+def test_a_name_too_long_for_another_cluster_is_refused_with_the_place():
+    leaves = [*FACTS.leaves, ClusterFormats("c5", "x" * 230 + "{topic}-{tenant}", FULL)]
+    row = only(leaves=leaves, topics=[replace(TOPIC, topic="acme-retail-prod-" + "o" * 40)])
+    assert row.action == "unmanaged"
+    assert "on c5: it has 275 characters" in row.reason
+
+
+def test_data_on_both_sides_and_silent_or_mirrored_clusters_are_warned_of():
+    both = {"c4": {"acme-prod-orders": replace(TOPIC, records=5)}, "c1": None}
+    found = plan(elsewhere=both, in_tree=False)
+    assert "another replicator" in found.topics[0].warnings[0]
+    assert [word in " ".join(found.warnings) for word in ("c1 did not answer", "in no tree")] == [True, True]
+    mirrored = plan(elsewhere={"c1": {"mm2-offset-syncs.c3.internal": TOPIC}})
+    assert "MirrorMaker 2" in mirrored.warnings[0]
+    assert plan().warnings == ()
+
+
+def test_groups_are_read_back_by_their_format():
+    groups = [
+        ("acme-retail-prod-billing", "classic"),
+        ("_treeline.x", "classic"),
+        ("s", "share"),
+        ("odd", "consumer"),
+    ]
+    rows = {row.group: row for row in plan(groups=groups).groups}
+    assert rows["acme-retail-prod-billing"].found == StreamName(*RETAIL, "billing")
+    assert all(rows[name].found is None and rows[name].reason for name in ("_treeline.x", "s", "odd"))
+
+
+def test_the_digest_stands_for_what_would_be_done_not_for_how_much_there_is():
+    assert plan().digest == plan(topics=[replace(TOPIC, records=10)]).digest
+    others = [replace(TOPIC, topic_id="t2"), replace(TOPIC, partitions=5), configured(retention_ms="5")]
+    assert plan().digest not in {plan(topics=[topic]).digest for topic in others}
+
+
+def test_chosen_topics_carry_all_that_is_declared():
+    (chosen,) = plan().chosen(["acme-retail-prod-orders"])
+    assert chosen == ADOPTED
+
+
+ADOPTED = AdoptedTopic(
+    topic="acme-retail-prod-orders",
+    topic_id="t1",
+    tenant="acme",
+    instance="retail",
+    environment="prod",
+    stream="orders",
+    partitions=4,
+    replication_factor=3,
+    min_insync_replicas=1,
+    retention_ms=604_800_000,
+    cleanup_policy="delete",
+    max_message_bytes=1_048_588,
+)
+BEGUN = AdoptionBegun(cluster="c3", topics=(ADOPTED,))
+ENDED = AdoptionEnded(cluster="c3", refused={})
+
+
+@pytest.mark.parametrize(
+    ("given", "command", "then"),
+    [
+        ([], BeginAdoption(cluster="c3", topics=(ADOPTED,)), [BEGUN]),
+        ([BEGUN, ENDED], BeginAdoption(cluster="c3", topics=(ADOPTED,)), [BEGUN]),
+        ([BEGUN], EndAdoption(refused={}), [ENDED]),
+        ([BEGUN, ENDED], EndAdoption(refused={}), []),
+        ([], EndAdoption(refused={}), []),
+    ],
+)
+def test_an_adoption_begins_once_and_ends_once(given, command, then):
+    state = adoption.INITIAL
+    for event in given:
+        state = adoption.evolve(state, event)
+    assert adoption.decide(state, command) == then
+
+
+def test_one_adoption_at_a_time_and_not_more_topics_than_an_event_holds():
+    with pytest.raises(StateConflict):
+        adoption.decide(adoption.evolve(None, BEGUN), BeginAdoption(cluster="c3", topics=(ADOPTED,)))
+    for topics in ((), (ADOPTED,) * 1001):
+        with pytest.raises(ValueInvalid):
+            adoption.decide(None, BeginAdoption(cluster="c3", topics=topics))
