@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backend.dispatch import Decider
-from backend.domain import adoption, cluster, leaf, lost_origin, tenant, tenant_commands, tree
+from backend.domain import adoption, cluster, edge_losses, leaf, lost_origin, tenant, tenant_commands, tree
 
 ADOPTION: Decider[adoption.Adoption | None, adoption.AdoptionCommand] = Decider(
     adoption.INITIAL, adoption.decide, adoption.evolve
@@ -18,4 +18,7 @@ TREE: Decider[tree.Tree, tree.TreeCommand] = Decider(tree.INITIAL, tree.decide, 
 LEAF: Decider[leaf.Leaf, leaf.EnterRoutes] = Decider(leaf.INITIAL, leaf.decide, leaf.evolve)
 LOST_ORIGIN: Decider[lost_origin.LostOrigin, lost_origin.Reroot] = Decider(
     lost_origin.INITIAL, lost_origin.decide, lost_origin.evolve
+)
+EDGE: Decider[edge_losses.Edge, edge_losses.EdgeCommand] = Decider(
+    edge_losses.INITIAL, edge_losses.decide, edge_losses.evolve
 )

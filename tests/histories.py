@@ -10,6 +10,7 @@ from backend import deciders
 from backend.dispatch import Decider
 from backend.domain import adoption, cluster, tenant_commands, tree
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
+from backend.domain.edge_losses import Acknowledge, EdgeCommand, RecordLoss, RecordReplay, SetAside
 from backend.domain.errors import DomainError
 from backend.domain.event import Event
 from backend.domain.leaf import EnterRoutes
@@ -29,7 +30,7 @@ Directed = tuple[Decider[Any, Any], str, Any]
 def commands(source: random.Random) -> Iterator[Directed]:
     """Commands without end, most of them allowed, some refused, some without effect."""
     while True:
-        kinds = (_cluster, _tree, _tenant, _routes, _adoption, _stream, _stream, _stream, _stream, _stream)
+        kinds = (_cluster, _tree, _tenant, _routes, _edge, _adoption, _stream, _stream, _stream, _stream, _stream)
         yield source.choice(kinds)(source)
 
 
@@ -125,6 +126,22 @@ def _adoption(source: random.Random) -> Directed:
         )
     )
     return deciders.ADOPTION, f"adoption-{cluster_name}", command
+
+
+def _edge(source: random.Random) -> Directed:
+    place = {"cluster": source.choice(CLUSTERS), "level": 1}
+    what = {**place, "target": "2", "stream": "acme/retail/prod/orders", "partition": 0, "reason": "large"}
+    offset = source.randint(1, 4)
+    aside = SetAside(**what, offset=offset, origin=source.choice((None, (1, 1, offset))))
+    command: EdgeCommand = source.choice(
+        (
+            aside,
+            RecordReplay(id=aside.id, clusters=("2",)),
+            RecordLoss(**what, first_offset=offset, last_offset=source.choice((None, 9))),
+            Acknowledge(**place),
+        )
+    )
+    return deciders.EDGE, f"edge-{place['cluster']}-1", command
 
 
 def _tenant(source: random.Random) -> Directed:

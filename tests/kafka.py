@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 DEADLINE_SECONDS = 60.0
 
@@ -18,6 +25,17 @@ def create_topic(servers: str, name: str, partitions: int = 1, **config: str) ->
     admin = AdminClient({"bootstrap.servers": servers})
     settings = {key.replace("_", "."): value for key, value in config.items()}
     admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(15)
+
+
+def configure(servers: str, topic: str, config: Mapping[str, str]) -> None:
+    """Set some of a topic's configuration."""
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    admin = AdminClient({"bootstrap.servers": servers})
+    (answer,) = admin.incremental_alter_configs([resource]).values()
+    answer.result(15)
 
 
 def topics(servers: str) -> set[str]:

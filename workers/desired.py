@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -14,14 +14,12 @@ from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNa
 from backend.domain.tree import clusters_of
 from backend.eventlog.tables import event_log_head
 from backend.queries.clusters import list_clusters
+from backend.queries.edge_losses import holes
 from backend.queries.leaf_routes import known_origins, list_leaves, roots_of
 from backend.queries.observed import internal_topics
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.trees import get_tree
 from backend.settings import Settings
-
-Roots = Mapping[tuple[str, int], dict[int, str]]
-"""(stream, partition) -> number of an origin that left the tree -> the leaf that its records go on from."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,8 @@ def read(connection: Connection, settings: Settings) -> Desired:
         )
         for row in list_clusters(connection)
     }
-    roots = roots_of(connection)
-    streams = [_distributed(row, roots) for row in list_streams(connection) if row.distributed]
-    streams += _internal(connection, roots)
+    streams = [_distributed(row) for row in list_streams(connection) if row.distributed]
+    streams = _with_records(connection, streams + _internal(connection))
     headers = HeaderNames(
         flags=settings.copy_flags_header,
         origin=settings.copy_origin_header,
@@ -80,11 +77,22 @@ def read(connection: Connection, settings: Settings) -> Desired:
     return Desired(head, edges.plans(wanted))
 
 
-def _roots(stream: str, partitions: int, roots: Roots) -> dict[int, dict[int, str]]:
-    return {p: roots[stream, p] for p in range(partitions) if (stream, p) in roots}
+def _with_records(connection: Connection, streams: list[DistributedStream]) -> list[DistributedStream]:
+    """The streams with what the log says of single records: where lost origins' go on, and what was set aside."""
+    roots, aside = roots_of(connection), holes(connection)
+    if not roots and not aside:
+        return streams
+    return [
+        replace(
+            row,
+            roots={p: roots[row.stream, p] for p in range(row.partitions) if (row.stream, p) in roots},
+            holes={p: aside[row.stream, p] for p in range(row.partitions) if (row.stream, p) in aside},
+        )
+        for row in streams
+    ]
 
 
-def _distributed(row: StreamRow, roots: Roots) -> DistributedStream:
+def _distributed(row: StreamRow) -> DistributedStream:
     ready = {
         c: TopicLife(incarnation=row.incarnations[c]) for c in row.incarnations if row.applied[c] == "applied"
     }
@@ -93,11 +101,10 @@ def _distributed(row: StreamRow, roots: Roots) -> DistributedStream:
         partitions=row.partitions,
         technical_names=row.technical_names,
         topics=ready,
-        roots=_roots(row.stream, row.partitions, roots),
     )
 
 
-def _internal(connection: Connection, roots: Roots) -> list[DistributedStream]:
+def _internal(connection: Connection) -> list[DistributedStream]:
     """Internal streams have the same technical name everywhere and their own name as STREAM."""
     by_topic: dict[str, dict[str, sa.Row[tuple[object, ...]]]] = {}
     for row in connection.execute(sa.select(internal_topics)):
@@ -105,10 +112,9 @@ def _internal(connection: Connection, roots: Roots) -> list[DistributedStream]:
     return [
         DistributedStream(
             stream=topic,
-            partitions=(partitions := min(row.partitions for row in rows.values())),
+            partitions=min(row.partitions for row in rows.values()),
             technical_names=dict.fromkeys(rows, topic),
             topics={cluster: TopicLife(incarnation=row.incarnation) for cluster, row in rows.items()},
-            roots=_roots(topic, partitions, roots),
         )
         for topic, rows in by_topic.items()
     ]

@@ -12,8 +12,9 @@ from backend.domain.assignment import Unit
 from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
 from backend.domain.rescan import Checkpoint
-from backend.kafka.copy import CopyLimits, CopySession, Knowledge
+from backend.kafka.copy import CopyLimits, CopySession
 from backend.kafka.errors import CopyFailed
+from backend.kafka.knowledge import Knowledge
 from backend.kafka.record_loop import CopyTotals
 from workers.unit_states import UnitState
 
@@ -51,6 +52,8 @@ class DistributorThread(threading.Thread):
         self._why_not = why_not
         self._knowledge = knowledge
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
+        self._carefully = 0
+        """Records that the next session copies one by one, to find the one that the target refuses."""
         self._wish = (plan, position)
         self._carried_out = 0
         self._stopping = threading.Event()
@@ -113,6 +116,8 @@ class DistributorThread(threading.Thread):
                 continue
             except CopyFailed as failure:
                 self._failed(failure)
+                if failure.refused:
+                    self._carefully = self._limits.batch_records
                 if failure.fenced:
                     # By a barrier, or by a new holder: asking again tells which, and does no harm.
                     backoff = _LEAVE_SECONDS
@@ -151,7 +156,8 @@ class DistributorThread(threading.Thread):
     def _session(self) -> None:
         """One session, from opening until it fails, is stopped, or the plan needs another one."""
         plan, position = self._wish
-        session = CopySession(plan, self._limits, self._alive, self._knowledge)
+        session = CopySession(plan, self._limits, self._alive, self._knowledge, self._carefully)
+        self._carefully = 0
         try:
             session.open(lambda: self._why_not(plan) is None)
             self._carried_out = position

@@ -24,10 +24,11 @@ from backend.domain.assignment import Unit
 from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
 from backend.domain.rescan import Checkpoint
-from backend.kafka.copy import CopyLimits, Knowledge
+from backend.kafka.copy import CopyLimits
+from backend.kafka.knowledge import Knowledge
 from backend.queries.leaf_routes import has_entered, known_origins
 from backend.settings import Settings
-from workers import checkpoints, desired, leases, unit_states
+from workers import checkpoints, desired, edge_losses, leases, unit_states
 from workers.desired import Desired
 from workers.distributor import DistributorThread
 
@@ -130,7 +131,7 @@ class UnitHost:
                 got[unit.name],
                 self._limits,
                 self._why_not(unit.name, got[unit.name]),
-                self._knowledge(unit.cluster),
+                self._knowledge(unit),
                 self._desired.plans[unit],
                 self._desired.position,
             )
@@ -149,7 +150,9 @@ class UnitHost:
 
         return why_not
 
-    def _knowledge(self, source: str) -> Knowledge:
+    def _knowledge(self, unit: Unit) -> Knowledge:
+        source = unit.cluster
+
         def foreign(number: int) -> bool:
             with self._engine.connect() as connection:
                 return number not in known_origins(connection)
@@ -158,7 +161,12 @@ class UnitHost:
             with self._engine.connect() as connection:
                 return checkpoints.read(connection, source, places)
 
-        return Knowledge(foreign=foreign, checkpoints=read)
+        return Knowledge(
+            foreign=foreign,
+            checkpoints=read,
+            set_aside=lambda what: edge_losses.set_aside(unit, what),
+            lost=lambda what: edge_losses.lost(unit, what),
+        )
 
     def _write_checkpoints(self, connection: Connection) -> None:
         taken: dict[str, list[tuple[str, int, Checkpoint]]] = {}

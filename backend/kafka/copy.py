@@ -14,20 +14,22 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from backend.domain import origin
 from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
 from backend.domain.marks import MetadataInvalid
-from backend.domain.partition_edge import PartitionEdge, StalePlan, never_foreign
+from backend.domain.partition_edge import Header, PartitionEdge, StalePlan
 from backend.domain.rescan import Checkpoint
 from backend.domain.taking_up import take_up
-from backend.kafka import positions
+from backend.kafka import positions, quarantine
 from backend.kafka.client_config import client_config
-from backend.kafka.errors import CopyFailed, copy_failed
+from backend.kafka.errors import CopyFailed, copy_failed, refusal, sentence
+from backend.kafka.knowledge import Gone, Knowledge, Refused
 from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
 from backend.kafka.source import Place, Source
 
@@ -38,7 +40,6 @@ _SKIPPED_COMMIT_SECONDS = 5.0
 _RENEW_POSITIONS_SECONDS = 900.0
 """Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
 _CHECKPOINT_SECONDS = 10.0
-_LARGEST_RECORD_BYTES = 64 * 1024 * 1024
 _PRODUCER_QUEUE_KBYTES = 65536
 
 
@@ -50,23 +51,7 @@ class CopyLimits:
     transaction_timeout_ms: int
     fetch_wait_max_ms: int
     fetch_buffer_kbytes: int
-
-
-def no_checkpoints(places: Collection[tuple[str, int]]) -> Mapping[tuple[str, int], Sequence[Checkpoint]]:
-    """Knows none: after a change of routes partitions are read from their log's beginning."""
-    return {}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Knowledge:
-    """What a session asks the control plane while it runs."""
-
-    foreign: Callable[[int], bool] = never_foreign
-    """Whether no cluster of the tree has this number, right now."""
-    checkpoints: Callable[[Collection[tuple[str, int]]], Mapping[tuple[str, int], Sequence[Checkpoint]]] = (
-        no_checkpoints
-    )
-    """Checkpoints of (stream, partition) on the source."""
+    quarantine_topic: str = "_treeline.quarantine"
 
 
 _KNOWS_NOTHING = Knowledge()
@@ -81,8 +66,14 @@ class CopySession:
         limits: CopyLimits,
         alive: Callable[[], None] = lambda: None,
         knowledge: Knowledge = _KNOWS_NOTHING,
+        carefully: int = 0,
     ) -> None:
-        """`alive` is called before every step that waits for a cluster; at least every 15 s while all is well."""
+        """`alive` is called before every step that waits for a cluster; at least every 15 s while all is well.
+
+        `carefully`: so many records are first copied one by one, since the target refused one of them: that one
+        is set aside.
+        """
+        self._carefully = carefully
         self._alive = alive
         self._knowledge = knowledge
         self.totals = CopyTotals()
@@ -112,7 +103,7 @@ class CopySession:
                     transaction_timeout_ms=limits.transaction_timeout_ms,
                     # The consumer's batch is what makes batches; waiting for more only adds latency.
                     linger_ms=2,
-                    message_max_bytes=_LARGEST_RECORD_BYTES,
+                    message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
                     queue_buffering_max_messages=limits.batch_records * 2,
                     queue_buffering_max_kbytes=_PRODUCER_QUEUE_KBYTES,
                 )
@@ -143,6 +134,7 @@ class CopySession:
                     fetch_message_max_bytes=limits.fetch_buffer_kbytes * 1024 // 4,
                     check_crcs=True,
                 ),
+                self._lost_range,
             )
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
@@ -150,6 +142,22 @@ class CopySession:
         self._check_identity(plan.target, self._group_member)
         self._check_identity(plan.source, self._source)
         self.update(plan.streams)
+
+    def _lost_range(self, place: Place, first: int, last: int, reason: str) -> None:
+        self._lost(self._progress[place].stream, place[1], first, last, reason)
+
+    def _lost(self, stream: str, partition: int, first: int, last: int | None, reason: str) -> None:
+        self._alive()
+        self._knowledge.lost(
+            Gone(
+                target=self._plan.target.name,
+                stream=stream,
+                partition=partition,
+                first_offset=first,
+                last_offset=last,
+                reason=reason,
+            )
+        )
 
     def _check_identity(self, endpoint: Endpoint, client: Consumer | Source) -> None:
         """Another Kafka cluster may answer at a known address: it must neither be read nor written to."""
@@ -196,11 +204,16 @@ class CopySession:
         for row in streams:
             for partition in row.partitions:
                 place, key = (row.source_topic, partition), (row.target_topic, partition)
+                position = own.get(key)
+                if position is not None and position.mark.incarnation < row.births[partition][0][1]:
+                    at = position.offset
+                    reason = f"the topic was made anew; what the former one had from offset {at} on is gone"
+                    self._lost(row.stream, partition, at, None, reason)
                 start[place], edge = take_up(
                     self._plan,
                     row,
                     partition,
-                    own=own.get(key),
+                    own=position,
                     inbound=inbound.get(key, ()),
                     checkpoints=known.get((row.stream, partition), ()),
                     foreign=self._knowledge.foreign,
@@ -221,7 +234,10 @@ class CopySession:
         """Wait for records, copy those there in one transaction; how many were read. Raises CopyFailed."""
         try:
             self._alive()
-            read = self._loop.copy_batch(self._progress, self._limits.batch_records, wait_seconds)
+            if self._carefully > 0:
+                read = self._copy_carefully(wait_seconds)
+            else:
+                read = self._loop.copy_batch(self._progress, self._limits.batch_records, wait_seconds)
             self._source.take_up_parked()
             if self._loop.in_transaction:
                 self._commit()
@@ -232,6 +248,53 @@ class CopySession:
         except (KafkaException, MetadataInvalid, StalePlan) as error:
             raise copy_failed(f"{self._where}: copying", error) from error
         return read
+
+    def _copy_carefully(self, wait_seconds: float) -> int:
+        messages = self._source.read(1, wait_seconds)
+        for message in messages:
+            self._carefully -= 1
+            headers = self._loop.take(self._progress, message)
+            if headers is None:
+                continue
+            try:
+                self._commit()
+            except KafkaException as error:
+                reason = refusal(error)
+                if reason is None:
+                    raise
+                self._set_aside(message, headers, f"{reason} ({sentence(error)})")
+        return len(messages)
+
+    def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
+        """Put a refused record into quarantine, in the transaction of the position behind it; say so first."""
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None and partition is not None and offset is not None and self._producer is not None
+        self._producer.abort_transaction(_REQUEST_SECONDS)
+        self._loop.in_transaction = False
+        progress = self._progress[topic, partition]
+        born = origin.decode([value for name, value in headers if name == self._plan.rule.origin_header])
+        refused = Refused(
+            target=self._plan.target.name,
+            stream=progress.stream,
+            partition=partition,
+            offset=offset,
+            origin=(born.cluster, born.incarnation, born.offset) if born else None,
+            reason=reason,
+        )
+        name = self._knowledge.set_aside(refused)
+        self._alive()
+        quarantine.ensure_topic(self._admin, self._limits.quarantine_topic)
+        self._alive()
+        self._loop.begin()
+        self._loop.produce(
+            self._limits.quarantine_topic,
+            0,
+            message.value(),
+            message.key(),
+            message.timestamp()[1] or 1,
+            [*headers, (quarantine.ID_HEADER, name.encode())],
+        )
+        self._commit()
 
     def _commit(self) -> None:
         producer = self._producer

@@ -8,13 +8,15 @@ from confluent_kafka import KafkaError, KafkaException
 class CopyFailed(Exception):
     """A distributor's session has ended; the next one starts from what the target holds.
 
-    `fenced` tells that another holder has taken over: only then is trying again wrong.
+    `fenced` tells that another holder has taken over, or a barrier was passed; `refused` that the target will
+    not take one of the records, whichever.
     """
 
-    def __init__(self, detail: str, *, fenced: bool = False) -> None:
+    def __init__(self, detail: str, *, fenced: bool = False, refused: bool = False) -> None:
         super().__init__(detail)
         self.detail = detail
         self.fenced = fenced
+        self.refused = refused
 
 
 class KafkaCallFailed(Exception):
@@ -26,6 +28,12 @@ class KafkaCallFailed(Exception):
         self.code = code
 
 
+_REFUSALS = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "it is larger than the topic's max.message.bytes there",
+    KafkaError.RECORD_LIST_TOO_LARGE: "it is larger than the topic's segments there",
+    KafkaError.INVALID_TIMESTAMP: "its timestamp is further from the broker's clock than is allowed there",
+    KafkaError.INVALID_RECORD: "the broker calls it invalid (a compacted topic takes no record without a key)",
+}
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 
@@ -45,4 +53,14 @@ def sentence(error: BaseException) -> str:
 def copy_failed(where: str, error: BaseException) -> CopyFailed:
     """The failure of a distributor's step, `where` naming the step and the cluster."""
     inner = kafka_error(error)
-    return CopyFailed(f"{where}: {sentence(error)}", fenced=inner is not None and inner.code() in _FENCED)
+    return CopyFailed(
+        f"{where}: {sentence(error)}",
+        fenced=inner is not None and inner.code() in _FENCED,
+        refused=refusal(error) is not None,
+    )
+
+
+def refusal(error: BaseException) -> str | None:
+    """Why a target will never take a record as it is; None for a failure of any other kind."""
+    inner = kafka_error(error)
+    return None if inner is None else _REFUSALS.get(inner.code())

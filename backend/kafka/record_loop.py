@@ -59,20 +59,21 @@ class RecordLoop:
         """Wait for records and hand the copies to the producer; how many were read. Raises KafkaException."""
         messages = self._source.read(most, wait_seconds)
         for message in messages:
-            self._take(progress, message)
+            self.take(progress, message)
         return len(messages)
 
-    def _take(self, partitions: Mapping[Place, Progress], message: Message) -> None:
+    def take(self, partitions: Mapping[Place, Progress], message: Message) -> list[Header] | None:
+        """Deal with one message; the headers of its copy, None if it was left alone. Raises KafkaException."""
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         assert topic is not None and partition is not None and offset is not None
         place = (topic, partition)
         progress = partitions.get(place)
         if progress is None:
-            return  # fetched before its stream was let go
+            return None  # fetched before its stream was let go
         error = message.error()
         if error is not None:
             self._source.failed(place, offset, error)
-            return
+            return None
         if self._source.troubles:
             self._source.healed(place)
         headers = progress.edge.copy(offset, message.headers())  # type: ignore[arg-type]
@@ -80,15 +81,17 @@ class RecordLoop:
         progress.dirty = True
         if headers is None:
             self._totals.skipped_records += 1
-            return
+            return None
         if not self.in_transaction:
             self.begin()
         value, key = message.value(), message.key()
-        self._produce(progress.target_topic, partition, value, key, message.timestamp()[1], headers)
+        # librdkafka takes a timestamp of 0 for none and would write the present: 1 ms is the least change.
+        self.produce(progress.target_topic, partition, value, key, message.timestamp()[1] or 1, headers)
         self._totals.copied_records += 1
         self._totals.copied_bytes += len(value or b"") + len(key or b"")
+        return headers
 
-    def _produce(
+    def produce(
         self,
         topic: str,
         partition: int,
@@ -97,6 +100,7 @@ class RecordLoop:
         timestamp_ms: int,
         headers: list[Header],
     ) -> None:
+        """Hand one record to the producer, waiting while its queue is full. Raises KafkaException."""
         while True:
             try:
                 self._producer.produce(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import ClusterMetadata
@@ -34,18 +34,22 @@ _UNREADABLE = frozenset(
 class SourcePartition:
     """How far reading has come; `position` is the next offset, None before the first answer."""
 
-    __slots__ = ("gap", "parked_until", "position")
+    __slots__ = ("parked_until", "position")
 
     def __init__(self, position: int | None) -> None:
         self.position = position
         self.parked_until: float | None = 0.0
-        self.gap = False
 
 
 class Source:
     """A consumer that is assigned partitions one by one and never joins a group; used by one thread."""
 
-    def __init__(self, cluster: str, config: Mapping[str, object]) -> None:
+    def __init__(
+        self, cluster: str, config: Mapping[str, object], lost: Callable[[Place, int, int, str], None]
+    ) -> None:
+        """`lost` is told of every range of offsets (place, first, last, in words) that was gone before it could be
+        read; reading goes on behind it once it returns."""
+        self._lost = lost
         self.troubles: dict[Place, str] = {}
         """What is wrong with single partitions, in words."""
         self._cluster = cluster
@@ -95,9 +99,8 @@ class Source:
         return self._partitions.get(place)
 
     def healed(self, place: Place) -> None:
-        """A record came: whatever was wrong is over, but not the gap that a partition has."""
-        if not self._partitions[place].gap:
-            self.troubles.pop(place, None)
+        """A record came: whatever was wrong is over."""
+        self.troubles.pop(place, None)
 
     def failed(self, place: Place, offset: int, error: KafkaError) -> None:
         """Deal with a message that is an error. Raises KafkaException if the whole session cannot go on."""
@@ -122,8 +125,10 @@ class Source:
         self._consumer.incremental_unassign([partition])
         self._unanswered.pop(place, None)
         if position < low:
-            self._tell(place, f"offsets {position} to {low - 1} were gone before they could be copied")
-            one.position, one.gap = low, True
+            self._lost(
+                place, position, low - 1, f"offsets {position} to {low - 1} were gone before they were read"
+            )
+            one.position = low
             self._consumer.incremental_assign([TopicPartition(*place, low)])
         else:
             self._tell(place, f"the log ends at {high}, before the position {position}: its tail was lost")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.projections import adoptions, clusters, leaf_routes, streams, tenants, trees
+from backend.projections import adoptions, clusters, edge_losses, leaf_routes, streams, tenants, trees
 from backend.projections.framework import Projection
 
 PROJECTIONS: tuple[Projection, ...] = (
@@ -11,5 +11,6 @@ PROJECTIONS: tuple[Projection, ...] = (
     leaf_routes.PROJECTION,
     tenants.PROJECTION,
     streams.PROJECTION,
+    edge_losses.PROJECTION,
     adoptions.PROJECTION,
 )

@@ -13,6 +13,7 @@ from backend.domain import assignment, copy_flags, tree_shape
 from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
 from backend.domain.tree import clusters_of
 from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.edge_losses import open_troubles
 from backend.queries.observed import leases, unit_states
 from backend.queries.streams import troubles
 from backend.queries.trees import get_tree
@@ -90,6 +91,7 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
     clusters = {row.name: row for row in list_clusters(connection, at)}
     units = {} if at is not None else _units(connection)
     refused = {} if at is not None else troubles(connection)
+    left_out = {} if at is not None else open_troubles(connection)
     found = []
     for cluster, level, allowed in tree_shape.siblings(root):
         target = tree.targets[cluster, level]
@@ -98,7 +100,8 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
             names = [unit.name for unit in assignment.units([(cluster, level)], settings().partition_buckets)]
             rows = [units.get(name) for name in names]
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)))
-            observed = _less(observed, refused.get(cluster, []) + refused.get(target, []))
+            waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
+            observed = _less(observed, waiting + refused.get(cluster, []) + refused.get(target, []))
         chosen = tree.settings.get((cluster, level), DEFAULTS)
         found.append(DistributorRow(cluster, level, target, allowed, chosen, observed))
     return found

@@ -31,6 +31,10 @@ SENTENCES: Mapping[str, str] = {
     "DistributorResumed": "{cluster} level {level} resumed",
     "DistributorLimitChanged": "{cluster} level {level} copies {limit}",
     "DistributorCompressionChanged": "{cluster} level {level} compresses its copies: {compression}",
+    "RecordSetAside": "{target} refused a record of {stream}/{partition} from {cluster}, set aside: {reason}",
+    "SetAsideReplayed": "A record that had been set aside was replayed: {id}",
+    "RecordsLost": "{stream}/{partition} on {cluster}: {reason}",
+    "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
     "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",
@@ -43,7 +47,16 @@ SENTENCES: Mapping[str, str] = {
     "StreamRemoved": "{path} removed from {cluster}",
 }
 # What an operator should not overlook.
-TROUBLES = frozenset({"ClusterWentOffline", "StreamApplyFailed", "ClusterRemoved", "StreamDeleted"})
+TROUBLES = frozenset(
+    {
+        "ClusterWentOffline",
+        "StreamApplyFailed",
+        "ClusterRemoved",
+        "StreamDeleted",
+        "RecordSetAside",
+        "RecordsLost",
+    }
+)
 
 
 class _Known(dict[str, Any]):

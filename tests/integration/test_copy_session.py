@@ -15,6 +15,7 @@ from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
 from backend.domain.origin import Origin
 from backend.kafka.copy import CopyLimits, CopySession
 from backend.kafka.errors import CopyFailed
+from backend.kafka.knowledge import Knowledge
 from tests.eventually import eventually
 from tests.kafka import create_topic, produce, read_all, topics
 from tests.plans import lives, plans_of
@@ -40,6 +41,7 @@ class Pair:
         create_topic(self.servers[self.a], self.topic, partitions)
         create_topic(self.servers[self.b], self.copy_topic, partitions)
         self.partitions = partitions
+        self.lost, self.refused = [], []
 
     def plan(self, source=None, **changes):
         source = source or self.a
@@ -59,10 +61,15 @@ class Pair:
         plans = plans_of(root, tree_shape.default_targets(root), endpoints, [stream], 1, HEADERS)
         return plans[Unit(source, 1, 0)]
 
-    def session(self, source=None):
-        session = CopySession(self.plan(source), LIMITS)
+    def session(self, source=None, plan=None, **options):
+        knowledge = Knowledge(lost=self.lost.append, set_aside=self.set_aside)
+        session = CopySession(plan or self.plan(source), LIMITS, knowledge=knowledge, **options)
         session.open(lambda: True)
         return session
+
+    def set_aside(self, refused):
+        self.refused.append(refused)
+        return f"refused-{len(self.refused)}"
 
     def copy_until_idle(self, source=None):
         session = self.session(source)
@@ -260,12 +267,12 @@ def test_records_that_retention_took_are_told_exactly_and_the_rest_goes_on(pair)
     (deleted,) = admin.delete_records([TopicPartition(pair.topic, 0, 9)]).values()
     deleted.result(15)
     session = pair.session()
-    eventually(lambda: session.copy_batch(0.2) and session.troubles(), "the gap is told")
+    eventually(lambda: session.copy_batch(0.2) and pair.lost, "the gap is told")
     drain(session)
-    troubles = session.troubles()
+    assert not session.troubles()
     session.close()
-    assert list(troubles) == [(pair.topic, 0)]
-    assert "offsets 5 to 8 were gone" in troubles[pair.topic, 0]
+    (gone,) = pair.lost
+    assert (gone.stream, gone.partition, gone.first_offset, gone.last_offset) == (pair.stream, 0, 5, 8)
     copied = pair.copied()
     assert len([m for m in copied if m.partition() == 0]) == 5 + 6
     assert len([m for m in copied if m.partition() == 1]) == 15
@@ -302,11 +309,14 @@ def test_a_topic_made_anew_is_copied_from_its_beginning(pair):
         plan,
         streams=tuple(replace(stream, births=dict.fromkeys(stream.births, ((0, 2),))) for stream in plan.streams),
     )
-    session = CopySession(again, LIMITS)
-    session.open(lambda: True)
+    session = pair.session(plan=again)
     drain(session)
     assert not session.troubles()
     session.close()
+    assert {(gone.partition, gone.first_offset, gone.last_offset) for gone in pair.lost} == {
+        (0, 5, None),
+        (1, 5, None),
+    }
     assert len(pair.copied()) == 11
     assert origin.decode([dict(pair.copied()[5].headers())["copy-origin"]]).incarnation == 2
 

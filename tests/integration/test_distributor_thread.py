@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
 
-from backend.kafka.copy import Knowledge
+from backend.kafka.knowledge import Knowledge
 from tests.eventually import eventually
 from tests.integration.test_copy_session import LIMITS, Pair, numbered
-from tests.kafka import create_topic, read_all
+from tests.kafka import configure, create_topic, read_all
 from workers.distributor import DistributorThread
 
 
@@ -23,8 +24,8 @@ def pair(estate):
 def start():
     threads = []
 
-    def started(plan, why_not=lambda plan: None):
-        thread = DistributorThread(plan.unit, 1, LIMITS, why_not, Knowledge(), plan, 7)
+    def started(plan, why_not=lambda plan: None, knowledge=Knowledge()):  # noqa: B008
+        thread = DistributorThread(plan.unit, 1, LIMITS, why_not, knowledge, plan, 7)
         threads.append(thread)
         thread.start()
         return thread
@@ -103,3 +104,47 @@ def test_no_session_is_opened_before_the_target_has_entered_the_plans_routes(pai
     assert pair.copied() == []
     entered.set()
     eventually(lambda: len(pair.copied()) == 4, "copied once it may")
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("odd", "reason"),
+    [
+        ({"value": b"x" * 200_000}, "larger than"),
+        ({"value": b"late", "timestamp": int(time.time() * 1000) + 48 * HOUR_MS}, "timestamp"),
+    ],
+    ids=["too large", "from the future"],
+)
+def test_a_record_that_the_target_refuses_is_set_aside_and_what_follows_goes_on(pair, start, odd, reason):
+    configure(pair.servers[pair.a], pair.topic, {"message.timestamp.after.max.ms": str(96 * HOUR_MS)})
+    configure(pair.servers[pair.b], pair.copy_topic, {"max.message.bytes": "100000"})
+    records = [{"value": b"%d" % n, "partition": 0, "headers": [("h", b"%d" % n)]} for n in range(20)]
+    records.insert(10, {**odd, "key": b"k", "partition": 0, "headers": [("h", b"odd")]})
+    pair.produce(records)
+    thread = start(pair.plan(), knowledge=Knowledge(set_aside=pair.set_aside))
+    eventually(lambda: len(pair.copied()) == 20, "all others copied")
+    assert [message.value() for message in pair.copied()] == [b"%d" % n for n in range(20)]
+    eventually(lambda: state(thread).state == "running", "it runs")
+    assert {(one.stream, one.partition, one.offset, one.origin) for one in pair.refused} == {
+        (pair.stream, 0, 10, (1, 1, 10))
+    }
+    assert reason in pair.refused[0].reason
+    name = f"refused-{len(pair.refused)}".encode()
+    (kept,) = [
+        message
+        for message in read_all(pair.servers[pair.b], "_treeline.quarantine")
+        if ("treeline-set-aside", name) in message.headers()
+        and ("h", b"odd") in message.headers()
+        and message.value() == odd["value"]
+    ]
+    assert (kept.key(), kept.timestamp()[1]) == (b"k", odd.get("timestamp", kept.timestamp()[1]))
+
+
+def test_without_anybody_to_record_it_nothing_is_set_aside(pair, start):
+    configure(pair.servers[pair.b], pair.copy_topic, {"max.message.bytes": "100000"})
+    pair.produce([{"value": b"x" * 200_000, "partition": 0}, {"value": b"next", "partition": 0}])
+    thread = start(pair.plan())
+    eventually(lambda: "nobody is there to record" in (state(thread).reason or ""), "blocked, with the reason")
+    assert pair.copied() == []

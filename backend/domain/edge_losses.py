@@ -1,0 +1,184 @@
+"""Event stream `edge-<cluster>-<level>`: what a distributor could not copy. Nothing is left out without an event.
+
+A record that the target refuses is **set aside**: it waits in a topic of ours on the target and can be replayed.
+What was gone from the source before it could be read (retention, deletion) is **lost**, and named with its exact
+range.
+
+    (record) --SetAside--> set aside --RecordReplay--> replayed
+    (range)  --RecordLoss--> lost --Acknowledge--> acknowledged
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from backend.domain.errors import NotFound
+from backend.domain.event import Event
+
+# --- events
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordSetAside(Event, name="RecordSetAside", version=1):
+    """The target refused a record; it is in the quarantine topic there, and what follows it goes on."""
+
+    id: str
+    cluster: str
+    level: int
+    target: str
+    stream: str
+    partition: int
+    offset: int
+    """On the distributor's source."""
+    origin: tuple[int, int, int] | None
+    """Number of the cluster where it was born, incarnation, offset there; null if the record does not say."""
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetAsideReplayed(Event, name="SetAsideReplayed", version=1):
+    """A record that had been set aside was written where it was missing."""
+
+    id: str
+    clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsLost(Event, name="RecordsLost", version=1):
+    """Records were gone from the source before this distributor could read them."""
+
+    id: str
+    cluster: str
+    level: int
+    target: str
+    stream: str
+    partition: int
+    first_offset: int
+    last_offset: int | None
+    """Null if nobody can tell, since the topic was made anew."""
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossesAcknowledged(Event, name="LossesAcknowledged", version=1):
+    """An operator has seen all that this distributor lost so far."""
+
+    cluster: str
+    level: int
+
+
+EdgeEvent = RecordSetAside | SetAsideReplayed | RecordsLost | LossesAcknowledged
+
+# --- commands
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetAside:
+    """Say that a record is being set aside."""
+
+    cluster: str
+    level: int
+    target: str
+    stream: str
+    partition: int
+    offset: int
+    origin: tuple[int, int, int] | None
+    reason: str
+
+    @property
+    def id(self) -> str:
+        """Names the record and the target; the same whenever the same record is refused there again."""
+        born = ".".join(map(str, self.origin)) if self.origin else f"{self.cluster}-{self.level}.{self.offset}"
+        return f"{self.stream}/{self.partition}/{born}@{self.target}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordReplay:
+    """Say that a record was replayed."""
+
+    id: str
+    clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordLoss:
+    """Say that offsets were gone; see RecordsLost."""
+
+    cluster: str
+    level: int
+    target: str
+    stream: str
+    partition: int
+    first_offset: int
+    last_offset: int | None
+    reason: str
+
+    @property
+    def id(self) -> str:
+        """Names the range and the distributor."""
+        last = "" if self.last_offset is None else self.last_offset
+        return (
+            f"{self.stream}/{self.partition}/{self.first_offset}-{last}@{self.cluster}-{self.level}-{self.target}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acknowledge:
+    """An operator takes note of what was lost."""
+
+    cluster: str
+    level: int
+
+
+EdgeCommand = SetAside | RecordReplay | RecordLoss | Acknowledge
+
+# --- state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """Ids of what was set aside (whether replayed) and lost, and whether some of the latter is unseen."""
+
+    set_aside: dict[str, bool] = field(default_factory=dict)
+    lost: frozenset[str] = frozenset()
+    unseen: bool = False
+
+
+INITIAL = Edge()
+
+# --- decide
+
+
+def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
+    """Events that carry the command out; none for what is known already. Raises NotFound."""
+    match command:
+        case SetAside():
+            return [] if command.id in state.set_aside else [RecordSetAside(id=command.id, **vars(command))]
+        case RecordReplay():
+            if command.id not in state.set_aside:
+                raise NotFound(f"no record {command.id!r} was set aside; GET /set-aside lists them")
+            if state.set_aside[command.id] and not command.clusters:
+                return []
+            return [SetAsideReplayed(id=command.id, clusters=command.clusters)]
+        case RecordLoss():
+            return [] if command.id in state.lost else [RecordsLost(id=command.id, **vars(command))]
+        case Acknowledge():
+            return [LossesAcknowledged(cluster=command.cluster, level=command.level)] if state.unseen else []
+
+
+# --- evolve
+
+
+def evolve(state: Edge, event: Event) -> Edge:
+    """The state after an event; events of other versions of this program never make it fail."""
+    match event:
+        case RecordSetAside():
+            return replace(state, set_aside={**state.set_aside, event.id: False})
+        case SetAsideReplayed():
+            return replace(state, set_aside={**state.set_aside, event.id: True})
+        case RecordsLost():
+            return replace(state, lost=state.lost | {event.id}, unseen=True)
+        case LossesAcknowledged():
+            return replace(state, unseen=False)
+        case _:
+            return state

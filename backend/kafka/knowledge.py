@@ -1,0 +1,61 @@
+"""What a copy session asks the control plane, and what it must be able to tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from backend.domain.partition_edge import never_foreign
+from backend.domain.rescan import Checkpoint
+from backend.kafka.errors import CopyFailed
+
+Partition = tuple[str, int]
+"""(stream, partition)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A record that the target refuses; `origin` is (cluster's number, incarnation, offset) where it is known."""
+
+    target: str
+    stream: str
+    partition: int
+    offset: int
+    origin: tuple[int, int, int] | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gone:
+    """Offsets of the source that cannot be read any more, `last_offset` None if nobody knows."""
+
+    target: str
+    stream: str
+    partition: int
+    first_offset: int
+    last_offset: int | None
+    reason: str
+
+
+def no_checkpoints(partitions: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:
+    """Knows none: after a change of routes partitions are read from their log's beginning."""
+    return {}
+
+
+def no_event(what: Refused | Gone) -> str:
+    """Has nowhere to record it, so the session must not go on: nothing may be left out without an event."""
+    raise CopyFailed(f"nobody is there to record what cannot be copied: {what}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """The control plane as a session needs it. Each may raise what keeps it from answering."""
+
+    foreign: Callable[[int], bool] = never_foreign
+    """Whether no cluster of the tree has this number, right now."""
+    checkpoints: Callable[[Collection[Partition]], Mapping[Partition, Sequence[Checkpoint]]] = no_checkpoints
+    """Checkpoints of partitions on the source."""
+    set_aside: Callable[[Refused], str] = no_event
+    """Records that a record is being put into quarantine; the id that it has there."""
+    lost: Callable[[Gone], object] = no_event
+    """Records that offsets were gone before they could be read."""

@@ -1,0 +1,70 @@
+"""Read models of what distributors could not copy: records set aside, and ranges lost."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+from backend.domain.edge_losses import LossesAcknowledged, RecordSetAside, RecordsLost, SetAsideReplayed
+from backend.eventlog.recorded import RecordedEvent
+from backend.eventlog.tables import METADATA
+from backend.projections.framework import Projection
+from backend.projections.temporal import Rows, change, open_rows, replace, temporal_table
+
+set_aside = temporal_table(
+    "set_aside",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("cluster", sa.Text, nullable=False),
+    sa.Column("level", sa.Integer, nullable=False),
+    sa.Column("target", sa.Text, nullable=False),
+    sa.Column("stream", sa.Text, nullable=False),
+    sa.Column("partition", sa.Integer, nullable=False),
+    sa.Column("offset", sa.BigInteger, nullable=False),
+    # [cluster's number, incarnation, offset], or null.
+    sa.Column("origin", JSONB),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("replayed", sa.Boolean, nullable=False),
+)
+losses = temporal_table(
+    "losses",
+    METADATA,
+    sa.Column("cluster", sa.Text, primary_key=True),
+    sa.Column("level", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("target", sa.Text, nullable=False),
+    sa.Column("stream", sa.Text, nullable=False),
+    sa.Column("partition", sa.Integer, nullable=False),
+    sa.Column("first_offset", sa.BigInteger, nullable=False),
+    sa.Column("last_offset", sa.BigInteger),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("acknowledged", sa.Boolean, nullable=False),
+)
+
+
+def _apply(rows: Rows, recorded: RecordedEvent) -> None:
+    position = recorded.position
+    match recorded.event:
+        case RecordSetAside() as event:
+            values = {name: value for name, value in vars(event).items() if name != "id"}
+            values["origin"] = list(event.origin) if event.origin else None
+            replace(rows, set_aside, {"id": event.id}, {**values, "replayed": False}, position)
+        case SetAsideReplayed() as event:
+            change(rows, set_aside, {"id": event.id}, {"replayed": True}, position)
+        case RecordsLost() as event:
+            key = {"cluster": event.cluster, "level": event.level, "id": event.id}
+            values = {name: value for name, value in vars(event).items() if name not in key}
+            replace(rows, losses, key, {**values, "acknowledged": False}, position)
+        case LossesAcknowledged() as event:
+            for row in open_rows(rows, losses, {"cluster": event.cluster, "level": event.level}):
+                if not row["acknowledged"]:
+                    key = {"cluster": row["cluster"], "level": row["level"], "id": row["id"]}
+                    change(rows, losses, key, {"acknowledged": True}, position)
+
+
+PROJECTION = Projection(
+    name="edge_losses",
+    events=frozenset({RecordSetAside, SetAsideReplayed, RecordsLost, LossesAcknowledged}),
+    tables=(set_aside, losses),
+    apply=_apply,
+)

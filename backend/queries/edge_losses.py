@@ -1,0 +1,99 @@
+"""Reading what distributors could not copy, now or as of a position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain.partition_edge import Hole
+from backend.projections.edge_losses import losses, set_aside
+from backend.projections.temporal import as_of
+
+
+@dataclass(frozen=True)
+class SetAsideRow:
+    """A record that the target refused; `origin` is (cluster's number, incarnation, offset) where it is known."""
+
+    id: str
+    cluster: str
+    level: int
+    target: str
+    stream: str
+    partition: int
+    offset: int
+    origin: tuple[int, int, int] | None
+    reason: str
+    replayed: bool
+    position: int
+
+
+@dataclass(frozen=True)
+class LossRow:
+    """Offsets of a source that were gone before a distributor could read them; `last_offset` None: unknown."""
+
+    id: str
+    cluster: str
+    level: int
+    target: str
+    stream: str
+    partition: int
+    first_offset: int
+    last_offset: int | None
+    reason: str
+    acknowledged: bool
+    position: int
+
+
+def list_set_aside(connection: Connection, at: int | None = None) -> list[SetAsideRow]:
+    """Every record that was ever set aside, the oldest first."""
+    query = sa.select(set_aside).where(as_of(set_aside, at)).order_by(set_aside.c.id)
+    found = []
+    for row in connection.execute(query):
+        values = dict(row._mapping)
+        position = values.pop("valid_from")
+        del values["valid_to"]
+        values["origin"] = tuple(values["origin"]) if values["origin"] else None
+        found.append(SetAsideRow(**values, position=position))
+    return sorted(found, key=lambda row: row.position)
+
+
+def list_losses(connection: Connection, at: int | None = None) -> list[LossRow]:
+    """Every range that was lost, the oldest first."""
+    query = sa.select(losses).where(as_of(losses, at)).order_by(losses.c.valid_from, losses.c.id)
+    found = []
+    for row in connection.execute(query):
+        values = dict(row._mapping)
+        position = values.pop("valid_from")
+        del values["valid_to"]
+        found.append(LossRow(**values, position=position))
+    return found
+
+
+def holes(connection: Connection) -> dict[tuple[str, int], frozenset[Hole]]:
+    """(stream, partition) -> records that were set aside on some leaf, replayed or not."""
+    found: dict[tuple[str, int], set[Hole]] = {}
+    query = sa.select(set_aside).where(as_of(set_aside, None), set_aside.c.origin.is_not(None))
+    for row in connection.execute(query):
+        number, incarnation, offset = row.origin
+        found.setdefault((row.stream, row.partition), set()).add((number, incarnation, offset))
+    return {place: frozenset(each) for place, each in found.items()}
+
+
+def open_troubles(connection: Connection) -> dict[tuple[str, int], str]:
+    """(cluster, level) -> in words, what waits for an operator there."""
+    counts: dict[tuple[str, int], list[str]] = {}
+    waiting = sa.select(set_aside.c.cluster, set_aside.c.level, sa.func.count()).where(
+        as_of(set_aside, None), ~set_aside.c.replayed
+    )
+    for cluster, level, count in connection.execute(waiting.group_by(set_aside.c.cluster, set_aside.c.level)):
+        text = f"{count} record{'s' if count > 1 else ''} set aside, to be replayed"
+        counts.setdefault((cluster, level), []).append(text)
+    unseen = sa.select(losses.c.cluster, losses.c.level, sa.func.count()).where(
+        as_of(losses, None), ~losses.c.acknowledged
+    )
+    for cluster, level, count in connection.execute(unseen.group_by(losses.c.cluster, losses.c.level)):
+        text = f"{count} range{'s' if count > 1 else ''} of records lost, to be acknowledged"
+        counts.setdefault((cluster, level), []).append(text)
+    return {key: "; ".join(texts) for key, texts in counts.items()}

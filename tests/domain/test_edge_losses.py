@@ -1,0 +1,67 @@
+"""What a distributor could not copy: said once, replayed by name, acknowledged by an operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from backend.domain import edge_losses
+from backend.domain.edge_losses import (
+    Acknowledge,
+    LossesAcknowledged,
+    RecordLoss,
+    RecordReplay,
+    RecordSetAside,
+    RecordsLost,
+    SetAside,
+    SetAsideReplayed,
+)
+from backend.domain.errors import NotFound
+
+PLACE = {"cluster": "c1", "level": 3, "target": "c4", "stream": "a/r/p/orders", "partition": 0}
+REFUSED = SetAside(**PLACE, offset=10, origin=(1, 1, 7), reason="too large")
+GONE = RecordLoss(**PLACE, first_offset=5, last_offset=8, reason="retention")
+
+
+def after(*commands):
+    state = edge_losses.INITIAL
+    for command in commands:
+        for event in edge_losses.decide(state, command):
+            state = edge_losses.evolve(state, event)
+    return state
+
+
+def kinds(state, command):
+    return [type(event) for event in edge_losses.decide(state, command)]
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "events"),
+    [
+        ((), REFUSED, [RecordSetAside]),
+        ((REFUSED,), REFUSED, []),
+        ((REFUSED,), replace(REFUSED, offset=11), []),
+        ((REFUSED,), replace(REFUSED, origin=(1, 1, 8)), [RecordSetAside]),
+        ((REFUSED,), replace(REFUSED, target="c5"), [RecordSetAside]),
+        ((REFUSED,), RecordReplay(id=REFUSED.id, clusters=("c4",)), [SetAsideReplayed]),
+        ((REFUSED, RecordReplay(id=REFUSED.id, clusters=())), RecordReplay(id=REFUSED.id, clusters=()), []),
+        ((), GONE, [RecordsLost]),
+        ((GONE,), GONE, []),
+        ((GONE,), replace(GONE, last_offset=None), [RecordsLost]),
+        ((GONE,), Acknowledge(cluster="c1", level=3), [LossesAcknowledged]),
+        ((), Acknowledge(cluster="c1", level=3), []),
+        ((GONE, Acknowledge(cluster="c1", level=3)), Acknowledge(cluster="c1", level=3), []),
+    ],
+)
+def test_each_is_said_once(before, command, events):
+    assert kinds(after(*before), command) == events
+
+
+def test_only_what_was_set_aside_can_be_replayed():
+    with pytest.raises(NotFound, match="set aside"):
+        edge_losses.decide(edge_losses.INITIAL, RecordReplay(id=REFUSED.id, clusters=()))
+
+
+def test_a_record_without_an_origin_is_named_by_where_it_was_read():
+    assert replace(REFUSED, origin=None).id == "a/r/p/orders/0/c1-3.10@c4"
