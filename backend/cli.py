@@ -8,7 +8,7 @@ import sys
 import structlog
 import typer
 
-from backend.commands import adopt, distributor, estate, events, login, resources, verify
+from backend.commands import adopt, distributor, estate, events, login, resources, trace, verify
 
 app = typer.Typer(no_args_is_help=True, help="Treeline: the control plane that makes several Kafka clusters one.")
 estate.register(app)
@@ -18,6 +18,7 @@ adopt.register(app)
 events.register(app)
 distributor.register(app)
 login.register(app)
+trace.register(app)
 
 
 def main() -> None:

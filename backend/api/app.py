@@ -22,6 +22,7 @@ from backend.api import (
     projections,
     streams,
     tenants,
+    trace,
     trees,
 )
 from backend.api.access import bearer_scheme
@@ -95,7 +96,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     api = APIRouter(
         prefix="/api/v1", responses=refusals, dependencies=[Depends(bearer_scheme), Depends(known_parameters)]
     )
-    for module in (clusters, adoption, trees, tenants, streams, events, operations, projections):
+    for module in (clusters, adoption, trees, tenants, streams, events, operations, projections, trace):
         api.include_router(module.router)
     api.include_router(login.links)
     app.include_router(api)

@@ -127,6 +127,13 @@ class ClusterUnreachable(DomainError):
     slug = "cluster-unreachable"
 
 
+class ClusterSilent(DomainError):
+    """A cluster does not answer at the moment."""
+
+    slug = "cluster-silent"
+    kind = Kind.UNAVAILABLE
+
+
 class StaleVersion(DomainError):
     """The resource changed since it was read."""
 

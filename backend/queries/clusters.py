@@ -52,6 +52,12 @@ def next_number(connection: Connection) -> int:
     return (highest or 0) + 1
 
 
+def names_ever(connection: Connection) -> dict[int, str]:
+    """Number -> name of every cluster that there is or was; numbers are never given twice."""
+    rows = connection.execute(sa.select(clusters.c.number, clusters.c.name).distinct())
+    return {row.number: row.name for row in rows}
+
+
 def known_kafka_clusters(connection: Connection) -> dict[str, str]:
     """Kafka cluster id -> name of the cluster that it is known as."""
     return {row.kafka_cluster_id: row.name for row in list_clusters(connection) if row.kafka_cluster_id}

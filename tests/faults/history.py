@@ -23,6 +23,7 @@ Header = tuple[str, bytes | None]
 FLAGS, ORIGIN, ID = "copy-flags", "copy-origin", "id"
 OURS = frozenset({FLAGS, ORIGIN})
 _END_OF_MARK = b"|"
+MANY_HEADERS_EVERY = 1000
 _DAY_MS = 86_400_000
 
 
@@ -138,8 +139,9 @@ def draft(seed: int, run: str, cluster: str, sequence: int, began_ms: int) -> Dr
             case 7:
                 ours = ((ORIGIN, rng.randbytes(rng.choice([0, 26, 27]))),)
             case _:
-                many = 1000 if rng.random() < 0.02 else 20
-                others = tuple((f"h{number}", b"%d" % number) for number in range(many))
+                others = tuple((f"h{number}", b"%d" % number) for number in range(20))
+    if sequence % MANY_HEADERS_EVERY == 100:
+        others = (*others, *((f"h{number}", b"%d" % number) for number in range(1000 - len(others))))
     when: int | None = began_ms + rng.randrange(1000)
     match rng.randrange(20):
         case 0:

@@ -201,15 +201,15 @@ def _place(message: Message) -> str:
     return f"partition {message.partition()} offset {message.offset()}"
 
 
-def wait_until_at_rest(fleet: Fleet, reader: FleetReader) -> list[str]:
-    """Wait until every distributor runs without lag and the ends stand still without open transactions.
+def wait_until_at_rest(fleet: Fleet, not_idle: Callable[[], list[str]]) -> list[str]:
+    """Wait until no distributor has work left and the ends stand still without open transactions.
 
     Gives up when nothing has moved for a long time; what is not at rest then, in words.
     """
     ends: Ends = {}
     moved = time.monotonic()
     while True:
-        waiting = _told(lambda: _not_idle(reader))
+        waiting = _told(not_idle)
         try:
             now = _ends(fleet)
         except Exception as error:  # noqa: BLE001 - a broker that is not back yet
@@ -232,7 +232,8 @@ def _told(look: Callable[[], list[str]]) -> list[str]:
         return [repr(error)]
 
 
-def _not_idle(reader: FleetReader) -> list[str]:
+def not_idle(reader: FleetReader) -> list[str]:
+    """Distributors that do not run, or have a lag, in words."""
     return [
         f"{row['cluster']}:{row['level']} {row['state']}, lag {row['lag_records']}, {row['reason']}"
         for row in reader.distributors()

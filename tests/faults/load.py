@@ -92,6 +92,7 @@ class _Lane(threading.Thread):
                 "linger.ms": 5,
                 "message.timeout.ms": int(PATIENCE_SECONDS * 1000),
                 "reconnect.backoff.max.ms": 1000,
+                "topic.metadata.refresh.interval.ms": 1000,  # new partitions are to be used at once
                 "logger": _Silent(),
                 **config,
             }

@@ -30,7 +30,7 @@ from backend.verification.fleet import FleetReader
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.faults.history import History
-from tests.faults.judge import Verdict, judge, kinds, wait_until_at_rest
+from tests.faults.judge import Verdict, judge, kinds, not_idle, wait_until_at_rest
 from tests.faults.load import Load
 from tests.rest_client import RestClient
 
@@ -133,12 +133,18 @@ class Run:
     """See above. `rate` is records per second over all clusters."""
 
     def __init__(
-        self, place: Place, seed: int | None = None, rate: float = 500, partitions: int = 4, **stream: Any
+        self,
+        place: Place,
+        seed: int | None = None,
+        rate: float = 500,
+        partitions: int = 4,
+        name: str | None = None,
+        **stream: Any,
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else seed
         self.place = place
         self.verdict = Verdict()
-        self.name = f"s{secrets.token_hex(4)}"
+        self.name = name or f"s{secrets.token_hex(4)}"
         self.stream = f"acme/retail/prod/{self.name}"
         self._partitions, self._rate, self._settings = partitions, rate, stream
 
@@ -163,7 +169,7 @@ class Run:
         self.place.heal()
         self.load.__exit__(kind, error, trace)
         if error is None:
-            restless = wait_until_at_rest(self.fleet, self.place.reader)
+            restless = wait_until_at_rest(self.fleet, lambda: not_idle(self.place.reader))
             numbers = {row["name"]: row["number"] for row in self.place.rest.ok("GET", "/clusters")["items"]}
             self.verdict = judge(self.history, self.fleet, numbers, self.stream)
             self.verdict.anomalies += restless

@@ -1,0 +1,266 @@
+"""Looks for one record on all clusters of a tree, side by side, each for some seconds at most."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from backend.domain import trace
+from backend.domain.errors import ClusterSilent, ClusterUnreachable, NotFound, StateConflict
+from backend.domain.origin import Origin
+from backend.domain.routes import Edge
+from backend.domain.trace import CameFrom, Marks, Missing
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.record_search import Judge, Log, LogRecord, NotThere
+from backend.tracing.scene import Scene
+
+SECONDS = 5.0
+"""That one cluster has for its answer."""
+
+
+@dataclass(frozen=True)
+class TracedOrigin:
+    """Where the record was first produced; `present`: it still is there, None if nobody could look."""
+
+    cluster: str | None
+    number: int
+    """Of the cluster, which may be no leaf any more."""
+    offset: int
+    timestamp_ms: int
+    present: bool | None
+
+
+@dataclass(frozen=True)
+class TracedCopy:
+    """One copy; `came_from` and `arrived_at_ms` are None where they cannot be known."""
+
+    cluster: str
+    offset: int
+    flags: int
+    came_from: CameFrom | None
+    arrived_at_ms: int | None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One record on all clusters of its tree; copies in the order of their way."""
+
+    origin: TracedOrigin
+    copies: tuple[TracedCopy, ...]
+    missing: tuple[Missing, ...]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The record that is looked for; `certain` if its incarnation was read and not guessed."""
+
+    origin: Origin
+    timestamp_ms: int
+    certain: bool
+
+
+@dataclass(frozen=True)
+class _Find:
+    record: LogRecord
+    marks: Marks
+    arrived_at_ms: int | None
+
+
+_Outcome = _Find | NotThere | KafkaCallFailed
+"""Of a search on one cluster; the last if it could not be asked, or not to the end."""
+
+
+def run(scene: Scene, cluster: str, offset: int) -> Trace:
+    """Trace the record at an offset of a cluster.
+
+    Raises NotFound (no record there, with the reason), ClusterSilent, StateConflict (a copy that names no origin).
+    """
+    record = _record_at(scene, cluster, offset)
+    wanted = _wanted(scene, cluster, record)
+    if wanted.certain and not _is_first(scene, cluster, record, wanted):
+        wanted = _born(scene, cluster, record)
+    return _trace(scene, wanted, _search_all(scene, wanted))
+
+
+def _record_at(scene: Scene, cluster: str, offset: int) -> LogRecord:
+    where = f"{scene.stream.stream}, partition {scene.partition} on {cluster}"
+    try:
+        with _log(scene, cluster) as log:
+            there = log.range()
+            if not there.low <= offset < there.high:
+                said = f"has offsets {there.low} to {there.high - 1}" if there.high > there.low else "is empty"
+                raise NotFound(f"{where} {said}: there is no offset {offset}")
+            record = log.at(offset)
+            if record is not None:
+                return record
+            if log.at_uncommitted(offset) is not None:
+                raise NotFound(f"{where}: offset {offset} is of an aborted transaction, no reader ever gets it")
+            raise NotFound(
+                f"{where}: no record is at offset {offset}: it is a transaction marker, or was compacted away"
+            )
+    except KafkaCallFailed as failure:
+        raise ClusterSilent(f"{cluster} does not answer: {failure.reason}") from failure
+
+
+def _wanted(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
+    marks = _marks(scene, record)
+    if trace.is_copy(marks, scene.stream_id, scene.partition, scene.clusters[cluster]):
+        assert marks.origin is not None
+        return _Wanted(marks.origin, record.timestamp_ms, certain=True)
+    if marks.flags and marks.origin is None:
+        raise StateConflict(
+            f"the record at offset {record.offset} of {cluster} has copy flags but names no origin: it was copied "
+            "while origins were switched off"
+        )
+    return _born(scene, cluster, record)
+
+
+def _born(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
+    number, incarnation = scene.clusters[cluster], scene.stream.incarnations[cluster]
+    born = Origin(number, scene.stream_id, scene.partition, record.offset, incarnation)
+    return _Wanted(born, record.timestamp_ms, certain=False)
+
+
+def _is_first(scene: Scene, cluster: str, record: LogRecord, wanted: _Wanted) -> bool:
+    """Whether no earlier record of the log has the same origin; one that has is the copy, and this record has its
+    headers from a stream processor, and was born here."""
+    home = scene.names.get(wanted.origin.cluster)
+    at_home = _search(scene, home, wanted) if home is not None and home in scene.places else None
+    # A stream processor may have given it another timestamp: one that the origin has too says where to look.
+    since_ms = wanted.timestamp_ms if isinstance(at_home, _Find) else 0
+    try:
+        with _log(scene, cluster) as log:
+            first = log.find(_judge(scene, cluster, wanted), since_ms)
+    except KafkaCallFailed as failure:
+        raise ClusterSilent(f"{cluster} does not answer: {failure.reason}") from failure
+    return isinstance(first, NotThere) or first.offset == record.offset
+
+
+def _search_all(scene: Scene, wanted: _Wanted) -> dict[str, _Outcome]:
+    with ThreadPoolExecutor(len(scene.places)) as threads:
+        searches = {name: threads.submit(_search, scene, name, wanted) for name in scene.places}
+        return {name: search.result() for name, search in searches.items()}
+
+
+def _search(scene: Scene, cluster: str, wanted: _Wanted) -> _Outcome:
+    try:
+        with _log(scene, cluster) as log:
+            if scene.clusters[cluster] == wanted.origin.cluster:
+                return _at_home(scene, log, wanted)
+            found = log.find(_judge(scene, cluster, wanted), wanted.timestamp_ms)
+            if isinstance(found, NotThere):
+                return found
+            return _Find(found, _marks(scene, found), log.arrived_at_ms(found, compacted=scene.stream.compacted))
+    except KafkaCallFailed as failure:
+        return failure
+
+
+def _at_home(scene: Scene, log: Log, wanted: _Wanted) -> _Outcome:
+    there = log.range()
+    record = log.at(wanted.origin.offset) if there.low <= wanted.origin.offset < there.high else None
+    # Another record has the offset if the topic was made anew since.
+    if record is None or record.timestamp_ms != wanted.timestamp_ms:
+        return NotThere(later_there=True)
+    return _Find(record, _marks(scene, record), None)
+
+
+def _judge(scene: Scene, cluster: str, wanted: _Wanted) -> Judge:
+    number, sought = scene.clusters[cluster], (wanted.origin.incarnation, wanted.origin.offset)
+
+    def judge(record: LogRecord) -> int | None:
+        marks = _marks(scene, record)
+        found = marks.origin
+        if found is None or found.cluster != wanted.origin.cluster:
+            return None
+        if not trace.is_copy(marks, scene.stream_id, scene.partition, number):
+            return None
+        if not wanted.certain and (found.offset, record.timestamp_ms) == (sought[1], wanted.timestamp_ms):
+            return 0
+        reached = (found.incarnation, found.offset)
+        return (reached > sought) - (reached < sought)
+
+    return judge
+
+
+def _marks(scene: Scene, record: LogRecord) -> Marks:
+    return trace.read_marks(record.headers, scene.flags_header, scene.origin_header)
+
+
+@contextmanager
+def _log(scene: Scene, cluster: str) -> Iterator[Log]:
+    try:
+        log = Log(scene.places[cluster], SECONDS)
+    except ClusterUnreachable as error:
+        # A secret that cannot be resolved: named by its reference.
+        raise KafkaCallFailed(error.detail) from error
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+# --- the answer
+
+
+def _trace(scene: Scene, wanted: _Wanted, found: dict[str, _Outcome]) -> Trace:
+    home = scene.names.get(wanted.origin.cluster)
+    route = scene.route(wanted.origin.cluster)
+    copies = [
+        _copy(scene, wanted, home, name, outcome)
+        for name, outcome in found.items()
+        if isinstance(outcome, _Find) and name != home
+    ]
+    unknown = {
+        name: f"{name} does not answer: {o.reason}" for name, o in found.items() if isinstance(o, KafkaCallFailed)
+    }
+    unknown |= scene.unaskable
+    holders = {copy.cluster for copy in copies} | ({home} if home is not None else set())
+    missing = [
+        Missing(cluster=name, state="unknown", reason=f"unknown: {unknown[name]}")
+        if name in unknown
+        else Missing(
+            cluster=name, state="absent", reason=_why_absent(scene, name, found.get(name), route, holders, unknown)
+        )
+        for name in scene.clusters
+        if name not in holders
+    ]
+    return Trace(
+        origin=_origin(wanted, home, found),
+        copies=tuple(sorted(copies, key=lambda copy: trace.hops(copy.flags))),
+        missing=tuple(missing),
+    )
+
+
+def _origin(wanted: _Wanted, home: str | None, found: dict[str, _Outcome]) -> TracedOrigin:
+    at_home = found.get(home) if home is not None else None
+    present = isinstance(at_home, _Find) if isinstance(at_home, _Find | NotThere) else None
+    born = wanted.origin
+    return TracedOrigin(home, born.cluster, born.offset, wanted.timestamp_ms, present)
+
+
+def _copy(scene: Scene, wanted: _Wanted, home: str | None, cluster: str, find: _Find) -> TracedCopy:
+    produced, arrived = wanted.timestamp_ms, find.arrived_at_ms
+    came_from = (
+        None
+        if home is None
+        else trace.came_from(scene.versions, home, cluster, find.marks.flags, produced, arrived)
+    )
+    return TracedCopy(cluster, find.record.offset, find.marks.flags, came_from, arrived)
+
+
+def _why_absent(
+    scene: Scene,
+    cluster: str,
+    outcome: _Outcome | None,
+    route: Sequence[Edge],
+    holders: Collection[str],
+    unknown: Collection[str],
+) -> str:
+    if cluster in scene.absent:
+        return scene.absent[cluster]
+    if not scene.stream.distributed:
+        return "the stream is not distributed"
+    later_there = isinstance(outcome, NotThere) and outcome.later_there
+    return trace.why_absent(cluster, route, holders, unknown, scene.distributors, later_there)

@@ -1,0 +1,110 @@
+"""What has to be known from the control plane before a record is looked for; read in one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from backend.domain import origin, tree_shape
+from backend.domain.errors import FieldError, NotFound, StateConflict, ValueInvalid
+from backend.domain.names import is_name
+from backend.domain.routes import Edge
+from backend.domain.trace import DistributorSeen, TreeVersion
+from backend.domain.tree import clusters_of
+from backend.kafka.record_search import Place
+from backend.queries import distributors
+from backend.queries.clusters import list_clusters, names_ever
+from backend.queries.leaf_routes import roots_of
+from backend.queries.traced_streams import TracedStream, traced_stream
+from backend.queries.tree_history import versions
+from backend.queries.trees import get_tree
+from backend.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One partition of one stream on all clusters of the tree; `clusters` from left to right, with their numbers.
+
+    `places` has the clusters that can be asked, `unaskable` those that cannot and `absent` those without a topic,
+    with the reasons.
+    """
+
+    stream: TracedStream
+    partition: int
+    clusters: Mapping[str, int]
+    names: Mapping[int, str]
+    """Of every cluster that there is or was, by number: an origin may have left the tree."""
+    roots: Mapping[int, str]
+    """Number of an origin that left the tree -> the leaf that its records go on from."""
+    places: Mapping[str, Place]
+    absent: Mapping[str, str]
+    unaskable: Mapping[str, str]
+    versions: Sequence[TreeVersion]
+    distributors: Mapping[tuple[str, int], DistributorSeen]
+    flags_header: str
+    origin_header: str
+
+    @property
+    def stream_id(self) -> bytes:
+        return origin.stream_id(self.stream.stream)
+
+    def route(self, number: int) -> tuple[Edge, ...]:
+        """The edges that the records of an origin take now."""
+        return self.versions[-1].route(self.roots.get(number) or self.names.get(number, ""))
+
+
+def read(connection: Connection, settings: Settings, cluster: str, stream: str, partition: int) -> Scene:
+    """Raises NotFound (cluster, stream, topic), ValueInvalid (partition), StateConflict (origins are off)."""
+    if not settings.origin_header:
+        raise StateConflict("records carry no origin here (origin_header = false), so their copies cannot be told")
+    tree = get_tree(connection)
+    known = {row.name: row for row in list_clusters(connection)} if is_name(cluster) else {}
+    if cluster not in known:
+        raise NotFound(f"there is no cluster {cluster[:60]!a}; GET /clusters lists them")
+    leaves = () if tree is None else tree_shape.leaves(tree_shape.parse(tree.root, clusters_of(tree.root)))
+    if cluster not in leaves:
+        raise NotFound(f"cluster {cluster} is no leaf of a tree: nothing is copied from it or to it")
+    found = traced_stream(connection, stream)
+    if found is None:
+        raise NotFound(f"there is no stream {stream[:300]!a}; name it as tenant/instance/environment/stream")
+    if cluster not in found.topics:
+        why = found.absent.get(cluster, "none was seen")
+        raise NotFound(f"stream {stream} has no topic on {cluster}: {why}")
+    if partition >= found.partitions:
+        there_are = f"stream {stream} has partitions 0 to {found.partitions - 1}"
+        raise ValueInvalid(there_are, (FieldError("/partition", there_are),))
+    offline = {name: known[name] for name in leaves if known[name].state == "offline" and name != cluster}
+    return Scene(
+        stream=found,
+        partition=partition,
+        clusters={name: known[name].number for name in leaves},
+        names=names_ever(connection),
+        roots={
+            number: leaf
+            for number, leaf in roots_of(connection).get((found.stream, partition), {}).items()
+            if number not in {known[name].number for name in leaves}
+        },
+        places={
+            name: Place(known[name].bootstrap_servers, known[name].properties, found.topics[name], partition)
+            for name in leaves
+            if name in found.topics and name not in offline
+        },
+        absent={
+            name: found.absent.get(name, "it has no topic there") for name in leaves if name not in found.topics
+        },
+        unaskable={
+            name: f"{name} is offline" + (f": {row.reason}" if row.reason else "")
+            for name, row in offline.items()
+            if name in found.topics
+        },
+        versions=versions(connection),
+        distributors={
+            (row.cluster, row.level): DistributorSeen(seen.state, seen.reason, seen.lag_records)
+            for row in distributors.read_distributors(connection)
+            if (seen := row.observed) is not None
+        },
+        flags_header=settings.copy_flags_header,
+        origin_header=settings.copy_origin_header,
+    )

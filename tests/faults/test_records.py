@@ -1,0 +1,86 @@
+"""Records of every kind that Kafka takes, on streams that change while they flow.
+
+`history.draft` makes them: without key, value, time or headers, tombstones, a thousand headers, headers that look
+like ours (unreadable, doubled, empty), times that are off and out of order; and aborted transactions.
+"""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource
+
+from tests.eventually import eventually
+from tests.faults.history import FLAGS, Draft
+from tests.faults.runs import Place, Run, passed
+from tests.integration.test_copy_session import Pair
+from tests.kafka import produce, read_all
+
+LONGEST_TOPIC = 249
+
+KINDS = {
+    "no key": lambda draft: draft.key is None,
+    "tombstone": lambda draft: draft.value is None and draft.key is not None,
+    "neither": lambda draft: draft.value is None and draft.key is None,
+    "empty, not null": lambda draft: draft.value == b"" and draft.key == b"",
+    "no time": lambda draft: draft.timestamp_ms is None,
+    "a thousand headers": lambda draft: len(draft.others) == 1000,
+    "unreadable flags": lambda draft: len(draft.ours) == 1 and draft.ours[0][0] == FLAGS,
+    "doubled flags": lambda draft: len(draft.ours) == 2,
+}
+
+
+@pytest.fixture(scope="module")
+def whole(estate) -> Place:
+    """The session's estate, which nobody breaks."""
+    return Place(estate)
+
+
+def test_records_of_every_kind_under_the_longest_names(whole):
+    prefix = "acme-retail-prod-"
+    with Run(whole, name="n" * (LONGEST_TOPIC - len(prefix)), replication_factor=1) as run:
+        assert max(len(member.topic) for member in run.fleet.members) == LONGEST_TOPIC
+        eventually(lambda: not missing_kinds(run), "every kind was sent")
+    passed(run)
+
+
+def missing_kinds(run: Run) -> set[str]:
+    drafts: list[Draft] = [run.history.redraft("cluster-1", n) for n in range(len(run.history.sends["cluster-1"]))]
+    return {name for name, holds in KINDS.items() if not any(map(holds, drafts))}
+
+
+def test_partitions_are_added_while_records_flow(whole):
+    with Run(whole, partitions=2, replication_factor=1) as run:
+        run.flow(1)
+        run.grow(5)
+        run.flow(1)
+    passed(run)
+    assert {send.partition for sends in run.history.sends.values() for send in sends} == set(range(5))
+
+
+@pytest.mark.nightly
+def test_a_compacted_source_with_holes(estate):
+    """The broker's log cleaner makes the holes, which takes it up to half a minute."""
+    pair = Pair(estate, partitions=1)
+    servers = pair.servers[pair.a]
+    config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+    resource = ConfigResource(
+        ConfigResource.Type.TOPIC,
+        pair.topic,
+        incremental_configs=[ConfigEntry(name, value) for name, value in config.items()],
+    )
+    for done in AdminClient({"bootstrap.servers": servers}).incremental_alter_configs([resource]).values():
+        done.result(15)
+
+    def rewritten() -> bool:
+        produce(servers, pair.topic, [{"key": b"k%d" % (n % 7), "value": b"%d" % n} for n in range(50)])
+        offsets = [message.offset() for message in read_all(servers, pair.topic)]
+        return len(offsets) < offsets[-1] - offsets[0]
+
+    eventually(rewritten, "the cleaner has made holes", every_seconds=1.0)
+    pair.copy_until_idle()
+    source = [(m.key(), m.value(), m.timestamp()) for m in read_all(servers, pair.topic)]
+    copies = [(m.key(), m.value(), m.timestamp()) for m in pair.copied()]
+    # Cleaning may go on between the two reads: what the source still has must be there, in its order, once.
+    left = set(source)
+    assert [each for each in copies if each in left] == source
+    assert len(set(copies)) == len(copies)
