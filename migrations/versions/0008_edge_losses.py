@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0007_edge_losses"
-down_revision = "0006_routes"
+revision = "0008_edge_losses"
+down_revision = "0007_adoptions"
 branch_labels = None
 depends_on = None
 
