@@ -54,29 +54,32 @@ class RunningEstate:
         return treeline(self.home, *words)
 
 
-def treeline(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the program `treeline` for one home, without what the caller's environment says of others."""
+def treeline(home: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run the program `treeline` for one home, without what the caller's environment says of others.
+
+    `settings` go into its environment: `visibility_timeout_seconds="3"`.
+    """
     outside = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
     if cache := os.environ.get("TREELINE_CACHE"):
         outside["TREELINE_CACHE"] = cache
     return subprocess.run(
         [sys.executable, "-m", "backend.cli", *words],
         cwd=PROJECT_ROOT,
-        env={**outside, "TREELINE_HOME": str(home)},
+        env={**outside, "TREELINE_HOME": str(home), **{f"TREELINE_{k.upper()}": v for k, v in settings.items()}},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def boot(home: Path, file: Path, *words: str) -> RunningEstate:
+def boot(home: Path, file: Path, *words: str, **settings: str) -> RunningEstate:
     """`treeline up` on ports that nobody prefers; what does not run afterwards is the test's to judge.
 
     The estate ends with the test run, also when that is killed.
     """
     test_run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     options = ["--spare-ports", "--no-verify", "--while-pid", str(test_run)]
-    booted = treeline(home, "up", "--estate", str(file), *options, *words)
+    booted = treeline(home, "up", "--estate", str(file), *options, *words, **settings)
     return RunningEstate(home, booted)
 
 
@@ -85,8 +88,8 @@ def boot_estate(tmp_path: Path) -> Iterator[Callable[..., RunningEstate]]:
     """Boots estates of the test's own, in one home; ends and wipes it afterwards."""
     home = tmp_path / "home"
 
-    def start(file: Path, *words: str) -> RunningEstate:
-        return boot(home, file, *words)
+    def start(file: Path, *words: str, **settings: str) -> RunningEstate:
+        return boot(home, file, *words, **settings)
 
     yield start
     treeline(home, "down", "--wipe")

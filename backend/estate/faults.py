@@ -23,7 +23,12 @@ def order(home: Home, action: str, cluster: str | None = None, **details: Any) -
     port = read_layout(home)["proxy_control_port"]
     if port is None:
         raise FaultRefused("No cluster of this estate has `listeners_via_proxy: true`.")
-    words = {"action": action, "cluster": cluster, "token": home.secret("proxy-token"), **details}
+    return order_at(port, home.secret("proxy-token"), action, cluster, **details)
+
+
+def order_at(port: int, token: str, action: str, cluster: str | None, **details: Any) -> list[dict[str, Any]]:
+    """The same to a proxy by its control port and token."""
+    words = {"action": action, "cluster": cluster, "token": token, **details}
     try:
         with socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS) as connection:
             connection.sendall(json.dumps(words).encode() + b"\n")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable, OutcomeUnknown
 from backend.queries import events as queries
 from tests.database_fixture import TEMPLATE, RunningPostgres, create_database, migrate
+from tests.disks import full, needs_root, small_disk
 from tests.sample_events import METADATA, TIME, Pay, decide, evolve, registry
 
 PURSE = Decider(0, decide, evolve)
@@ -157,20 +155,14 @@ def test_a_commit_whose_reply_is_lost_is_unknown_and_its_repeat_adds_nothing(dat
     proxy.close()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own that is nearly too small for PostgreSQL."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=120m,mode=755", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+@needs_root
+def test_a_full_disk_is_unavailable_and_never_a_false_success(tmp_path):
+    with small_disk(tmp_path / "disk", megabytes=120) as disk:
+        _fill(disk)
 
 
-def test_a_full_disk_is_unavailable_and_never_a_false_success(small_disk):
-    running = RunningPostgres(small_disk / "data", options={"max_wal_size": "32MB"})
+def _fill(disk: Path) -> None:
+    running = RunningPostgres(disk / "data", options={"max_wal_size": "32MB"})
     running.start()
     create_database(running.server, TEMPLATE)
     migrate(running.url)
@@ -185,18 +177,13 @@ def test_a_full_disk_is_unavailable_and_never_a_false_success(small_disk):
             refused.append(error)
 
     attempt("before")
-    filler = small_disk / "filler"
-    with filler.open("wb") as file, suppress(OSError):
-        while True:
-            file.write(b"\0" * (1 << 16))
-            file.flush()
-    number = 0
-    while len(refused) < 3:
-        attempt(f"during-{number}")
-        number += 1
-        # Fills what is left of the log's segment, so that the next commit needs a new one.
-        _write_ahead(engine)
-    filler.unlink()
+    with full(disk):
+        number = 0
+        while len(refused) < 3:
+            attempt(f"during-{number}")
+            number += 1
+            # Fills what is left of the log's segment, so that the next commit needs a new one.
+            _write_ahead(engine)
     running.kill()  # a PANIC may have ended it already; either way it starts anew
     running.start()
     saved_while_refused = count_events(engine) - len(answered)
