@@ -8,7 +8,7 @@ import sys
 import structlog
 import typer
 
-from backend.commands import adopt, distributor, estate, events, login, resources, trace, verify
+from backend.commands import adopt, distributor, edge_losses, estate, events, login, resources, trace, verify
 
 app = typer.Typer(no_args_is_help=True, help="Treeline: the control plane that makes several Kafka clusters one.")
 estate.register(app)
@@ -19,6 +19,7 @@ events.register(app)
 distributor.register(app)
 login.register(app)
 trace.register(app)
+edge_losses.register(app)
 
 
 def main() -> None:

@@ -57,6 +57,10 @@ class Settings(BaseSettings):
     )
     verify_partitions: int = Field(4, ge=1, description="Partitions of the verify stream.")
 
+    quarantine_topic: str = Field(
+        "_treeline.quarantine", description="Topic, on each target, of the records that the target refused."
+    )
+
     reconcile_seconds: float = Field(
         1.0, gt=0, description="Seconds between two runs of the reconcile loop; bounds how late a change is seen."
     )

@@ -46,6 +46,7 @@ def copy_limits(settings: Settings) -> CopyLimits:
         transaction_timeout_ms=settings.transaction_timeout_ms,
         fetch_wait_max_ms=settings.fetch_wait_max_ms,
         fetch_buffer_kbytes=settings.fetch_buffer_kbytes,
+        quarantine_topic=settings.quarantine_topic,
     )
 
 

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from backend.api import (
     adoption,
     clusters,
+    edge_losses,
     events,
     health,
     login,
@@ -96,7 +97,18 @@ def create_app(config: Settings | None = None) -> FastAPI:
     api = APIRouter(
         prefix="/api/v1", responses=refusals, dependencies=[Depends(bearer_scheme), Depends(known_parameters)]
     )
-    for module in (clusters, adoption, trees, tenants, streams, events, operations, projections, trace):
+    for module in (
+        clusters,
+        adoption,
+        trees,
+        tenants,
+        streams,
+        events,
+        operations,
+        projections,
+        trace,
+        edge_losses,
+    ):
         api.include_router(module.router)
     api.include_router(login.links)
     app.include_router(api)

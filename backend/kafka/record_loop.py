@@ -72,7 +72,10 @@ class RecordLoop:
             return None  # fetched before its stream was let go
         error = message.error()
         if error is not None:
+            unknown = progress.source.position is None
             self._source.failed(place, offset, error)
+            # The first position, of an empty log too, is saved: from then on whatever goes missing is noticed.
+            progress.dirty = progress.dirty or (unknown and progress.source.position is not None)
             return None
         if self._source.troubles:
             self._source.healed(place)

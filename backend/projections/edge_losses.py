@@ -25,6 +25,8 @@ set_aside = temporal_table(
     sa.Column("origin", JSONB),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("replayed", sa.Boolean, nullable=False),
+    # Position of the event that first told of it.
+    sa.Column("recorded", sa.BigInteger, nullable=False),
 )
 losses = temporal_table(
     "losses",
@@ -39,6 +41,7 @@ losses = temporal_table(
     sa.Column("last_offset", sa.BigInteger),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("acknowledged", sa.Boolean, nullable=False),
+    sa.Column("recorded", sa.BigInteger, nullable=False),
 )
 
 
@@ -48,13 +51,15 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
         case RecordSetAside() as event:
             values = {name: value for name, value in vars(event).items() if name != "id"}
             values["origin"] = list(event.origin) if event.origin else None
-            replace(rows, set_aside, {"id": event.id}, {**values, "replayed": False}, position)
+            replace(
+                rows, set_aside, {"id": event.id}, {**values, "replayed": False, "recorded": position}, position
+            )
         case SetAsideReplayed() as event:
             change(rows, set_aside, {"id": event.id}, {"replayed": True}, position)
         case RecordsLost() as event:
             key = {"cluster": event.cluster, "level": event.level, "id": event.id}
             values = {name: value for name, value in vars(event).items() if name not in key}
-            replace(rows, losses, key, {**values, "acknowledged": False}, position)
+            replace(rows, losses, key, {**values, "acknowledged": False, "recorded": position}, position)
         case LossesAcknowledged() as event:
             for row in open_rows(rows, losses, {"cluster": event.cluster, "level": event.level}):
                 if not row["acknowledged"]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from backend.domain.partition_edge import Hole
 from backend.projections.edge_losses import losses, set_aside
-from backend.projections.temporal import as_of
+from backend.projections.temporal import POSITIONS, as_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class SetAsideRow:
     origin: tuple[int, int, int] | None
     reason: str
     replayed: bool
-    position: int
+    recorded: int
+    """Position of the event that told of it."""
 
 
 @dataclass(frozen=True)
@@ -43,31 +44,28 @@ class LossRow:
     last_offset: int | None
     reason: str
     acknowledged: bool
-    position: int
+    recorded: int
+    """Position of the event that told of it."""
 
 
 def list_set_aside(connection: Connection, at: int | None = None) -> list[SetAsideRow]:
     """Every record that was ever set aside, the oldest first."""
-    query = sa.select(set_aside).where(as_of(set_aside, at)).order_by(set_aside.c.id)
+    query = sa.select(set_aside).where(as_of(set_aside, at)).order_by(set_aside.c.recorded)
     found = []
     for row in connection.execute(query):
-        values = dict(row._mapping)
-        position = values.pop("valid_from")
-        del values["valid_to"]
+        values = {name: value for name, value in row._mapping.items() if name not in POSITIONS}
         values["origin"] = tuple(values["origin"]) if values["origin"] else None
-        found.append(SetAsideRow(**values, position=position))
-    return sorted(found, key=lambda row: row.position)
+        found.append(SetAsideRow(**values))
+    return found
 
 
 def list_losses(connection: Connection, at: int | None = None) -> list[LossRow]:
     """Every range that was lost, the oldest first."""
-    query = sa.select(losses).where(as_of(losses, at)).order_by(losses.c.valid_from, losses.c.id)
+    query = sa.select(losses).where(as_of(losses, at)).order_by(losses.c.recorded)
     found = []
     for row in connection.execute(query):
-        values = dict(row._mapping)
-        position = values.pop("valid_from")
-        del values["valid_to"]
-        found.append(LossRow(**values, position=position))
+        values = {name: value for name, value in row._mapping.items() if name not in POSITIONS}
+        found.append(LossRow(**values))
     return found
 
 

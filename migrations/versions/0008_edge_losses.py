@@ -28,6 +28,7 @@ def upgrade() -> None:
         sa.Column("origin", JSONB),
         sa.Column("reason", sa.Text, nullable=False),
         sa.Column("replayed", sa.Boolean, nullable=False),
+        sa.Column("recorded", sa.BigInteger, nullable=False),
         sa.Column("valid_from", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("valid_to", sa.BigInteger),
     )
@@ -43,6 +44,7 @@ def upgrade() -> None:
         sa.Column("last_offset", sa.BigInteger),
         sa.Column("reason", sa.Text, nullable=False),
         sa.Column("acknowledged", sa.Boolean, nullable=False),
+        sa.Column("recorded", sa.BigInteger, nullable=False),
         sa.Column("valid_from", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("valid_to", sa.BigInteger),
     )

@@ -1,0 +1,102 @@
+"""`/set-aside` and `/losses`: what distributors could not copy, and what an operator does about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from pydantic import Field
+from sqlalchemy import Connection
+
+from backend.api.requests import At, Body, Paging, Reading, Writing, listed, respond
+from backend.deciders import EDGE
+from backend.dispatch import Answer, Outcome
+from backend.domain.edge_losses import Acknowledge, RecordReplay
+from backend.domain.errors import NotFound
+from backend.queries import edge_losses, trees
+from backend.queries.edge_losses import LossRow, SetAsideRow
+from backend.queries.leaf_routes import list_leaves
+from backend.tracing import scene
+from backend.tracing.replay import replay
+
+router = APIRouter(tags=["losses"])
+
+
+class WhichRecord(Body):
+    """A record that was set aside."""
+
+    id: str = Field(max_length=2000, description="As GET /set-aside shows it.")
+
+
+class WhichDistributor(Body):
+    """A distributor whose losses were seen."""
+
+    cluster: str = Field(max_length=300)
+    level: int = Field(ge=1, le=31)
+
+
+@router.get("/set-aside")
+def list_set_aside(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """Records that a target refused, each with the reason and whether it was replayed."""
+    return listed(edge_losses.list_set_aside(connection, at), page, lambda row: row.recorded, _shown_set_aside)
+
+
+@router.post("/set-aside/replay")
+def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
+    """Write a record that was set aside where it is missing; once more writes nothing twice."""
+    config = write.services.config
+    with write.services.reading() as connection:
+        row = next((each for each in edge_losses.list_set_aside(connection) if each.id == body.id), None)
+        if row is None:
+            raise NotFound(f"no record {body.id[:300]!r} was set aside; GET /set-aside lists them")
+        known = scene.read(connection, config, row.cluster, row.stream, row.partition)
+        leaves = list_leaves(connection)
+    if write.dry_run:
+        return respond(Answer(200, {**_shown_set_aside(row), "written": [], "missing": {}}))
+    done = replay(known, row, leaves, config.partition_buckets, config.quarantine_topic)
+
+    def answer(_: Connection, outcome: Outcome) -> Answer:
+        shown = {**_shown_set_aside(row), "replayed": True}
+        return Answer(200, {**shown, "written": list(done.written), "missing": dict(done.missing)})
+
+    command = RecordReplay(id=row.id, clusters=done.written)
+    return write.run(EDGE, f"edge-{row.cluster}-{row.level}", lambda _: command, answer)
+
+
+@router.get("/losses")
+def list_losses(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """Ranges of offsets that were gone from a source before a distributor could read them."""
+    return listed(edge_losses.list_losses(connection, at), page, lambda row: row.recorded, _shown_loss)
+
+
+@router.post("/losses/acknowledge")
+def acknowledge(body: WhichDistributor, write: Writing) -> Response:
+    """Take note of all that a distributor lost so far: it is no longer degraded for it."""
+
+    def build(connection: Connection) -> Acknowledge:
+        tree = trees.get_tree(connection)
+        if tree is None or (body.cluster, body.level) not in tree.targets:
+            raise NotFound(f"there is no distributor of cluster {body.cluster[:300]!r} at level {body.level}")
+        return Acknowledge(cluster=body.cluster, level=body.level)
+
+    def answer(connection: Connection, _: Outcome) -> Answer:
+        rows = [row for row in edge_losses.list_losses(connection) if _of(row) == (body.cluster, body.level)]
+        return Answer(200, {"items": [_shown_loss(row) for row in rows], "next_cursor": None})
+
+    return write.run(EDGE, f"edge-{body.cluster}-{body.level}", build, answer)
+
+
+def _of(row: LossRow) -> tuple[str, int]:
+    return row.cluster, row.level
+
+
+def _shown_set_aside(row: SetAsideRow) -> dict[str, Any]:
+    names = ("number", "incarnation", "offset")
+    born = dict(zip(names, row.origin, strict=True)) if row.origin else None
+    return {**asdict(row), "origin": born}
+
+
+def _shown_loss(row: LossRow) -> dict[str, Any]:
+    return asdict(row)

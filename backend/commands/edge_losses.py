@@ -1,0 +1,74 @@
+"""`treeline set-aside` and `treeline losses`: what distributors could not copy."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, rest_client
+
+SET_ASIDE_COLUMNS = ("id", "cluster", "level", "target", "offset", "replayed", "reason")
+LOSS_COLUMNS = ("cluster", "level", "stream", "partition", "first_offset", "last_offset", "acknowledged", "reason")
+
+set_aside = typer.Typer(no_args_is_help=True, help="Records that a target refused, and replaying them.")
+losses = typer.Typer(no_args_is_help=True, help="Records that were gone before they could be copied.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(set_aside, name="set-aside")
+    app.add_typer(losses, name="losses")
+
+
+@set_aside.command("list")
+def list_set_aside(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+    """List the records that were set aside, with the reasons."""
+    _list("/set-aside", SET_ASIDE_COLUMNS, Form.JSON if as_json else form)
+
+
+@set_aside.command()
+def replay(
+    id: Annotated[str, typer.Argument(help="As `treeline set-aside list` shows it.")],
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a record where it is missing. Exit 1: some cluster still lacks it."""
+    with rest_client() as client:
+        found = answer(client.post("/set-aside/replay", json={"id": id}))
+    show(found, Form.JSON if as_json else form, ("id", "written", "missing"), [found])
+    if found["missing"]:
+        raise typer.Exit(1)
+
+
+@losses.command("list")
+def list_losses(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+    """List the ranges that were lost, with the reasons."""
+    _list("/losses", LOSS_COLUMNS, Form.JSON if as_json else form)
+
+
+@losses.command()
+def acknowledge(
+    cluster: Annotated[str, typer.Argument(help="The cluster that the distributor reads.")],
+    level: Annotated[int, typer.Argument(help="Its level.", min=1)],
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Take note of all that a distributor lost so far: it is no longer degraded for it."""
+    with rest_client() as client:
+        found = answer(client.post("/losses/acknowledge", json={"cluster": cluster, "level": level}))
+    show(found, Form.JSON if as_json else form, LOSS_COLUMNS, found["items"])
+
+
+def _list(path: str, columns: tuple[str, ...], form: Form) -> None:
+    items: list[dict[str, Any]] = []
+    cursor: str | None = None
+    with rest_client() as client:
+        while True:
+            page = answer(client.get(path, params={} if cursor is None else {"cursor": cursor}))
+            items += page["items"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+    show({"items": items, "next_cursor": None}, form, columns, items)

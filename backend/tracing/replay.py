@@ -1,0 +1,109 @@
+"""Replaying a record that was set aside: written on every cluster that will not get it by itself any more.
+
+The cluster that had refused it comes first. A cluster whose vector is already beyond the record's origin never
+gets it from another one, so it is written there too; the others get it along their route, now that it is where it
+had been missing (`domain/partition_edge.py`, holes). Who has it is found by looking: replaying twice writes once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from backend.domain import copy_flags, origin
+from backend.domain.assignment import Unit
+from backend.domain.errors import ClusterSilent, StateConflict
+from backend.domain.origin import Origin, Vector
+from backend.domain.partition_edge import Header
+from backend.kafka import positions, replaying
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.replaying import Kept
+from backend.queries.edge_losses import SetAsideRow
+from backend.queries.leaf_routes import LeafRow
+from backend.tracing import run
+from backend.tracing.scene import Scene
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Where the record was written, and where it still is not and why."""
+
+    written: tuple[str, ...]
+    missing: Mapping[str, str]
+
+
+def replay(
+    scene: Scene, row: SetAsideRow, leaves: Mapping[str, LeafRow], buckets: int, quarantine_topic: str
+) -> Replay:
+    """Write the record where it is missing. `leaves` are the tree's; `scene` is that of the record's stream.
+
+    Raises StateConflict (it is in quarantine no more, or still refused), ClusterSilent, NotFound.
+    """
+    if row.origin is None:
+        raise StateConflict("the record names no origin (origin_header = false), so nobody can tell who has it")
+    found = run.run(scene, row.cluster, row.offset)
+    absent = [each.cluster for each in found.missing if each.state == "absent"]
+    missing = {each.cluster: each.reason for each in found.missing if each.state != "absent"}
+    if not absent:
+        return Replay((), missing)
+    kept = _kept(scene, row, quarantine_topic)
+    first = [row.target] if row.target in absent else []
+    written = []
+    for cluster in first + [name for name in absent if name != row.target]:
+        if cluster not in scene.places:
+            missing[cluster] = "nobody can reach it, or it has no such topic"
+        elif cluster == row.target or _is_beyond(scene, row, leaves.get(cluster), buckets, cluster):
+            _write(scene, row, kept, cluster)
+            written.append(cluster)
+        else:
+            missing[cluster] = "it comes along its route"
+    return Replay(tuple(written), missing)
+
+
+def _kept(scene: Scene, row: SetAsideRow, topic: str) -> Kept:
+    place = scene.places.get(row.target)
+    if place is None:
+        raise ClusterSilent(f"{row.target}, where the record is kept, cannot be reached")
+    try:
+        kept = replaying.read_kept(place.bootstrap_servers, place.properties, topic, row.id)
+    except KafkaCallFailed as failure:
+        raise ClusterSilent(f"{row.target} does not answer: {failure.reason}") from failure
+    if kept is None:
+        raise StateConflict(f"topic {topic} on {row.target} does not have the record {row.id}")
+    return kept
+
+
+def _is_beyond(scene: Scene, row: SetAsideRow, leaf: LeafRow | None, buckets: int, cluster: str) -> bool:
+    """Whether the cluster has later records of the same origin, so that no distributor brings this one."""
+    assert row.origin is not None
+    place, inbound = scene.places[cluster], leaf.inbound if leaf else frozenset()
+    number, incarnation, offset = row.origin
+    try:
+        marks = positions.read_all(place.bootstrap_servers, place.properties, _groups(inbound, buckets))
+    except KafkaCallFailed as failure:
+        raise ClusterSilent(f"{cluster} does not answer: {failure.reason}") from failure
+    covered: Vector = origin.merge(mark.covered for mark in marks.get((place.topic, place.partition), ()))
+    return covered.get(number, (-1, -1)) >= (incarnation, offset)
+
+
+def _groups(inbound: Collection[tuple[str, int]], buckets: int) -> list[str]:
+    return [Unit(name, level, bucket).kafka_name for name, level in sorted(inbound) for bucket in range(buckets)]
+
+
+def _write(scene: Scene, row: SetAsideRow, kept: Kept, cluster: str) -> None:
+    assert row.origin is not None
+    number, incarnation, offset = row.origin
+    flags = next((edge.flags for edge in scene.route(number) if edge.target == cluster), None)
+    if flags is None:
+        raise StateConflict(f"no route brings records of cluster number {number} to {cluster}")
+    ours = {scene.flags_header, scene.origin_header}
+    headers: list[Header] = [header for header in kept.headers if header[0] not in ours]
+    headers.append((scene.flags_header, copy_flags.encode(flags)))
+    born = Origin(number, scene.stream_id, scene.partition, offset, incarnation)
+    headers.append((scene.origin_header, origin.encode(born)))
+    try:
+        refused = replaying.write(scene.places[cluster], cluster, kept, headers)
+    except KafkaCallFailed as failure:
+        raise ClusterSilent(f"{cluster} does not answer: {failure.reason}") from failure
+    if refused is not None:
+        raise StateConflict(f"{cluster} still refuses the record: {refused}; change that there, then replay again")
