@@ -73,6 +73,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
         streams=streams,
         buckets=settings.partition_buckets,
         headers=headers,
+        settings=tree.settings,
     )
     return Desired(head, edges.plans(wanted))
 

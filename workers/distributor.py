@@ -12,6 +12,7 @@ from backend.domain.assignment import Unit
 from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
 from backend.domain.rescan import Checkpoint
+from backend.domain.throttle import Throttle
 from backend.kafka.copy import CopyLimits, CopySession
 from backend.kafka.errors import CopyFailed
 from backend.kafka.knowledge import Knowledge
@@ -65,6 +66,7 @@ class DistributorThread(threading.Thread):
         self._totals = CopyTotals()
         self._before = CopyTotals()
         self._rate = _Rate()
+        self._throttle: Throttle | None = None
 
     def assign(self, plan: EdgePlan, position: int) -> None:
         """Follow this plan from now on."""
@@ -142,16 +144,44 @@ class DistributorThread(threading.Thread):
         self._stopping.wait(_LEAVE_SECONDS)
         return False
 
-    def _tell(self, troubles: list[str]) -> None:
+    def _copy_or_rest(self, session: CopySession, plan: EdgePlan) -> None:
+        """One batch, as large as the limit allows; or some rest, if nothing may be copied now."""
+        throttle = self._throttle_of(plan)
+        wait = throttle.wait_seconds(time.monotonic()) if throttle else 0.0
+        if plan.paused or wait > 0:
+            session.rest()
+            # In short pieces, so that a new plan is seen soon and the unit is known to be alive.
+            self._stopping.wait(_WAIT_SECONDS if plan.paused else min(wait, _WAIT_SECONDS))
+            return
+        if throttle is None:
+            session.copy_batch(_WAIT_SECONDS)
+            return
+        records, copied_bytes = session.totals.copied_records, session.totals.copied_bytes
+        session.copy_batch(_WAIT_SECONDS, throttle.most_records(time.monotonic(), self._limits.batch_records))
+        copied = session.totals.copied_records - records
+        throttle.spend(time.monotonic(), copied, session.totals.copied_bytes - copied_bytes)
+
+    def _throttle_of(self, plan: EdgePlan) -> Throttle | None:
+        """The unit's own, kept from session to session as long as the limit is the same."""
+        if plan.bytes_per_second is None:
+            self._throttle = None
+        elif self._throttle is None or self._throttle.bytes_per_second != plan.bytes_per_second:
+            self._throttle = Throttle(plan.bytes_per_second, time.monotonic())
+        return self._throttle
+
+    def _tell(self, plan: EdgePlan, troubles: list[str]) -> None:
         reason = "; ".join(troubles[:_TROUBLES_SHOWN]) or None
         if reason is not None and reason != self._reason:
             log.warning("partitions in trouble", unit=self.unit.name, troubles=troubles)
-        self._state, self._reason = "degraded" if troubles else "running", reason
+        state = "paused" if plan.paused else "degraded" if troubles else "running"
+        self._state, self._reason = state, reason
 
     def _failed(self, failure: CopyFailed) -> None:
         if self._reason != failure.detail:
             log.warning("session ended", unit=self.unit.name, reason=failure.detail, fenced=failure.fenced)
-        self._state, self._reason, self._lag = "blocked", failure.detail, None
+        # One that is told to wait is not held up by anything.
+        state = "paused" if self._wish[0].paused else "blocked"
+        self._state, self._reason, self._lag = state, failure.detail, None
 
     def _session(self) -> None:
         """One session, from opening until it fails, is stopped, or the plan needs another one."""
@@ -162,7 +192,7 @@ class DistributorThread(threading.Thread):
             session.open(lambda: self._why_not(plan) is None)
             self._carried_out = position
             self._totals = session.totals
-            self._state, self._reason = "running", None
+            self._tell(plan, [])
             while not self._stopping.is_set():
                 wish, wished_position = self._wish
                 # Not the position alone: internal topics come without an event.
@@ -174,11 +204,11 @@ class DistributorThread(threading.Thread):
                     session.update(wish.streams)
                     plan, position = wish, wished_position
                     self._carried_out = position
-                session.copy_batch(_WAIT_SECONDS)
+                self._copy_or_rest(session, plan)
                 self._checkpoints += session.take_checkpoints()
                 self._lag = session.lag_records()
                 self._unreadable = session.unreadable_flags()
-                self._tell(sorted(session.troubles().values()))
+                self._tell(plan, sorted(session.troubles().values()))
         finally:
             session.close()
             self._before = CopyTotals(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from backend.domain import assignment, leaf_routes, tree_shape
 from backend.domain.assignment import Unit
+from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
 from backend.domain.partition_edge import Births, EdgeRule, Hole
 from backend.domain.tree_shape import Node
 
@@ -55,10 +57,16 @@ class EdgePlan:
     inbound_groups: tuple[str, ...]
     """Position groups of every unit that may copy this bucket to the target, now or before."""
     streams: tuple[StreamOnEdge, ...]
+    paused: bool = False
+    bytes_per_second: float | None = None
+    """This unit's share of the distributor's limit; None is no limit."""
+    compression: str = "none"
 
     def same_session(self, other: EdgePlan) -> bool:
-        """Whether a running session can go on under the other plan, at most with other streams."""
-        return replace(self, streams=()) == replace(other, streams=())
+        """Whether a running session can go on under the other plan, at most with other streams, paused or not, and
+        with another limit."""
+        changeable: dict[str, Any] = {"streams": (), "paused": False, "bytes_per_second": None}
+        return replace(self, **changeable) == replace(other, **changeable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +127,8 @@ class Desired:
     streams: Sequence[DistributedStream]
     buckets: int
     headers: HeaderNames
+    settings: Mapping[tuple[str, int], DistributorSettings] = field(default_factory=dict)
+    """Of the distributors whose settings were ever changed."""
 
 
 def plans(desired: Desired) -> dict[Unit, EdgePlan]:
@@ -129,6 +139,7 @@ def plans(desired: Desired) -> dict[Unit, EdgePlan]:
         key = (unit.cluster, unit.level)
         source, target = desired.endpoints[unit.cluster], desired.endpoints[desired.targets[key]]
         leaf = desired.leaves[target.name]
+        chosen = desired.settings.get(key, DEFAULTS)
         carried = {desired.endpoints[name].number: flags for name, flags in entering[target.name][key].items()}
         found[unit] = EdgePlan(
             unit=unit,
@@ -148,6 +159,9 @@ def plans(desired: Desired) -> dict[Unit, EdgePlan]:
                 Unit(cluster, level, unit.bucket).kafka_name for cluster, level in sorted(leaf.ever)
             ),
             streams=tuple(_on_edge(desired, unit, target.name, carried)),
+            paused=chosen.paused,
+            bytes_per_second=chosen.bytes_per_second and chosen.bytes_per_second / desired.buckets,
+            compression=chosen.compression,
         )
     return found
 

@@ -40,6 +40,7 @@ _SKIPPED_COMMIT_SECONDS = 5.0
 _RENEW_POSITIONS_SECONDS = 900.0
 """Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
 _CHECKPOINT_SECONDS = 10.0
+_ENDS_SECONDS = 5.0
 _PRODUCER_QUEUE_KBYTES = 65536
 
 
@@ -84,6 +85,8 @@ class CopySession:
         self._progress: dict[Place, Progress] = {}
         self._producer: Producer | None = None
         self._last_commit = self._renewed_at = time.monotonic()
+        self._source_admin: AdminClient | None = None
+        self._ends_at = 0.0
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
 
     def open(self, may_go_on: Callable[[], bool]) -> None:
@@ -103,6 +106,7 @@ class CopySession:
                     transaction_timeout_ms=limits.transaction_timeout_ms,
                     # The consumer's batch is what makes batches; waiting for more only adds latency.
                     linger_ms=2,
+                    compression_type=plan.compression,
                     message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
                     queue_buffering_max_messages=limits.batch_records * 2,
                     queue_buffering_max_kbytes=_PRODUCER_QUEUE_KBYTES,
@@ -230,21 +234,23 @@ class CopySession:
         for progress in self._progress.values():
             progress.dirty = progress.dirty or progress.source.position is not None
 
-    def copy_batch(self, wait_seconds: float) -> int:
-        """Wait for records, copy those there in one transaction; how many were read. Raises CopyFailed."""
+    def copy_batch(self, wait_seconds: float, most: int | None = None) -> int:
+        """Wait for records, copy those there, at most so many, in one transaction; how many were read.
+
+        Raises CopyFailed.
+        """
         try:
             self._alive()
+            most = min(most or self._limits.batch_records, self._limits.batch_records)
             if self._carefully > 0:
                 read = self._copy_carefully(wait_seconds)
             else:
-                read = self._loop.copy_batch(self._progress, self._limits.batch_records, wait_seconds)
+                read = self._loop.copy_batch(self._progress, most, wait_seconds)
             self._source.take_up_parked()
             if self._loop.in_transaction:
                 self._commit()
-            elif time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
-                if time.monotonic() - self._renewed_at > _RENEW_POSITIONS_SECONDS:
-                    self._renew_positions()
-                self._commit_skipped()
+            else:
+                self._keep_positions()
         except (KafkaException, MetadataInvalid, StalePlan) as error:
             raise copy_failed(f"{self._where}: copying", error) from error
         return read
@@ -295,6 +301,30 @@ class CopySession:
             [*headers, (quarantine.ID_HEADER, name.encode())],
         )
         self._commit()
+
+    def rest(self) -> None:
+        """In place of `copy_batch` while nothing may be copied: the lag and the positions are kept up to date.
+
+        Raises CopyFailed.
+        """
+        try:
+            self._alive()
+            self._keep_positions()
+            if time.monotonic() - self._ends_at > _ENDS_SECONDS:
+                self._ends_at = time.monotonic()
+                self._alive()
+                if self._source_admin is None:
+                    source = self._plan.source
+                    self._source_admin = AdminClient(client_config(source.bootstrap_servers, source.properties))
+                self._source.ask_ends(self._source_admin, _ENDS_SECONDS)
+        except (KafkaException, MetadataInvalid) as error:
+            raise copy_failed(f"{self._where}: resting", error) from error
+
+    def _keep_positions(self) -> None:
+        if time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
+            if time.monotonic() - self._renewed_at > _RENEW_POSITIONS_SECONDS:
+                self._renew_positions()
+            self._commit_skipped()
 
     def _commit(self) -> None:
         producer = self._producer

@@ -91,7 +91,10 @@ class RecordLoop:
         # librdkafka takes a timestamp of 0 for none and would write the present: 1 ms is the least change.
         self.produce(progress.target_topic, partition, value, key, message.timestamp()[1] or 1, headers)
         self._totals.copied_records += 1
-        self._totals.copied_bytes += len(value or b"") + len(key or b"")
+        size = len(value or b"") + len(key or b"")
+        for name, content in headers:
+            size += len(name) + len(content or b"")
+        self._totals.copied_bytes += size
         return headers
 
     def produce(

@@ -258,4 +258,5 @@ class Log:
 def _record(message: Message) -> LogRecord:
     offset = message.offset()
     assert offset is not None
-    return LogRecord(offset, message.timestamp()[1], message.headers() or ())  # type: ignore[arg-type]
+    # Copies of records with timestamp 0 have 1: librdkafka takes 0 for none (`record_loop.py`).
+    return LogRecord(offset, message.timestamp()[1] or 1, message.headers() or ())  # type: ignore[arg-type]

@@ -7,12 +7,21 @@ unknown when it was assigned; so only what the cluster's metadata names is assig
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import ClusterMetadata
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
 Place = tuple[str, int]
 """(topic on the source, partition)."""
@@ -56,6 +65,9 @@ class Source:
         self._partitions: dict[Place, SourcePartition] = {}
         # Assigned, but not fetched from yet: place -> when to try another way.
         self._unanswered: dict[Place, float] = {}
+        # Asked for while nothing is read.
+        self._asked_ends: dict[Place, int] = {}
+        self._asked_starts: dict[Place, int] = {}
         self._consumer = Consumer(
             {
                 **config,
@@ -89,6 +101,8 @@ class Source:
 
     def read(self, most: int, wait_seconds: float) -> list[Message]:
         """Wait for one message, then take what else has been fetched. Some are errors, see `failed`."""
+        self._asked_ends.clear()
+        self._asked_starts.clear()
         messages = self._consumer.consume(1, wait_seconds)
         if messages:
             messages += self._consumer.consume(most - 1, 0)
@@ -197,16 +211,24 @@ class Source:
             if found.error is None and found.leader >= 0
         }
 
+    def ask_ends(self, admin: AdminClient, timeout_seconds: float) -> None:
+        """Learn the partitions' ends while nothing is read: what was fetched ahead knows only those of then."""
+        places = [place for place, one in self._partitions.items() if one.parked_until is None]
+        self._asked_ends.update(_ask(admin, places, OffsetSpec.latest(), timeout_seconds))  # type: ignore[no-untyped-call]
+        unread = [place for place in places if self._partitions[place].position is None]
+        self._asked_starts.update(_ask(admin, unread, OffsetSpec.earliest(), timeout_seconds))  # type: ignore[no-untyped-call]
+
     def lag_records(self) -> int | None:
         """Offsets between the positions and the ends that the last fetches knew; None while some are not known."""
         total = 0
         for place, one in self._partitions.items():
-            if one.parked_until is not None or one.position is None:
+            position = self._asked_starts.get(place) if one.position is None else one.position
+            if one.parked_until is not None or position is None:
                 return None
-            end = self._end(place)
+            end = max(self._end(place), self._asked_ends.get(place, -1))
             if end < 0:
                 return None
-            total += max(0, end - one.position)
+            total += max(0, end - position)
         return total
 
     def list_topics(self, topic: str, timeout_seconds: float) -> ClusterMetadata:
@@ -217,3 +239,19 @@ class Source:
     def close(self) -> None:
         """Give the connections back."""
         self._consumer.close()
+
+
+def _ask(
+    admin: AdminClient, places: Iterable[Place], which: OffsetSpec, timeout_seconds: float
+) -> Iterator[tuple[Place, int]]:
+    """An offset of each partition that answers."""
+    wanted = {TopicPartition(*place): which for place in places}
+    if not wanted:
+        return
+    asked = admin.list_offsets(
+        wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_seconds
+    )
+    for place, answer in asked.items():
+        # One that cannot be asked stays as it is known: nothing waits for it.
+        with contextlib.suppress(KafkaException, TimeoutError):
+            yield (place.topic, place.partition), answer.result(timeout_seconds).offset

@@ -96,13 +96,13 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
     for cluster, level, allowed in tree_shape.siblings(root):
         target = tree.targets[cluster, level]
         observed = None
+        chosen = tree.settings.get((cluster, level), DEFAULTS)
         if at is None:
             names = [unit.name for unit in assignment.units([(cluster, level)], settings().partition_buckets)]
             rows = [units.get(name) for name in names]
-            observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)))
+            observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)), chosen)
             waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
             observed = _less(observed, waiting + refused.get(cluster, []) + refused.get(target, []))
-        chosen = tree.settings.get((cluster, level), DEFAULTS)
         found.append(DistributorRow(cluster, level, target, allowed, chosen, observed))
     return found
 
@@ -125,7 +125,12 @@ def _units(connection: Connection) -> dict[str, Row[Any]]:
     return {row.unit: row for row in connection.execute(query)}
 
 
-def _observe(rows: Sequence[Row[Any] | None], target: str, ends: Sequence[ClusterRow | None]) -> Observation:
+def _observe(
+    rows: Sequence[Row[Any] | None],
+    target: str,
+    ends: Sequence[ClusterRow | None],
+    chosen: DistributorSettings,
+) -> Observation:
     present = [row for row in rows if row is not None and row.target == target]
     missing = len(rows) - len(present)
     states = [row.state for row in present] + ["starting"] * missing
@@ -135,7 +140,9 @@ def _observe(rows: Sequence[Row[Any] | None], target: str, ends: Sequence[Cluste
         reason = f"{missing} of {len(rows)} units wait for a worker"
     offline = [end for end in ends if end is not None and end.state == "offline"]
     if offline:
-        state, reason = "blocked", "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
+        # One that is told to wait is not held up by anything.
+        state = "paused" if chosen.paused else "blocked"
+        reason = "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
     lags = [row.lag_records for row in present]
     holders = sorted({row.holder for row in present})
     return Observation(

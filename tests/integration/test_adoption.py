@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
@@ -40,7 +41,7 @@ ACTIONS = {
     CHANGELOG: "unmanaged",
     "__consumer_offsets": "unmanaged",
 }
-T0 = 1_700_000_000_000
+T0 = int(time.time()) * 1000 - 3_600_000  # within the retention, or brokers delete them while the test runs
 
 
 @pytest.fixture
