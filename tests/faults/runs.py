@@ -74,9 +74,12 @@ class Place:
         eventually(lambda: self.restarts(name) > before, f"{name} died")
 
     def pool(self) -> list[int]:
-        """The pool processes of the worker that runs units."""
-        worker = psutil.Process(self.pid("worker:shifts"))
-        return eventually(lambda: [child.pid for child in worker.children()], "the worker has its pool")
+        """The pool processes of the worker that runs units; none while it is being started."""
+        pid = self._pid("worker:shifts")
+        try:
+            return [child.pid for child in psutil.Process(pid).children()] if pid else []
+        except psutil.NoSuchProcess:
+            return []
 
     def holders(self) -> dict[int, int]:
         """Processes that run units: pid -> number of distributors of which they run some."""

@@ -22,6 +22,7 @@ from random import Random
 
 from backend.settings import PROJECT_ROOT
 from tests.estate_fixture import boot, treeline
+from tests.eventually import eventually
 from tests.faults.judge import kinds
 from tests.faults.runs import CLUSTERS, Place, Run
 
@@ -102,7 +103,7 @@ def _kill(place: Place, name: str) -> tuple[str, Undo]:
 
 def _a_holder(place: Place, rng: Random) -> int:
     """A pool process of the worker that runs units."""
-    return rng.choice(sorted(place.pool()))
+    return rng.choice(eventually(lambda: sorted(place.pool()), "the worker has its pool"))
 
 
 def _nothing() -> None:
