@@ -14,6 +14,7 @@ from functools import cached_property
 from sqlalchemy import Connection
 
 from backend.domain import copy_flags, tree_shape
+from backend.domain.distributor_settings import DEFAULTS
 from backend.domain.tree import clusters_of
 from backend.eventlog.recorded import StoredEvent
 from backend.queries import events as event_queries
@@ -134,9 +135,20 @@ class Distributor:
         return copy_flags.text(copy_flags.flag(self.row.level))
 
     @property
+    def settings(self) -> tuple[str, ...]:
+        """What an operator has set, in words; nothing while all is as by default."""
+        chosen = self.row.settings
+        words = (
+            "paused" if chosen.paused else None,
+            chosen.bytes_per_second and f"at most {compact(chosen.bytes_per_second)}B/s",
+            chosen.compression if chosen.compression != DEFAULTS.compression else None,
+        )
+        return tuple(word for word in words if word)
+
+    @property
     def spoken(self) -> str:
         """The whole arrow in words."""
-        base = f"{self.row.cluster} level {self.row.level} to {self.row.target}"
+        base = ", ".join((f"{self.row.cluster} level {self.row.level} to {self.row.target}", *self.settings))
         if self.row.observed is None:
             return base
         said = f"{base}: {self.state}, {compact(self.rate)} records a second, lag {full(self.lag)}"

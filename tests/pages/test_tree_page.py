@@ -87,8 +87,8 @@ def test_arrows_and_table_say_the_same_and_follow_what_workers_see(
     expect(arrow.locator(".lag")).to_have_text("lag 1.2k")
     expect(arrow).to_have_attribute("aria-label", re.compile("c1 level 2 to c2: blocked, 2.5k records a second"))
     cells = page.locator("[data-row='c1:2'] > *").all_inner_texts()
-    assert cells[:10] == ["c1", "L2", "0011", "0010", "c2", "blocked", "1,200", "2.5k", "1", "w:1"]
-    assert "offline" in cells[10]
+    assert cells[:11] == ["c1", "L2", "0011", "0010", "c2", "–", "blocked", "1,200", "2.5k", "1", "w:1"]
+    assert "offline" in cells[11]
 
 
 def test_an_event_appears_in_the_timeline_without_a_reload(console: Console, open_page) -> None:
@@ -124,6 +124,22 @@ def test_an_earlier_position_shows_configuration_only_and_says_so(console: Conso
     page.get_by_role("link", name="Back to now").click()
     expect(page.locator("#past")).to_have_count(0)
     expect(page.locator("#live")).to_have_text("live")
+
+
+def test_what_an_operator_has_set_is_shown_now_and_as_it_was(console: Console, open_page) -> None:
+    set_up(console)
+    before = console.rest.ok("GET", "/events/head")["position"]
+    page = open_page(console)
+    settings = page.locator('[data-row="c2:1"] [data-settings]')
+    expect(settings).to_have_text("–")
+    body = {"paused": True, "bytes_per_second": 5_000_000, "compression": "zstd"}
+    console.rest.ok("PATCH", "/trees/main/distributors/c2/1", body)
+    expect(settings).to_have_text("paused, at most 5.0MB/s, zstd")
+    expect(page.locator("#timeline")).to_contain_text("c2 level 1 paused")
+    expect(page.locator("#timeline")).to_contain_text("at most 5,000,000 bytes a second")
+    expect(page.locator('[data-row="c2:2"] [data-settings]')).to_have_text("–")
+    page.goto(f"{console.url}/tree?at={before}")
+    expect(settings).to_have_text("–")
 
 
 @pytest.mark.parametrize(
