@@ -95,7 +95,9 @@ def _with_records(connection: Connection, streams: list[DistributedStream]) -> l
 
 def _distributed(row: StreamRow) -> DistributedStream:
     ready = {
-        c: TopicLife(incarnation=row.incarnations[c]) for c in row.incarnations if row.applied[c] == "applied"
+        c: TopicLife(incarnation=row.incarnations[c], topic_id=row.topic_ids[c])
+        for c in row.incarnations
+        if row.applied[c] == "applied"
     }
     return DistributedStream(
         stream=row.stream,
@@ -115,7 +117,10 @@ def _internal(connection: Connection) -> list[DistributedStream]:
             stream=topic,
             partitions=min(row.partitions for row in rows.values()),
             technical_names=dict.fromkeys(rows, topic),
-            topics={cluster: TopicLife(incarnation=row.incarnation) for cluster, row in rows.items()},
+            topics={
+                cluster: TopicLife(incarnation=row.incarnation, topic_id=str(row.topic_id))
+                for cluster, row in rows.items()
+            },
         )
         for topic, rows in by_topic.items()
     ]

@@ -26,6 +26,7 @@ from backend.domain.errors import DomainError
 from backend.domain.rescan import Checkpoint
 from backend.kafka.copy import CopyLimits
 from backend.kafka.knowledge import Knowledge
+from backend.kafka.topic_ids import TopicIds
 from backend.queries.leaf_routes import has_entered, known_origins
 from backend.settings import Settings
 from workers import checkpoints, desired, edge_losses, leases, unit_states
@@ -58,6 +59,7 @@ class UnitHost:
         self._engine = engine
         self._settings = settings
         self._limits = copy_limits(settings)
+        self._topic_ids = TopicIds()
         self._threads: dict[Unit, DistributorThread] = {}
         self._desired = Desired(-1, {})
         self._seen_position: tuple[int, int] | None = None
@@ -167,6 +169,7 @@ class UnitHost:
             checkpoints=read,
             set_aside=lambda what: edge_losses.set_aside(unit, what),
             lost=lambda what: edge_losses.lost(unit, what),
+            topic_ids=self._topic_ids,
         )
 
     def _write_checkpoints(self, connection: Connection) -> None:

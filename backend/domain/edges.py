@@ -36,6 +36,9 @@ class StreamOnEdge:
     births: Mapping[int, Births]
     """Of the source's topic, per partition."""
     target_incarnation: int
+    source_topic_id: str | None
+    target_topic_id: str | None
+    """What Kafka must call the topics; None: not known, and not checked."""
     rerooted: Mapping[int, Mapping[int, int]]
     """Partition -> (origin that left the tree -> flags on its copies), where this edge carries such records."""
     holes: Mapping[int, frozenset[Hole]]
@@ -74,6 +77,7 @@ class TopicLife:
     """What became of one stream's topic on one cluster."""
 
     incarnation: int
+    topic_id: str | None = None
     tails: Mapping[int, Births] = field(default_factory=dict)
     """Births of the partitions that lost a tail."""
 
@@ -191,6 +195,8 @@ def _on_edge(desired: Desired, unit: Unit, target: str, carried: Mapping[int, in
             partitions=partitions,
             births={partition: row.topics[source].births(partition) for partition in partitions},
             target_incarnation=row.topics[target].incarnation,
+            source_topic_id=row.topics[source].topic_id,
+            target_topic_id=row.topics[target].topic_id,
             rerooted={partition: rerooted[partition] for partition in partitions if partition in rerooted},
             holes={partition: row.holes[partition] for partition in partitions if partition in row.holes},
         )

@@ -341,8 +341,13 @@ class CopySession:
         ]
         member = self._group_member.consumer_group_metadata()
         self._alive()
+        # Once acknowledged, a copy is in the topic that the target has, or had before.
+        producer.flush(self._limits.transaction_timeout_ms / 1000)
+        rows = [self._streams[name] for name in {progress.stream for _, progress in moved} & self._streams.keys()]
+        check_topics = self._knowledge.topic_ids.ask_for(self._plan, rows)
         producer.send_offsets_to_transaction(offsets, member, _REQUEST_SECONDS)
         self._alive()
+        check_topics()
         producer.commit_transaction(self._limits.transaction_timeout_ms / 1000)
         self._loop.in_transaction = False
         self._last_commit = time.monotonic()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from backend.domain.partition_edge import never_foreign
 from backend.domain.rescan import Checkpoint
 from backend.kafka.errors import CopyFailed
+from backend.kafka.topic_ids import TopicIds
 
 Partition = tuple[str, int]
 """(stream, partition)."""
@@ -59,3 +60,5 @@ class Knowledge:
     """Records that a record is being put into quarantine; the id that it has there."""
     lost: Callable[[Gone], object] = no_event
     """Records that offsets were gone before they could be read."""
+    topic_ids: TopicIds = field(default_factory=TopicIds)
+    """Asks clusters which topics they have under the planned names."""

@@ -1,0 +1,87 @@
+"""Whether topics still are the ones that a plan speaks of.
+
+A topic that is deleted and made anew keeps its name: clients go on with it as if nothing had happened, and only
+its id tells. Ids never come back, so one that is as planned after a batch was read, or after its copies were
+acknowledged, was so all the time: everything was read from, or written to, the planned topic.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
+from backend.kafka.client_config import client_config
+from backend.kafka.errors import CopyFailed, kafka_error
+
+_REQUEST_SECONDS = 10.0
+_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+
+Answer = Callable[[], Mapping[str, str | None]]
+"""Waits for the ids of the topics, None for one that is gone. Raises KafkaException."""
+
+
+class TopicIds:
+    """One client per cluster, shared by all units of a process; threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._clients: dict[tuple[str, frozenset[tuple[str, str]]], AdminClient] = {}
+
+    def ask_for(self, plan: EdgePlan, rows: Iterable[StreamOnEdge]) -> Callable[[], None]:
+        """Ask both ends whether these streams' topics are the planned ones; the answer raises CopyFailed if not.
+
+        Otherwise records of a topic made anew would be taken for the old one's, or copies in it for lost with it:
+        both would be copied again once the new topic is recorded.
+        """
+        streams = list(rows)
+        ends = (
+            (plan.source, {row.source_topic: row.source_topic_id for row in streams if row.source_topic_id}),
+            (plan.target, {row.target_topic: row.target_topic_id for row in streams if row.target_topic_id}),
+        )
+        asked = [(end, ids, self.ask(end, ids)) for end, ids in ends]
+
+        def check() -> None:
+            for end, ids, answer in asked:
+                for topic, found in answer().items():
+                    if found != ids[topic]:
+                        what = "is gone" if found is None else "was made anew"
+                        where = f"{plan.unit.name} to {plan.target.name}"
+                        raise CopyFailed(f"{where}: topic {topic} on {end.name} {what}; it is being recorded")
+
+        return check
+
+    def ask(self, endpoint: Endpoint, topics: Iterable[str]) -> Answer:
+        """Ask for the ids of topics, without waiting. Raises KafkaException."""
+        names = sorted(set(topics))
+        futures: Mapping[str, Future[Any]] = {}
+        if names:
+            client = self._client(endpoint)
+            futures = client.describe_topics(TopicCollection(names), request_timeout=_REQUEST_SECONDS)
+
+        def answer() -> Mapping[str, str | None]:
+            return {name: _id(future) for name, future in futures.items()}
+
+        return answer
+
+    def _client(self, endpoint: Endpoint) -> AdminClient:
+        key = (endpoint.bootstrap_servers, frozenset(endpoint.properties.items()))
+        with self._lock:
+            if key not in self._clients:
+                self._clients[key] = AdminClient(client_config(endpoint.bootstrap_servers, endpoint.properties))
+            return self._clients[key]
+
+
+def _id(future: Future[Any]) -> str | None:
+    try:
+        return str(future.result(_REQUEST_SECONDS + 1).topic_id)
+    except KafkaException as error:
+        inner = kafka_error(error)
+        if inner is not None and inner.code() in _GONE:
+            return None
+        raise
