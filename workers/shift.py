@@ -80,6 +80,8 @@ class UnitHost:
                     self._tick()
                 except DomainError as error:
                     log.warning("the database is away; units go on", reason=error.detail)
+                # A database that hangs makes a round long; that is not being forgotten.
+                self._looked_after = time.monotonic()
             if stopping(self._settings.lease_renew_seconds):
                 self.let_go()
                 return
@@ -87,12 +89,15 @@ class UnitHost:
     def let_go(self) -> None:
         """Stop every unit and give the leases back."""
         with self._lock:
-            self._stop(list(self._threads.values()), _LET_GO_SECONDS)
-            try:
-                with self._engine.begin() as connection:
-                    leases.end_shift(connection, self.holder)
-            except DomainError as error:
-                log.warning("shift's end not recorded", reason=error.detail)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._stop(list(self._threads.values()), _LET_GO_SECONDS)
+        try:
+            with self._engine.begin() as connection:
+                leases.end_shift(connection, self.holder)
+        except DomainError as error:
+            log.warning("shift's end not recorded", reason=error.detail)
 
     def _tick(self) -> None:
         settings = self._settings
@@ -228,6 +233,7 @@ class UnitHost:
         patience = 2 * self._settings.lease_ttl_seconds
         while True:
             time.sleep(self._settings.lease_ttl_seconds / 2)
-            if self._threads and time.monotonic() - self._looked_after > patience:
-                log.warning("no shift looks after this process; letting go")
-                self.let_go()
+            with self._lock:  # and so not in the middle of a shift's round, however long that takes
+                if self._threads and time.monotonic() - self._looked_after > patience:
+                    log.warning("no shift looks after this process; letting go")
+                    self._let_go()

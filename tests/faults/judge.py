@@ -6,7 +6,8 @@ every partition of every cluster from its first offset.
 First of all the origins themselves: a record of unknown outcome that its origin shows counts as produced, and must
 be everywhere; one that it does not show must be nowhere. Anomalies looked for:
 - lost: a record of its origin is not on a cluster; or the origin itself lost what it had acknowledged;
-- doubled: a record is on a cluster more than once, its origin included;
+- doubled: a record is on a cluster more than once, its origin included (told apart: a copy that came back, and
+  a producer that wrote twice, which is not Treeline's doing);
 - reordered: on a partition of a cluster, two records of one origin lie in another order than on their origin; or
   on the origin, two records of one producer in another order than they were sent;
 - altered: key, value (null is not empty), timestamp, partition, other headers or their order are not what was
@@ -98,6 +99,10 @@ class _Judge:
                 continue
             partition, offset, timestamp = message.partition(), message.offset(), message.timestamp()[1]
             if mark.cluster == cluster:
+                if mark.sequence in self._born[cluster]:
+                    copied = any(name == ORIGIN for name, _ in message.headers() or ())
+                    whose = "as a copy that came back" if copied else "as its own producer wrote it twice"
+                    self._extra.append(f"{cluster}: its own record {mark.sequence} is there again, {whose}")
                 self._born[cluster].setdefault(mark.sequence, (partition, offset, timestamp))
             found.append(self._look(cluster, mark.cluster, mark.sequence, message))
         return found

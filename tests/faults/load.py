@@ -20,6 +20,7 @@ TICK_SECONDS = 0.1
 ABORTED_SHARE = 0.2
 # Longer than any fault: what a producer gives up is unknown, and unknown records prove less.
 PATIENCE_SECONDS = 60.0
+FLUSH_SECONDS = 300.0
 # The broker said that it did not take the record; after any other error it may have it all the same.
 _REFUSED = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_TIMESTAMP})
 
@@ -90,7 +91,9 @@ class _Lane(threading.Thread):
                 "bootstrap.servers": self._servers,
                 "enable.idempotence": True,
                 "linger.ms": 5,
-                "message.timeout.ms": int(PATIENCE_SECONDS * 1000),
+                # For ever: a producer that gives one record up begins a new epoch, in which it sends again what
+                # the broker has already.
+                "message.timeout.ms": 0,
                 "reconnect.backoff.max.ms": 1000,
                 "topic.metadata.refresh.interval.ms": 1000,  # new partitions are to be used at once
                 "logger": _Silent(),
@@ -142,7 +145,7 @@ class _Idempotent(_Lane):
                     self._send(producer, None)
                 producer.poll(0)
         finally:
-            producer.flush(PATIENCE_SECONDS)
+            producer.flush(FLUSH_SECONDS)
 
 
 class _Transactional(_Lane):
