@@ -10,6 +10,13 @@ RUN python -m venv /venv
 COPY requirements/runtime.txt /tmp/runtime.txt
 RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /tmp/runtime.txt
 
+# The record loop in C, for the very confluent-kafka of the image.
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
+WORKDIR /treeline
+COPY backend/__init__.py backend/__init__.py
+COPY backend/kafka backend/kafka
+RUN /venv/bin/python -m backend.kafka.native.build && ls backend/kafka/native/_record_loop.*.so
+
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin treeline
 WORKDIR /treeline
@@ -21,6 +28,7 @@ COPY frontend/components frontend/components
 COPY frontend/static frontend/static
 COPY frontend/templates frontend/templates
 COPY backend backend
+COPY --from=packages /treeline/backend/kafka/native backend/kafka/native
 COPY workers workers
 # Nothing is written at run time: compiled modules come with the image.
 RUN /venv/bin/python -m compileall -q backend workers migrations

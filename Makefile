@@ -20,6 +20,7 @@ VENV_MADE := $(VENV)/.made
 RUNTIME := $(VENV)/.runtime-installed
 PROJECT := $(VENV)/.project-installed
 DEV := $(VENV)/.dev-installed
+NATIVE := $(VENV)/.native-built
 FRONTEND := frontend/node_modules/.package-lock.json
 
 .PHONY: help up down test nightly soak bench lint install install-dev programs test-programs
@@ -51,7 +52,7 @@ lint: install-dev ## Check style, types and import layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-install: programs $(PROJECT) $(FRONTEND)
+install: programs $(PROJECT) $(NATIVE) $(FRONTEND)
 
 install-dev: install test-programs $(DEV)
 
@@ -75,6 +76,11 @@ $(RUNTIME): requirements/runtime.txt $(VENV_MADE)
 
 $(PROJECT): pyproject.toml requirements/runtime.in $(RUNTIME)
 	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The loop in C for the confluent-kafka installed; says in one line if there will be none.
+$(NATIVE): $(wildcard backend/kafka/native/*.[ch]) backend/kafka/native/build.py $(PROJECT)
+	@$(BIN)/python -m backend.kafka.native.build
 	@touch $@
 
 $(DEV): requirements/dev.txt $(PROJECT)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import (
@@ -89,7 +90,14 @@ class Settings(BaseSettings):
         "the transactional ids and position groups are named after the bucket.",
     )
     batch_records: int = Field(
-        5000, ge=1, description="Most records of one consume call, and so of one transaction; bounds memory."
+        50000,
+        ge=1,
+        description="Most records of one transaction; without a backlog it holds what is there.",
+    )
+    record_loop: Literal["auto", "native", "python"] = Field(
+        "auto",
+        description="What moves records: the loop in C (native), the one in Python, or the one in C where it was "
+        "built (auto).",
     )
     transaction_timeout_ms: int = Field(
         15000,

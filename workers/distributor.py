@@ -13,7 +13,8 @@ from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
 from backend.domain.rescan import Checkpoint
 from backend.domain.throttle import Throttle
-from backend.kafka.copy import CopyLimits, CopySession
+from backend.kafka.copy import CopySession
+from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.errors import CopyFailed
 from backend.kafka.knowledge import Knowledge
 from backend.kafka.record_loop import CopyTotals
@@ -26,6 +27,8 @@ _LEAVE_SECONDS = 0.2
 _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 5.0
 _RATE_SECONDS = 2.0
+_CAREFUL_PARTS = 32
+"""Into which a transaction is cut to find the record that the target refuses: 50,000, 1,562, 48, 1."""
 _TROUBLES_SHOWN = 3
 
 log = structlog.get_logger("distributor")
@@ -53,8 +56,10 @@ class DistributorThread(threading.Thread):
         self._why_not = why_not
         self._knowledge = knowledge
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
-        self._carefully = 0
-        """Records that the next session copies one by one, to find the one that the target refuses."""
+        self._careful: tuple[int, int] | None = None
+        """(records, of these so many a transaction) of the next session, to find the one that is refused."""
+        self._step = limits.batch_records
+        """Most records of one transaction in the session at hand."""
         self._wish = (plan, position)
         self._carried_out = 0
         self._stopping = threading.Event()
@@ -119,7 +124,7 @@ class DistributorThread(threading.Thread):
             except CopyFailed as failure:
                 self._failed(failure)
                 if failure.refused:
-                    self._carefully = self._limits.batch_records
+                    self._careful = (self._step, max(1, self._step // _CAREFUL_PARTS))
                 if failure.fenced:
                     # By a barrier, or by a new holder: asking again tells which, and does no harm.
                     backoff = _LEAVE_SECONDS
@@ -186,8 +191,9 @@ class DistributorThread(threading.Thread):
     def _session(self) -> None:
         """One session, from opening until it fails, is stopped, or the plan needs another one."""
         plan, position = self._wish
-        session = CopySession(plan, self._limits, self._alive, self._knowledge, self._carefully)
-        self._carefully = 0
+        careful = self._careful or (0, 1)
+        session = CopySession(plan, self._limits, self._alive, self._knowledge, *careful)
+        self._careful = None
         try:
             session.open(lambda: self._why_not(plan) is None)
             self._carried_out = position
@@ -210,6 +216,7 @@ class DistributorThread(threading.Thread):
                 self._unreadable = session.unreadable_flags()
                 self._tell(plan, sorted(session.troubles().values()))
         finally:
+            self._step = session.careful_step or self._limits.batch_records
             session.close()
             self._before = CopyTotals(
                 self._before.copied_records + session.totals.copied_records,

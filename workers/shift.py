@@ -24,7 +24,7 @@ from backend.domain.assignment import Unit
 from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
 from backend.domain.rescan import Checkpoint
-from backend.kafka.copy import CopyLimits
+from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.knowledge import Knowledge
 from backend.kafka.topic_ids import TopicIds
 from backend.queries.leaf_routes import has_entered, known_origins
@@ -48,6 +48,7 @@ def copy_limits(settings: Settings) -> CopyLimits:
         fetch_wait_max_ms=settings.fetch_wait_max_ms,
         fetch_buffer_kbytes=settings.fetch_buffer_kbytes,
         quarantine_topic=settings.quarantine_topic,
+        record_loop=settings.record_loop,
     )
 
 

@@ -15,44 +15,44 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import origin
-from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
+from backend.domain.edges import EdgePlan, StreamOnEdge
 from backend.domain.marks import MetadataInvalid
 from backend.domain.partition_edge import Header, PartitionEdge, StalePlan
 from backend.domain.rescan import Checkpoint
 from backend.domain.taking_up import take_up
 from backend.kafka import positions, quarantine
-from backend.kafka.client_config import client_config
+from backend.kafka.copy_clients import (
+    CopyLimits,
+    check_identity,
+    largest_requests,
+    open_admin,
+    open_group_member,
+    open_producer,
+    open_source,
+)
 from backend.kafka.errors import CopyFailed, copy_failed, refusal, sentence
 from backend.kafka.knowledge import Gone, Knowledge, Refused
+from backend.kafka.native_loop import NativeRecordLoop, make_record_loop
 from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
 from backend.kafka.source import Place, Source
 
 _REQUEST_SECONDS = 10.0
-_NO_TOPIC = "_treeline.nobody"  # asked for so that the answer is small
 _INIT_SECONDS = 10.0
 _SKIPPED_COMMIT_SECONDS = 5.0
 _RENEW_POSITIONS_SECONDS = 900.0
 """Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
 _CHECKPOINT_SECONDS = 10.0
 _ENDS_SECONDS = 5.0
-_PRODUCER_QUEUE_KBYTES = 65536
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyLimits:
-    """Bounds of one session; see backend/settings.py."""
-
-    batch_records: int
-    transaction_timeout_ms: int
-    fetch_wait_max_ms: int
-    fetch_buffer_kbytes: int
-    quarantine_topic: str = "_treeline.quarantine"
+_STEP_RECORDS = 2000
+_BACKLOG_RECORDS = 100
+"""Read in one step tell that there is a backlog: filling the transaction is worth more than ending it at once."""
+_LONGEST_FILLING_SECONDS = 0.25
+_TRANSACTION_BYTES = 64 * 1024 * 1024
 
 
 _KNOWS_NOTHING = Knowledge()
@@ -68,12 +68,14 @@ class CopySession:
         alive: Callable[[], None] = lambda: None,
         knowledge: Knowledge = _KNOWS_NOTHING,
         carefully: int = 0,
+        careful_step: int = 1,
     ) -> None:
         """`alive` is called before every step that waits for a cluster; at least every 15 s while all is well.
 
-        `carefully`: so many records are first copied one by one, since the target refused one of them: that one
-        is set aside.
+        `carefully`: so many records are first copied `careful_step` at a time, since the target refused one of
+        them. If the step is 1, that one is set aside.
         """
+        self._careful_step = careful_step
         self._carefully = carefully
         self._alive = alive
         self._knowledge = knowledge
@@ -98,53 +100,22 @@ class CopySession:
         plan, limits = self._plan, self._limits
         self._alive()
         try:
-            self._producer = Producer(
-                client_config(
-                    plan.target.bootstrap_servers,
-                    plan.target.properties,
-                    transactional_id=plan.unit.kafka_name,
-                    transaction_timeout_ms=limits.transaction_timeout_ms,
-                    # The consumer's batch is what makes batches; waiting for more only adds latency.
-                    linger_ms=2,
-                    compression_type=plan.compression,
-                    message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
-                    queue_buffering_max_messages=limits.batch_records * 2,
-                    queue_buffering_max_kbytes=_PRODUCER_QUEUE_KBYTES,
-                )
-            )
+            self._producer = open_producer(plan, limits)
             self._producer.init_transactions(_INIT_SECONDS)
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening transactions on {plan.target.name}", error) from error
         if not may_go_on():
             raise CopyFailed(f"{self._where}: the lease, or the routes, changed meanwhile", fenced=True)
         try:
-            self._group_member = Consumer(
-                client_config(
-                    plan.target.bootstrap_servers,
-                    plan.target.properties,
-                    group_id=plan.unit.kafka_name,
-                    enable_auto_commit=False,
-                )
-            )
-            self._admin = AdminClient(client_config(plan.target.bootstrap_servers, plan.target.properties))
-            self._source = Source(
-                plan.source.name,
-                client_config(
-                    plan.source.bootstrap_servers,
-                    plan.source.properties,
-                    group_id=plan.unit.kafka_name,
-                    fetch_wait_max_ms=limits.fetch_wait_max_ms,
-                    queued_max_messages_kbytes=limits.fetch_buffer_kbytes,
-                    fetch_message_max_bytes=limits.fetch_buffer_kbytes * 1024 // 4,
-                    check_crcs=True,
-                ),
-                self._lost_range,
-            )
+            self._group_member = open_group_member(plan)
+            self._admin = open_admin(plan.target)
+            self._source = open_source(plan, limits, self._lost_range)
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
-        self._loop = RecordLoop(self._source, self._producer, self.totals, self._alive)
-        self._check_identity(plan.target, self._group_member)
-        self._check_identity(plan.source, self._source)
+        self._begin_loop()
+        for endpoint, client in ((plan.target, self._group_member), (plan.source, self._source)):
+            self._alive()
+            check_identity(self._where, endpoint, client)
         self.update(plan.streams)
 
     def _lost_range(self, place: Place, first: int, last: int, reason: str) -> None:
@@ -162,19 +133,6 @@ class CopySession:
                 reason=reason,
             )
         )
-
-    def _check_identity(self, endpoint: Endpoint, client: Consumer | Source) -> None:
-        """Another Kafka cluster may answer at a known address: it must neither be read nor written to."""
-        self._alive()
-        try:
-            found = client.list_topics(_NO_TOPIC, _REQUEST_SECONDS).cluster_id
-        except KafkaException as error:
-            raise copy_failed(f"{self._where}: asking {endpoint.name} who it is", error) from error
-        if endpoint.kafka_cluster_id is not None and found != endpoint.kafka_cluster_id:
-            raise CopyFailed(
-                f"{self._where}: another Kafka cluster answers as {endpoint.name}: {found} instead of "
-                f"{endpoint.kafka_cluster_id}"
-            )
 
     def update(self, streams: Iterable[StreamOnEdge]) -> None:
         """Take up new streams and let go of removed ones, without a break for the others. Raises CopyFailed."""
@@ -194,6 +152,7 @@ class CopySession:
     def _let_go(self, places: list[Place]) -> None:
         for place in places:
             del self._progress[place]
+            self._loop.remove(place)
         self._source.remove(places)
 
     def _take_up(self, streams: Sequence[StreamOnEdge]) -> None:
@@ -203,8 +162,9 @@ class CopySession:
         self._alive()
         inbound = positions.read_inbound(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
         known = self._knowledge.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
+        requests = largest_requests(self._admin, {row.target_topic for row in streams})
         start: dict[Place, int | None] = {}
-        edges: dict[Place, tuple[PartitionEdge, str, str]] = {}
+        edges: dict[Place, tuple[PartitionEdge, str, str, int]] = {}
         for row in streams:
             for partition in row.partitions:
                 place, key = (row.source_topic, partition), (row.target_topic, partition)
@@ -222,9 +182,10 @@ class CopySession:
                     checkpoints=known.get((row.stream, partition), ()),
                     foreign=self._knowledge.foreign,
                 )
-                edges[place] = (edge, row.stream, row.target_topic)
+                edges[place] = (edge, row.stream, row.target_topic, requests[row.target_topic])
         for place, partition_read in self._source.add(start).items():
             self._progress[place] = Progress(partition_read, *edges[place])
+            self._loop.add(place, self._progress[place])
         self._renew_positions()
 
     def _renew_positions(self) -> None:
@@ -242,24 +203,45 @@ class CopySession:
         try:
             self._alive()
             most = min(most or self._limits.batch_records, self._limits.batch_records)
-            if self._carefully > 0:
-                read = self._copy_carefully(wait_seconds)
-            else:
-                read = self._loop.copy_batch(self._progress, most, wait_seconds)
+            careful = self._carefully > 0
+            read = self._copy_carefully(wait_seconds) if careful else self._copy_backlog(most, wait_seconds)
             self._source.take_up_parked()
             if self._loop.in_transaction:
                 self._commit()
             else:
                 self._keep_positions()
+            if careful:
+                self._carefully -= read
+                if self._carefully <= 0:
+                    self._loop.close()
+                    self._begin_loop()
         except (KafkaException, MetadataInvalid, StalePlan) as error:
             raise copy_failed(f"{self._where}: copying", error) from error
         return read
 
+    def _copy_backlog(self, most: int, wait_seconds: float) -> int:
+        """One transaction's records: those there, and while much is there more, since each commit costs a wait."""
+        until = time.monotonic() + wait_seconds + _LONGEST_FILLING_SECONDS
+        before = self.totals.copied_bytes
+        read = step = self._loop.copy_batch(min(most, _STEP_RECORDS), wait_seconds)
+        while (
+            step >= _BACKLOG_RECORDS
+            and read < most
+            and self.totals.copied_bytes - before < _TRANSACTION_BYTES
+            and time.monotonic() < until
+        ):
+            step = self._loop.copy_batch(min(most - read, _STEP_RECORDS), 0)
+            read += step
+        return read
+
     def _copy_carefully(self, wait_seconds: float) -> int:
+        """A few records a transaction, in the end one: the one that is refused then is set aside."""
+        if self._careful_step > 1:
+            return self._loop.copy_batch(self._careful_step, wait_seconds)
         messages = self._source.read(1, wait_seconds)
+        assert isinstance(self._loop, RecordLoop)
         for message in messages:
-            self._carefully -= 1
-            headers = self._loop.take(self._progress, message)
+            headers = self._loop.take(message)
             if headers is None:
                 continue
             try:
@@ -270,6 +252,14 @@ class CopySession:
                     raise
                 self._set_aside(message, headers, f"{reason} ({sentence(error)})")
         return len(messages)
+
+    def _begin_loop(self) -> None:
+        """Take up the loop that fits; one by one records are looked at in Python."""
+        assert self._producer is not None
+        kind = "python" if self._careful_step == 1 and self._carefully > 0 else self._limits.record_loop
+        self._loop = make_record_loop(kind, self._source, self._producer, self.totals, self._alive)
+        for place, progress in self._progress.items():
+            self._loop.add(place, progress)
 
     def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
         """Put a refused record into quarantine, in the transaction of the position behind it; say so first."""
@@ -291,6 +281,7 @@ class CopySession:
         self._alive()
         quarantine.ensure_topic(self._admin, self._limits.quarantine_topic)
         self._alive()
+        assert isinstance(self._loop, RecordLoop)
         self._loop.begin()
         self._loop.produce(
             self._limits.quarantine_topic,
@@ -314,8 +305,7 @@ class CopySession:
                 self._ends_at = time.monotonic()
                 self._alive()
                 if self._source_admin is None:
-                    source = self._plan.source
-                    self._source_admin = AdminClient(client_config(source.bootstrap_servers, source.properties))
+                    self._source_admin = open_admin(self._plan.source)
                 self._source.ask_ends(self._source_admin, _ENDS_SECONDS)
         except (KafkaException, MetadataInvalid) as error:
             raise copy_failed(f"{self._where}: resting", error) from error
@@ -372,6 +362,11 @@ class CopySession:
             self._loop.begin()
             self._commit()
 
+    @property
+    def careful_step(self) -> int | None:
+        """Records of one transaction while they are few on purpose, None otherwise."""
+        return self._careful_step if self._carefully > 0 else None
+
     def lag_records(self) -> int | None:
         """Offsets between the positions and the source's ends; None while some are not known."""
         return self._source.lag_records()
@@ -387,11 +382,13 @@ class CopySession:
     def close(self) -> None:
         """Give everything back; an open transaction is aborted, by the target if not by us."""
         producer, self._producer = self._producer, None
-        loop: RecordLoop | None = self.__dict__.pop("_loop", None)
+        loop: RecordLoop | NativeRecordLoop | None = self.__dict__.pop("_loop", None)
         if producer is not None and loop is not None and loop.in_transaction:
             # If this fails, the next session's init_transactions aborts it.
             with contextlib.suppress(KafkaException):
                 producer.abort_transaction(2.0)
+        if loop is not None:
+            loop.close()
         for name in ("_source", "_group_member"):
             client: Source | Consumer | None = self.__dict__.pop(name, None)
             if client is not None:

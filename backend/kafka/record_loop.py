@@ -1,14 +1,15 @@
 """The inner loop of a copy session: read records, decide, produce the copies in the session's transaction.
 
-Opening, positions and commits are the session's (`copy.py`); here is what happens for every single record.
+Opening, positions and commits are the session's (`copy.py`); here is what happens for every single record. This is
+the reference and the fallback for the loop in C (`native_loop.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import KafkaException, Message, Producer
 
 from backend.domain.partition_edge import Header, PartitionEdge
 from backend.kafka.source import Place, Source, SourcePartition
@@ -26,17 +27,54 @@ class CopyTotals:
 class Progress:
     """One partition in a session: where it is read, and the state of its decisions."""
 
-    __slots__ = ("dirty", "edge", "noted_at", "source", "stream", "target_topic")
+    __slots__ = ("dirty", "edge", "largest_request", "noted_at", "source", "stream", "target_topic")
 
-    def __init__(self, source: SourcePartition, edge: PartitionEdge, stream: str, target_topic: str) -> None:
+    def __init__(
+        self,
+        source: SourcePartition,
+        edge: PartitionEdge,
+        stream: str,
+        target_topic: str,
+        largest_request: int = 1_000_000,
+    ) -> None:
         self.source = source
         self.edge = edge
         self.stream = stream
         self.target_topic = target_topic
+        self.largest_request = largest_request
+        """Bytes that the target's topic takes at once, or less.
+
+        Each partition is given one request's records at a time: a batch larger than `max.message.bytes` is refused
+        as a whole, and while an idempotent producer of librdkafka (2.16) waits for a partition's request and
+        another is ready, its thread does not sleep, it burns a processor.
+        """
         self.noted_at = 0.0
         """When the last checkpoint was taken, by the monotonic clock."""
         self.dirty = False
         """Whether decisions were made since the last commit."""
+
+
+_RECORD_BYTES, _HEADER_BYTES = 32, 8
+"""Of a record and of a header in a request beside what they hold, at most."""
+_FLUSH_SECONDS = 1.0
+
+
+def flush(producer: Producer, alive: Callable[[], None]) -> None:
+    """Wait until the target has taken all, or librdkafka has given up, which the next record then tells."""
+    while producer.flush(_FLUSH_SECONDS):
+        alive()
+
+
+def cause_of(producer: Producer, error: KafkaException) -> KafkaException:
+    """What made a transaction fail, where `produce` only says that the state is wrong.
+
+    librdkafka tells it when asked to begin another transaction, which it cannot in that state.
+    """
+    try:
+        producer.begin_transaction()
+    except KafkaException as cause:
+        return cause
+    return error
 
 
 class RecordLoop:
@@ -47,27 +85,38 @@ class RecordLoop:
         self._producer = producer
         self._totals = totals
         self._alive = alive
+        self._partitions: dict[Place, Progress] = {}
+        self._wave: dict[Place, int] = {}
         self.in_transaction = False
         """Whether a transaction was begun; the session says when it has ended."""
 
+    def add(self, place: Place, progress: Progress) -> None:
+        """Copy this partition from now on."""
+        self._partitions[place] = progress
+
+    def remove(self, place: Place) -> None:
+        """Copy this partition no more."""
+        del self._partitions[place]
+
     def begin(self) -> None:
         """Begin a transaction. Raises KafkaException."""
+        self._wave.clear()
         self._producer.begin_transaction()
         self.in_transaction = True
 
-    def copy_batch(self, progress: Mapping[Place, Progress], most: int, wait_seconds: float) -> int:
+    def copy_batch(self, most: int, wait_seconds: float) -> int:
         """Wait for records and hand the copies to the producer; how many were read. Raises KafkaException."""
         messages = self._source.read(most, wait_seconds)
         for message in messages:
-            self.take(progress, message)
+            self.take(message)
         return len(messages)
 
-    def take(self, partitions: Mapping[Place, Progress], message: Message) -> list[Header] | None:
+    def take(self, message: Message) -> list[Header] | None:
         """Deal with one message; the headers of its copy, None if it was left alone. Raises KafkaException."""
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         assert topic is not None and partition is not None and offset is not None
         place = (topic, partition)
-        progress = partitions.get(place)
+        progress = self._partitions.get(place)
         if progress is None:
             return None  # fetched before its stream was let go
         error = message.error()
@@ -88,14 +137,22 @@ class RecordLoop:
         if not self.in_transaction:
             self.begin()
         value, key = message.value(), message.key()
+        size = len(value or b"") + len(key or b"") + sum(len(name) + len(held or b"") for name, held in headers)
+        self._make_room(place, progress, size + _RECORD_BYTES + _HEADER_BYTES * len(headers))
         # librdkafka takes a timestamp of 0 for none and would write the present: 1 ms is the least change.
         self.produce(progress.target_topic, partition, value, key, message.timestamp()[1] or 1, headers)
         self._totals.copied_records += 1
-        size = len(value or b"") + len(key or b"")
-        for name, content in headers:
-            size += len(name) + len(content or b"")
         self._totals.copied_bytes += size
         return headers
+
+    def _make_room(self, place: Place, progress: Progress, size_bytes: int) -> None:
+        """Have the target take what it was given before a partition's next request is begun."""
+        size_bytes += self._wave.get(place, 0)
+        if size_bytes > progress.largest_request and place in self._wave:
+            flush(self._producer, self._alive)
+            size_bytes -= self._wave[place]
+            self._wave.clear()
+        self._wave[place] = size_bytes
 
     def produce(
         self,
@@ -118,8 +175,13 @@ class RecordLoop:
                     headers=headers,  # type: ignore[arg-type]
                 )
             except BufferError:
-                # The queue is the memory bound: wait until the target has taken some.
-                self._producer.poll(0.05)
-                self._alive()
+                # The queue is the memory bound.
+                flush(self._producer, self._alive)
+            except KafkaException as error:
+                raise cause_of(self._producer, error) from error
             else:
                 return
+
+    def close(self) -> None:
+        """Let go of the partitions."""
+        self._partitions.clear()

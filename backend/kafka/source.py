@@ -68,7 +68,7 @@ class Source:
         # Asked for while nothing is read.
         self._asked_ends: dict[Place, int] = {}
         self._asked_starts: dict[Place, int] = {}
-        self._consumer = Consumer(
+        self.consumer = Consumer(
             {
                 **config,
                 "isolation.level": "read_committed",
@@ -94,19 +94,23 @@ class Source:
         dropped = {place: self._partitions.pop(place) for place in places}
         assigned = [TopicPartition(*place) for place, one in dropped.items() if one.parked_until is None]
         if assigned:
-            self._consumer.incremental_unassign(assigned)
+            self.consumer.incremental_unassign(assigned)
         for place in dropped:
             self.troubles.pop(place, None)
             self._unanswered.pop(place, None)
 
     def read(self, most: int, wait_seconds: float) -> list[Message]:
         """Wait for one message, then take what else has been fetched. Some are errors, see `failed`."""
+        self.reading()
+        messages = self.consumer.consume(1, wait_seconds)
+        if messages:
+            messages += self.consumer.consume(most - 1, 0)
+        return messages
+
+    def reading(self) -> None:
+        """What was asked for while nothing was read is out of date from now on."""
         self._asked_ends.clear()
         self._asked_starts.clear()
-        messages = self._consumer.consume(1, wait_seconds)
-        if messages:
-            messages += self._consumer.consume(most - 1, 0)
-        return messages
 
     def partition(self, place: Place) -> SourcePartition | None:
         """The partition, None if it was removed after the message had been fetched."""
@@ -124,7 +128,7 @@ class Source:
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._jump(place)
         elif error.code() in _UNREADABLE:
-            self._consumer.incremental_unassign([TopicPartition(*place)])
+            self.consumer.incremental_unassign([TopicPartition(*place)])
             self._unanswered.pop(place, None)
             self._park(place, str(error.str()))
         elif not error.retriable():
@@ -134,16 +138,16 @@ class Source:
         """The position is outside the log: tell exactly what is lost, then go on where the log begins."""
         one, partition = self._partitions[place], TopicPartition(*place)
         position = one.position or 0
-        low, high = self._consumer.get_watermark_offsets(partition, _REQUEST_SECONDS)
+        low, high = self.consumer.get_watermark_offsets(partition, _REQUEST_SECONDS)
         # A partition in this state cannot be sought in: it must be assigned anew.
-        self._consumer.incremental_unassign([partition])
+        self.consumer.incremental_unassign([partition])
         self._unanswered.pop(place, None)
         if position < low:
             self._lost(
                 place, position, low - 1, f"offsets {position} to {low - 1} were gone before they were read"
             )
             one.position = low
-            self._consumer.incremental_assign([TopicPartition(*place, low)])
+            self.consumer.incremental_assign([TopicPartition(*place, low)])
         else:
             self._tell(place, f"the log ends at {high}, before the position {position}: its tail was lost")
             # Going on once the log has grown past the position would skip those that took the lost ones' place.
@@ -179,7 +183,7 @@ class Source:
             else:
                 self._park(place, "not there, or not known to the cluster yet")
         if assigned:
-            self._consumer.incremental_assign(assigned)
+            self.consumer.incremental_assign(assigned)
 
     def _check_answers(self, now: float) -> None:
         """Assign anew what was never fetched from: seen, without any error, after topics were made under load."""
@@ -188,21 +192,21 @@ class Source:
                 del self._unanswered[place]
             elif deadline < now:
                 del self._unanswered[place]
-                self._consumer.incremental_unassign([TopicPartition(*place)])
+                self.consumer.incremental_unassign([TopicPartition(*place)])
                 self._park(place, f"no answer to fetches within {_ANSWER_SECONDS:g} s")
 
     def _end(self, place: Place) -> int:
         """The end that the last fetch knew, negative before the first."""
-        _, high = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+        _, high = self.consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
         return int(high)
 
     def _known_partitions(self, topics: set[str]) -> set[Place]:
         # One topic is asked for by name; for more, everything is one answer.
         one = next(iter(topics)) if len(topics) == 1 else None
         answer = (
-            self._consumer.list_topics(one, _REQUEST_SECONDS)
+            self.consumer.list_topics(one, _REQUEST_SECONDS)
             if one
-            else self._consumer.list_topics(timeout=_REQUEST_SECONDS)
+            else self.consumer.list_topics(timeout=_REQUEST_SECONDS)
         )
         return {
             (name, partition)
@@ -233,12 +237,12 @@ class Source:
 
     def list_topics(self, topic: str, timeout_seconds: float) -> ClusterMetadata:
         """The cluster's metadata, as `Consumer.list_topics`."""
-        found: ClusterMetadata = self._consumer.list_topics(topic, timeout_seconds)
+        found: ClusterMetadata = self.consumer.list_topics(topic, timeout_seconds)
         return found
 
     def close(self) -> None:
         """Give the connections back."""
-        self._consumer.close()
+        self.consumer.close()
 
 
 def _ask(

@@ -16,9 +16,15 @@ READ_SECONDS = 300
 def fill(servers: str, topic: str, partitions: int, count: int, size_bytes: int) -> None:
     """Produce `count` records of `size_bytes`, spread over the partitions, without compression."""
     producer = Producer(
-        {"bootstrap.servers": servers, "linger.ms": 20, "batch.size": 262144, "queue.buffering.max.kbytes": 131072,
-         "queue.buffering.max.messages": 500000}
-    )  # fmt: skip
+        {
+            "bootstrap.servers": servers,
+            "enable.idempotence": True,
+            "linger.ms": 20,
+            "batch.size": 262144,
+            "queue.buffering.max.kbytes": 131072,
+            "queue.buffering.max.messages": 500000,
+        }
+    )
     rest = os.urandom(size_bytes - _MARK.size)
     for number in range(count):
         while True:
@@ -29,6 +35,7 @@ def fill(servers: str, topic: str, partitions: int, count: int, size_bytes: int)
                 producer.poll(0.1)
     if producer.flush(READ_SECONDS):
         raise SystemExit("the backlog could not be produced")
+    check_copies(servers, topic, partitions, count)
 
 
 def _consumer(servers: str) -> Consumer:

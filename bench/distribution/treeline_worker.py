@@ -12,7 +12,16 @@ import threading
 
 from backend.domain import edges, tree_shape
 from backend.domain.assignment import Unit
-from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames
+from backend.domain.edges import (
+    Desired,
+    DistributedStream,
+    EdgePlan,
+    Endpoint,
+    HeaderNames,
+    LeafInbound,
+    TopicLife,
+)
+from backend.kafka.knowledge import Knowledge
 from backend.settings import settings
 from workers.distributor import DistributorThread
 from workers.shift import copy_limits
@@ -32,12 +41,26 @@ def unit_plans(task: dict) -> dict[Unit, EdgePlan]:
         stream=STREAM,
         partitions=task["partitions"],
         technical_names={"source": task["source_topic"], "target": task["target_topic"]},
-        incarnations={"source": 1, "target": 1},
+        topics={"source": TopicLife(incarnation=1), "target": TopicLife(incarnation=1)},
     )
     knobs = settings()
     headers = HeaderNames(flags=knobs.copy_flags_header, origin=knobs.copy_origin_header, write_origin=True)
     targets = tree_shape.default_targets(root)
-    return edges.plans(root, targets, endpoints, [stream], knobs.partition_buckets, headers)
+    return edges.plans(
+        Desired(
+            root=root,
+            targets=targets,
+            endpoints=endpoints,
+            leaves={
+                "source": LeafInbound(version=1, ever=frozenset({("target", 1)})),
+                "target": LeafInbound(version=1, ever=frozenset({("source", 1)})),
+            },
+            known_origins=frozenset({1, 2}),
+            streams=[stream],
+            buckets=knobs.partition_buckets,
+            headers=headers,
+        )
+    )
 
 
 def main() -> None:
@@ -47,7 +70,9 @@ def main() -> None:
     threads = []
     for bucket in task["units"]:
         unit = Unit("source", 1, bucket)
-        threads.append(DistributorThread(unit, 1, copy_limits(settings()), lambda: True, plans[unit], 1))
+        threads.append(
+            DistributorThread(unit, 1, copy_limits(settings()), lambda _: None, Knowledge(), plans[unit], 1)
+        )
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     for thread in threads:

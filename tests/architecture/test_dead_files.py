@@ -6,7 +6,7 @@ import ast
 
 from tests.architecture.sources import PACKAGES, imported, module_name, parsed, python_files, shown
 
-ENTRIES = {"backend.cli", "backend.asgi", "workers.app", "migrations.env"}
+ENTRIES = {"backend.cli", "backend.asgi", "backend.kafka.native.build", "workers.app", "migrations.env"}
 # Kept without being started, each with its reason.
 FOR_TESTS = {"backend.eventlog.memory": "the event log's twin, on which simulations run"}
 

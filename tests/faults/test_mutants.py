@@ -10,6 +10,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -39,11 +40,11 @@ class Faultless:
 
     def session(self, pair: Pair, source: str) -> CopySession:
         """An open session that runs this mutant."""
-        session = CopySession(pair.plan(source), LIMITS)
+        session = CopySession(pair.plan(source), replace(LIMITS, record_loop="python"))
         session.open(lambda: True)
         loop = session._loop
-        produce, commit = loop._produce, session._commit
-        loop._produce = lambda *record: self._one(produce, *record)  # type: ignore[method-assign]
+        produce, commit = loop.produce, session._commit
+        loop.produce = lambda *record: self._one(produce, *record)  # type: ignore[method-assign]
         session._commit = lambda: self.commit(session, commit)  # type: ignore[method-assign]
         return session
 

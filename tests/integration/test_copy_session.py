@@ -13,11 +13,13 @@ from backend.domain import copy_flags, origin, tree_shape
 from backend.domain.assignment import Unit
 from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
 from backend.domain.origin import Origin
-from backend.kafka.copy import CopyLimits, CopySession
+from backend.kafka import native
+from backend.kafka.copy import CopySession
+from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.errors import CopyFailed
 from backend.kafka.knowledge import Knowledge
 from tests.eventually import eventually
-from tests.kafka import create_topic, produce, read_all, topics
+from tests.kafka import configure, create_topic, produce, read_all, topics
 from tests.plans import lives, plans_of
 
 LIMITS = CopyLimits(
@@ -29,7 +31,8 @@ HEADERS = HeaderNames(flags="copy-flags", origin="copy-origin", write_origin=Tru
 class Pair:
     """Two clusters as a tree of level 1, under names that no other test uses."""
 
-    def __init__(self, estate, partitions=2):
+    def __init__(self, estate, partitions=2, record_loop="auto"):
+        self.limits = replace(LIMITS, record_loop=record_loop)
         self.mark = uuid.uuid4().hex[:8]
         self.a, self.b = f"a{self.mark}", f"b{self.mark}"
         self.topic, self.copy_topic = f"orders.{self.mark}", f"copied.{self.mark}"
@@ -63,13 +66,13 @@ class Pair:
 
     def session(self, source=None, plan=None, **options):
         knowledge = Knowledge(lost=self.lost.append, set_aside=self.set_aside)
-        session = CopySession(plan or self.plan(source), LIMITS, knowledge=knowledge, **options)
+        session = CopySession(plan or self.plan(source), self.limits, knowledge=knowledge, **options)
         session.open(lambda: True)
         return session
 
     def set_aside(self, refused):
         self.refused.append(refused)
-        return f"refused-{len(self.refused)}"
+        return f"refused-{self.mark}-{len(self.refused)}"
 
     def copy_until_idle(self, source=None):
         session = self.session(source)
@@ -103,9 +106,11 @@ def copy(session, records):
     assert session.totals.copied_records == records
 
 
-@pytest.fixture
-def pair(estate):
-    return Pair(estate)
+@pytest.fixture(params=["python", "native"])
+def pair(request, estate):
+    if request.param == "native" and not native.available():
+        pytest.skip("the native record loop was not built")
+    return Pair(estate, record_loop=request.param)
 
 
 def numbered(count, partitions=2):
@@ -190,7 +195,7 @@ def test_a_zombie_commits_nothing_once_its_successor_has_begun(pair):
 
 
 def test_a_session_that_lost_its_lease_while_it_fenced_does_not_begin(pair):
-    session = CopySession(pair.plan(), LIMITS)
+    session = CopySession(pair.plan(), pair.limits)
     with pytest.raises(CopyFailed) as failed:
         session.open(lambda: False)
     assert failed.value.fenced
@@ -240,16 +245,23 @@ def test_streams_come_and_go_without_a_new_session(pair, estate):
     assert (len(pair.copied()), len(other.copied())) == (14, 8)
 
 
-def test_a_record_of_a_megabyte_passes_although_our_headers_make_it_larger(estate):
-    pair = Pair(estate)
+def test_a_record_of_a_megabyte_passes_although_our_headers_make_it_larger(pair):
     pair.produce([{"value": b"x" * 1_000_000, "partition": 0}], **{"message.max.bytes": 2_000_000})
     pair.copy_until_idle()
     assert [len(m.value()) for m in pair.copied()] == [1_000_000]
 
 
+def test_small_records_pass_into_a_topic_that_takes_only_small_requests(pair):
+    configure(pair.servers[pair.b], pair.copy_topic, {"max.message.bytes": "20000"})
+    padding = [("h", b"x" * 500)]
+    pair.produce([{"value": b"%04d" % n + b"." * 500, "headers": padding, "partition": n % 2} for n in range(600)])
+    pair.copy_until_idle()
+    assert len(pair.copied()) == 600
+
+
 def test_a_target_that_is_gone_ends_the_session_with_the_reason(pair):
     pair.servers[pair.b] = "127.0.0.1:9"
-    session = CopySession(pair.plan(), LIMITS)
+    session = CopySession(pair.plan(), pair.limits)
     with pytest.raises(CopyFailed) as failed:
         session.open(lambda: True)
     session.close()
@@ -325,7 +337,7 @@ def test_a_topic_made_anew_is_copied_from_its_beginning(pair):
 def test_another_kafka_cluster_at_a_known_address_is_neither_read_nor_written(pair, end):
     plan = pair.plan()
     stranger = replace(getattr(plan, end), kafka_cluster_id="somebody else's")
-    session = CopySession(replace(plan, **{end: stranger}), LIMITS)
+    session = CopySession(replace(plan, **{end: stranger}), pair.limits)
     pair.produce(numbered(4))
     with pytest.raises(CopyFailed, match="another Kafka cluster answers"):
         session.open(lambda: True)

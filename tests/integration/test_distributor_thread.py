@@ -8,24 +8,27 @@ from dataclasses import replace
 
 import pytest
 
+from backend.kafka import native
 from backend.kafka.knowledge import Knowledge
 from tests.eventually import eventually
-from tests.integration.test_copy_session import LIMITS, Pair, numbered
+from tests.integration.test_copy_session import Pair, numbered
 from tests.kafka import configure, create_topic, read_all
 from workers.distributor import DistributorThread
 
 
-@pytest.fixture
-def pair(estate):
-    return Pair(estate)
+@pytest.fixture(params=["python", "native"])
+def pair(request, estate):
+    if request.param == "native" and not native.available():
+        pytest.skip("the native record loop was not built")
+    return Pair(estate, record_loop=request.param)
 
 
 @pytest.fixture
-def start():
+def start(pair):
     threads = []
 
     def started(plan, why_not=lambda plan: None, knowledge=Knowledge()):  # noqa: B008
-        thread = DistributorThread(plan.unit, 1, LIMITS, why_not, knowledge, plan, 7)
+        thread = DistributorThread(plan.unit, 1, pair.limits, why_not, knowledge, plan, 7)
         threads.append(thread)
         thread.start()
         return thread
@@ -131,7 +134,7 @@ def test_a_record_that_the_target_refuses_is_set_aside_and_what_follows_goes_on(
         (pair.stream, 0, 10, (1, 1, 10))
     }
     assert reason in pair.refused[0].reason
-    name = f"refused-{len(pair.refused)}".encode()
+    name = f"refused-{pair.mark}-{len(pair.refused)}".encode()
     (kept,) = [
         message
         for message in read_all(pair.servers[pair.b], "_treeline.quarantine")

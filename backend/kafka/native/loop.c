@@ -1,0 +1,409 @@
+/* The record loop without the interpreter: messages from the consumer's queue, decisions, copies to the producer.
+ *
+ * backend/kafka/native_loop.py drives it. `read` and `take` release the interpreter's lock, so two units of one
+ * process copy side by side. Nothing here calls back into Python but `read`, which serves the consumer's log and
+ * error callbacks: confluent-kafka's own CallState lets those find their thread's state.
+ */
+#include "loop.h"
+
+#include <string.h>
+#include <structmember.h>
+
+/* Of a record and of a header in a request beside what they hold, at most; as in record_loop.py. */
+enum { MOST_AT_ONCE = 256, RECORD_BYTES = 32, HEADER_BYTES = 8 };
+enum step { DONE, BEGIN, FULL, EVENT, FAILED };
+
+typedef struct place {
+    struct place *next;       /* of the same hash */
+    struct place *next_moved; /* of those that moved */
+    char *topic;
+    int32_t partition;
+    uint32_t hash;
+    Edge *edge;
+    PyObject *progress;
+    rd_kafka_topic_t *target;
+    int64_t position;
+    uint64_t wave; /* the loop's when wave_bytes were counted */
+    size_t wave_bytes, room;
+    bool moved;
+} place_t;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *consumer, *producer;
+    rd_kafka_t *producing;
+    rd_kafka_queue_t *queue;
+    place_t **table, *moved;
+    uint32_t table_size, place_count; /* table_size is a power of two */
+    rd_kafka_message_t **messages;
+    size_t capacity, count, at;
+    rd_kafka_headers_t *pending; /* of the message at hand, which found the producer's queue full */
+    bool decided, in_transaction;
+    uint64_t wave; /* one request a partition; see record_loop.py, REQUEST_SHARE */
+    long long copied, copied_bytes, skipped;
+    int error;
+} Loop;
+
+rd_kafka_t *handle_of(PyObject *client) {
+    /* confluent_kafka.h: PyObject_HEAD rd_kafka_t *rk; the self-test proves it at installation. */
+    return *(rd_kafka_t **)((char *)client + sizeof(PyObject));
+}
+
+/* ---- places ---- */
+
+static uint32_t hash_of(const char *topic, int32_t partition) {
+    uint32_t hash = 2166136261u ^ (uint32_t)partition;
+    for (; *topic; topic++)
+        hash = (hash ^ (unsigned char)*topic) * 16777619u;
+    return hash;
+}
+
+static place_t **slot_of(Loop *loop, const char *topic, int32_t partition) {
+    uint32_t hash = hash_of(topic, partition);
+    place_t **slot = &loop->table[hash & (loop->table_size - 1)];
+    while (*slot && ((*slot)->hash != hash || (*slot)->partition != partition || strcmp((*slot)->topic, topic)))
+        slot = &(*slot)->next;
+    return slot;
+}
+
+static int grow(Loop *loop) {
+    uint32_t size = loop->table_size ? loop->table_size * 2 : 64;
+    place_t **table = PyMem_Calloc(size, sizeof(place_t *));
+    if (!table)
+        return PyErr_NoMemory(), -1;
+    for (uint32_t i = 0; i < loop->table_size; i++)
+        for (place_t *place = loop->table[i], *next; place; place = next) {
+            next = place->next;
+            place->next = table[place->hash & (size - 1)];
+            table[place->hash & (size - 1)] = place;
+        }
+    PyMem_Free(loop->table);
+    loop->table = table;
+    loop->table_size = size;
+    return 0;
+}
+
+static void forget(Loop *loop, place_t **slot) {
+    place_t *place = *slot;
+    for (place_t **moved = &loop->moved; place->moved && *moved; moved = &(*moved)->next_moved)
+        if (*moved == place) {
+            *moved = place->next_moved;
+            break;
+        }
+    *slot = place->next;
+    loop->place_count--;
+    lib.topic_destroy(place->target);
+    Py_DECREF(place->edge);
+    Py_DECREF(place->progress);
+    free(place->topic);
+    PyMem_Free(place);
+}
+
+static PyObject *Loop_add(Loop *loop, PyObject *args) {
+    const char *topic, *target;
+    int partition;
+    Py_ssize_t room;
+    Edge *edge;
+    PyObject *progress;
+    if (!PyArg_ParseTuple(args, "sisnO!O", &topic, &partition, &target, &room, &Edge_type, &edge, &progress))
+        return NULL;
+    if (!loop->queue)
+        return PyErr_SetString(PyExc_RuntimeError, "the loop is closed"), NULL;
+    if (loop->place_count >= loop->table_size && grow(loop))
+        return NULL;
+    place_t **slot = slot_of(loop, topic, partition);
+    if (*slot)
+        forget(loop, slot);
+    place_t *place = PyMem_Calloc(1, sizeof(place_t));
+    if (!place)
+        return PyErr_NoMemory();
+    if (!(place->target = lib.topic_new(loop->producing, target, NULL))) {
+        PyMem_Free(place);
+        return PyErr_Format(PyExc_ValueError, "topic %s: %s", target, lib.err2str(lib.last_error()));
+    }
+    place->topic = strdup(topic);
+    place->partition = partition;
+    place->hash = hash_of(topic, partition);
+    place->room = (size_t)room;
+    place->wave = loop->wave - 1;
+    place->edge = (Edge *)Py_NewRef((PyObject *)edge);
+    place->progress = Py_NewRef(progress);
+    slot = &loop->table[place->hash & (loop->table_size - 1)];
+    place->next = *slot;
+    *slot = place;
+    loop->place_count++;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Loop_remove(Loop *loop, PyObject *args) {
+    const char *topic;
+    int partition;
+    if (!PyArg_ParseTuple(args, "si", &topic, &partition))
+        return NULL;
+    place_t **slot = loop->table ? slot_of(loop, topic, partition) : NULL;
+    if (slot && *slot)
+        forget(loop, slot);
+    Py_RETURN_NONE;
+}
+
+/* ---- the loop ---- */
+
+static void drop_messages(Loop *loop) {
+    for (size_t i = 0; i < loop->count; i++)
+        lib.message_destroy(loop->messages[i]);
+    loop->count = loop->at = 0;
+    if (loop->pending)
+        lib.headers_destroy(loop->pending);
+    loop->pending = NULL;
+    loop->decided = false;
+}
+
+static PyObject *Loop_read(Loop *loop, PyObject *args) {
+    Py_ssize_t most, most_bytes;
+    int wait_ms;
+    if (!PyArg_ParseTuple(args, "nni", &most, &most_bytes, &wait_ms))
+        return NULL;
+    if (!loop->queue || most < 1)
+        return PyErr_SetString(PyExc_RuntimeError, "the loop is closed, or nothing is to be read"), NULL;
+    drop_messages(loop);
+    if (loop->capacity < (size_t)most) {
+        void *larger = PyMem_Realloc(loop->messages, (size_t)most * sizeof(rd_kafka_message_t *));
+        if (!larger)
+            return PyErr_NoMemory();
+        loop->messages = larger;
+        loop->capacity = (size_t)most;
+    }
+    call_state_t state;
+    size_t bytes = 0;
+    CallState_begin(loop->consumer, &state);
+    /* librdkafka waits until it has all that it was asked for: so first for one, then for what is there. */
+    ssize_t got = lib.consume_batch_queue(loop->queue, wait_ms, loop->messages, 1);
+    while (got > 0) {
+        for (ssize_t i = 0; i < got; i++)
+            bytes += loop->messages[loop->count++]->len;
+        size_t left = (size_t)most - loop->count;
+        if (left == 0 || bytes >= (size_t)most_bytes)
+            break;
+        got = lib.consume_batch_queue(loop->queue, 0, loop->messages + loop->count,
+                                      left < MOST_AT_ONCE ? left : MOST_AT_ONCE);
+    }
+    if (!CallState_end(loop->consumer, &state))
+        return NULL;
+    return PyLong_FromSize_t(loop->count);
+}
+
+static int hand_over(Loop *loop, place_t *place, rd_kafka_message_t *message) {
+    int kind;
+    int64_t timestamp_ms = lib.message_timestamp(message, &kind);
+    /* librdkafka takes a timestamp of 0 for none and would write the present: 1 ms is the least change. */
+    timestamp_ms = timestamp_ms ? timestamp_ms : 1;
+    return lib.producev(loop->producing, RKT, place->target, PARTITION, message->partition, VALUE, message->payload,
+                        message->len, KEY, message->key, message->key_len, MSGFLAGS, MSG_F_COPY, TIMESTAMP,
+                        timestamp_ms, HEADERS, loop->pending, END);
+}
+
+/* `*content` is what the copy holds, with the names and values of its headers. */
+static bool fits_the_wave(Loop *loop, place_t *place, const rd_kafka_message_t *message, size_t *content) {
+    size_t bytes = RECORD_BYTES, size;
+    *content = message->len + message->key_len;
+    const char *name;
+    const void *value;
+    for (size_t i = 0; lib.header_get_all(loop->pending, i, &name, &value, &size) == ERR_NONE; i++) {
+        *content += strlen(name) + size;
+        bytes += HEADER_BYTES;
+    }
+    bytes += *content;
+    if (place->wave != loop->wave) {
+        place->wave = loop->wave;
+        place->wave_bytes = 0;
+    }
+    if (place->wave_bytes && place->wave_bytes + bytes > place->room)
+        return false;
+    place->wave_bytes += bytes;
+    return true;
+}
+
+static void moved_past(Loop *loop, place_t *place, rd_kafka_message_t *message) {
+    place->position = message->offset + 1;
+    if (!place->moved) {
+        place->moved = true;
+        place->next_moved = loop->moved;
+        loop->moved = place;
+    }
+}
+
+/* One message. Needs no interpreter but to ask the reference, hence `thread`. */
+static enum step step(Loop *loop, rd_kafka_message_t *message, place_t *place, PyThreadState **thread) {
+    if (message->err)
+        return EVENT;
+    if (!loop->decided) {
+        lib.message_detach_headers(message, &loop->pending);
+        decision_t decision = edge_decide(place->edge, message->offset, &loop->pending);
+        if (decision == EDGE_ASK) {
+            PyEval_RestoreThread(*thread);
+            int failed = edge_ask(place->edge, message->offset, &loop->pending, &decision);
+            *thread = PyEval_SaveThread();
+            if (failed)
+                return FAILED;
+        }
+        if (decision == EDGE_SKIP) {
+            if (loop->pending)
+                lib.headers_destroy(loop->pending);
+            loop->pending = NULL;
+            loop->skipped++;
+            moved_past(loop, place, message);
+            return DONE;
+        }
+        loop->decided = true;
+    }
+    if (!loop->in_transaction)
+        return BEGIN;
+    size_t content;
+    int error = fits_the_wave(loop, place, message, &content) ? hand_over(loop, place, message) : ERR_QUEUE_FULL;
+    if (error == ERR_QUEUE_FULL) {
+        loop->wave++;
+        return FULL;
+    }
+    if (error) {
+        loop->error = error;
+        return FAILED;
+    }
+    loop->pending = NULL; /* librdkafka's now */
+    loop->decided = false;
+    loop->copied++;
+    loop->copied_bytes += (long long)content;
+    moved_past(loop, place, message);
+    return DONE;
+}
+
+static PyObject *Loop_take(Loop *loop, PyObject *args) {
+    int in_transaction;
+    if (!PyArg_ParseTuple(args, "p", &in_transaction))
+        return NULL;
+    loop->wave += !in_transaction; /* the end of the last one sent all */
+    loop->in_transaction = in_transaction;
+    loop->error = ERR_NONE;
+    enum step next = DONE;
+    rd_kafka_topic_t *topic = NULL;
+    int32_t partition = -1;
+    place_t *place = NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    while (loop->at < loop->count) {
+        rd_kafka_message_t *message = loop->messages[loop->at];
+        if (!message->rkt) {
+            next = EVENT; /* an error of the whole client */
+            break;
+        }
+        /* The messages keep their topic alive: the same address is the same topic. */
+        if (message->rkt != topic || message->partition != partition) {
+            topic = message->rkt;
+            partition = message->partition;
+            place = loop->table ? *slot_of(loop, lib.topic_name(topic), partition) : NULL;
+        }
+        /* Without a place it was fetched before its stream was let go. */
+        if (place && (next = step(loop, message, place, &thread)) != DONE)
+            break;
+        loop->at++;
+    }
+    PyEval_RestoreThread(thread);
+    if (PyErr_Occurred())
+        return NULL;
+    return PyLong_FromLong(next);
+}
+
+static PyObject *Loop_event(Loop *loop, PyObject *Py_UNUSED(none)) {
+    if (loop->at >= loop->count || !loop->messages[loop->at]->err)
+        Py_RETURN_NONE;
+    rd_kafka_message_t *message = loop->messages[loop->at++];
+    return Py_BuildValue("(ziLiz)", message->rkt ? lib.topic_name(message->rkt) : NULL, (int)message->partition,
+                         (long long)message->offset, message->err, lib.message_errstr(message));
+}
+
+static PyObject *Loop_moved(Loop *loop, PyObject *Py_UNUSED(none)) {
+    PyObject *rows = PyList_New(0);
+    while (rows && loop->moved) {
+        place_t *place = loop->moved;
+        PyObject *row = edge_push(place->edge) == 0
+                            ? Py_BuildValue("(OL)", place->progress, (long long)place->position)
+                            : NULL;
+        if (!row || PyList_Append(rows, row))
+            Py_CLEAR(rows);
+        Py_XDECREF(row);
+        place->moved = false;
+        loop->moved = place->next_moved;
+    }
+    return rows;
+}
+
+static PyObject *Loop_counts(Loop *loop, PyObject *Py_UNUSED(none)) {
+    PyObject *counts = Py_BuildValue("(LLL)", loop->copied, loop->copied_bytes, loop->skipped);
+    loop->copied = loop->copied_bytes = loop->skipped = 0;
+    return counts;
+}
+
+static PyObject *Loop_close(Loop *loop, PyObject *Py_UNUSED(none)) {
+    drop_messages(loop);
+    for (uint32_t i = 0; i < loop->table_size; i++)
+        while (loop->table[i])
+            forget(loop, &loop->table[i]);
+    if (loop->queue)
+        lib.queue_destroy(loop->queue);
+    loop->queue = NULL;
+    Py_RETURN_NONE;
+}
+
+static int Loop_init(Loop *loop, PyObject *args, PyObject *kwargs) {
+    PyObject *consumer, *producer;
+    if ((kwargs && PyDict_GET_SIZE(kwargs)) || loop->queue)
+        return PyErr_SetString(PyExc_TypeError, "Loop takes a Consumer and a Producer, once"), -1;
+    if (!PyArg_ParseTuple(args, "OO", &consumer, &producer))
+        return -1;
+    loop->consumer = Py_NewRef(consumer);
+    loop->producer = Py_NewRef(producer);
+    loop->producing = handle_of(producer);
+    if (!handle_of(consumer) || !loop->producing)
+        return PyErr_SetString(PyExc_RuntimeError, "the client is closed"), -1;
+    loop->queue = lib.queue_get_consumer(handle_of(consumer));
+    if (!loop->queue)
+        return PyErr_SetString(PyExc_TypeError, "not a consumer"), -1;
+    return grow(loop);
+}
+
+static void Loop_dealloc(Loop *loop) {
+    Py_XDECREF(Loop_close(loop, NULL));
+    PyMem_Free(loop->table);
+    PyMem_Free(loop->messages);
+    Py_XDECREF(loop->consumer);
+    Py_XDECREF(loop->producer);
+    Py_TYPE(loop)->tp_free((PyObject *)loop);
+}
+
+static PyMethodDef Loop_methods[] = {
+    {"add", (PyCFunction)Loop_add, METH_VARARGS, "add(topic, partition, target_topic, bytes of a request, edge, progress)"},
+    {"remove", (PyCFunction)Loop_remove, METH_VARARGS, "remove(topic, partition)"},
+    {"read", (PyCFunction)Loop_read, METH_VARARGS, "read(most, most_bytes, wait_ms) -> count of messages"},
+    {"take", (PyCFunction)Loop_take, METH_VARARGS, "take(in_transaction) -> what must be done before the next take"},
+    {"event", (PyCFunction)Loop_event, METH_NOARGS, "(topic, partition, offset, code, text) that take stopped at"},
+    {"moved", (PyCFunction)Loop_moved, METH_NOARGS, "[(progress, position)] since the last call; edges are pushed"},
+    {"counts", (PyCFunction)Loop_counts, METH_NOARGS, "(copied, copied bytes, skipped) since the last call"},
+    {"close", (PyCFunction)Loop_close, METH_NOARGS, "Give back what the clients lent; before they are closed."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef Loop_members[] = {
+    {"error", T_INT, offsetof(Loop, error), READONLY, "librdkafka's code of what FAILED"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject Loop_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "backend.kafka.native._record_loop.Loop",
+    .tp_doc = "Moves records from a Consumer to a Producer of confluent-kafka; used by one thread.",
+    .tp_basicsize = sizeof(Loop),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)Loop_init,
+    .tp_dealloc = (destructor)Loop_dealloc,
+    .tp_methods = Loop_methods,
+    .tp_members = Loop_members,
+};
