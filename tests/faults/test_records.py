@@ -7,13 +7,12 @@ like ours (unreadable, doubled, empty), times that are off and out of order; and
 from __future__ import annotations
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource
 
 from tests.eventually import eventually
 from tests.faults.history import FLAGS, Draft
 from tests.faults.runs import Place, Run, passed
 from tests.integration.test_copy_session import Pair
-from tests.kafka import produce, read_all
+from tests.kafka import configure, produce, read_all
 
 LONGEST_TOPIC = 249
 
@@ -63,13 +62,7 @@ def test_a_compacted_source_with_holes(estate):
     pair = Pair(estate, partitions=1)
     servers = pair.servers[pair.a]
     config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
-    resource = ConfigResource(
-        ConfigResource.Type.TOPIC,
-        pair.topic,
-        incremental_configs=[ConfigEntry(name, value) for name, value in config.items()],
-    )
-    for done in AdminClient({"bootstrap.servers": servers}).incremental_alter_configs([resource]).values():
-        done.result(15)
+    configure(servers, pair.topic, config)
 
     def rewritten() -> bool:
         produce(servers, pair.topic, [{"key": b"k%d" % (n % 7), "value": b"%d" % n} for n in range(50)])

@@ -6,9 +6,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from backend import deciders
+from backend.domain.adoption import BeginAdoption
+from backend.domain.edge_losses import RecordLoss, SetAside
+from backend.domain.leaf import EnterRoutes
+from backend.domain.lost_origin import Reroot
 from backend.projections.catalogue import PROJECTIONS
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem
+from tests.integration.test_rest_adoption import topic as adopted_topic
 from tests.integration.test_rest_streams import applied, worker_records
 
 
@@ -34,6 +40,22 @@ def live_through_everything(rest: Rest) -> None:
     assert rest("PUT", "/trees/main", smaller).status_code == 200
     assert rest("DELETE", "/clusters/c3").status_code == 204
     rest.add_clusters("c3")
+    rest("PATCH", "/trees/main/distributors/c1/1", {"paused": True})
+    workers_record_the_rest(rest)
+
+
+def workers_record_the_rest(rest: Rest) -> None:
+    """What no request makes: barriers, re-rooting, losses, adoptions."""
+    edge = {"cluster": "c1", "level": 1, "target": "c2", "stream": "acme/retail/prod/payments", "partition": 0}
+    aside = SetAside(**edge, offset=3, origin=(1, 1, 3), reason="too large")
+    gone = RecordLoss(**edge, first_offset=4, last_offset=7, reason="retention")
+    reroot = Reroot(number=3, roots={("acme/retail/prod/payments", 0): "c1"})
+    worker_records(rest, EnterRoutes(cluster="c1", routes=1, wanted=1, fenced=2), deciders.LEAF, "leaf-c1")
+    worker_records(rest, reroot, deciders.LOST_ORIGIN, "origin-3")
+    worker_records(rest, aside, deciders.EDGE, "edge-c1-1")
+    worker_records(rest, gone, deciders.EDGE, "edge-c1-1")
+    adopted = adopted_topic("parcels")
+    worker_records(rest, BeginAdoption(cluster="c1", topics=(adopted,)), deciders.ADOPTION, "adoption-c1")
 
 
 def test_a_rebuild_gives_the_same_rows(rest: Rest, database: Database) -> None:
