@@ -47,6 +47,7 @@ _SKIPPED_COMMIT_SECONDS = 5.0
 _RENEW_POSITIONS_SECONDS = 900.0
 """Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
 _CHECKPOINT_SECONDS = 10.0
+_MARKERS_SECONDS = 0.02
 _ENDS_SECONDS = 5.0
 _STEP_RECORDS = 2000
 _BACKLOG_RECORDS = 100
@@ -87,6 +88,7 @@ class CopySession:
         self._progress: dict[Place, Progress] = {}
         self._producer: Producer | None = None
         self._last_commit = self._renewed_at = time.monotonic()
+        self._committed_at = 0.0
         self._source_admin: AdminClient | None = None
         self._ends_at = 0.0
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
@@ -204,6 +206,7 @@ class CopySession:
             self._alive()
             most = min(most or self._limits.batch_records, self._limits.batch_records)
             careful = self._carefully > 0
+            self._let_the_last_commit_end()
             read = self._copy_carefully(wait_seconds) if careful else self._copy_backlog(most, wait_seconds)
             self._source.take_up_parked()
             if self._loop.in_transaction:
@@ -218,6 +221,12 @@ class CopySession:
         except (KafkaException, MetadataInvalid, StalePlan) as error:
             raise copy_failed(f"{self._where}: copying", error) from error
         return read
+
+    def _let_the_last_commit_end(self) -> None:
+        """Until the last commit's markers are written the next transaction is refused, and asked for again late."""
+        left = self._committed_at + _MARKERS_SECONDS - time.monotonic()
+        if left > 0:
+            time.sleep(left)
 
     def _copy_backlog(self, most: int, wait_seconds: float) -> int:
         """One transaction's records: those there, and while much is there more, since each commit costs a wait."""
@@ -321,33 +330,28 @@ class CopySession:
         assert producer is not None
         moved = [(key, progress) for key, progress in self._progress.items() if progress.dirty]
         offsets = [
-            TopicPartition(
-                progress.target_topic,
-                partition,
-                progress.source.position or 0,
-                progress.edge.metadata(progress.source.position or 0),
-            )
-            for (_, partition), progress in moved
+            TopicPartition(each.target_topic, partition, at := each.source.position or 0, each.edge.metadata(at))
+            for (_, partition), each in moved
         ]
         member = self._group_member.consumer_group_metadata()
         self._alive()
-        # Once acknowledged, a copy is in the topic that the target has, or had before.
-        producer.flush(self._limits.transaction_timeout_ms / 1000)
-        rows = [self._streams[name] for name in {progress.stream for _, progress in moved} & self._streams.keys()]
-        check_topics = self._knowledge.topic_ids.ask_for(self._plan, rows)
+        # The positions travel while the records do.
         producer.send_offsets_to_transaction(offsets, member, _REQUEST_SECONDS)
         self._alive()
-        check_topics()
+        # Once acknowledged, a copy is in the topic that the target has, or had before.
+        producer.flush(self._limits.transaction_timeout_ms / 1000)
+        self._alive()
+        rows = [self._streams[name] for name in {progress.stream for _, progress in moved} & self._streams.keys()]
+        self._knowledge.topic_ids.ask_for(self._plan, rows)()
         producer.commit_transaction(self._limits.transaction_timeout_ms / 1000)
         self._loop.in_transaction = False
-        self._last_commit = time.monotonic()
+        self._last_commit = self._committed_at = time.monotonic()
         for (_, partition), progress in moved:
             progress.dirty = False
             if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS:
                 progress.noted_at = self._last_commit
-                position = progress.source.position or 0
-                mark = progress.edge.mark(position)
-                checkpoint = Checkpoint(position, mark.incarnation, dict(mark.seen))
+                mark = progress.edge.mark(at := progress.source.position or 0)
+                checkpoint = Checkpoint(at, mark.incarnation, dict(mark.seen))
                 self._checkpoints.append((progress.stream, partition, checkpoint))
 
     def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
