@@ -223,7 +223,7 @@ class CopySession:
         return read
 
     def _let_the_last_commit_end(self) -> None:
-        """Until the last commit's markers are written the next transaction is refused, and asked for again late."""
+        """Until the last commit's markers are written the next transaction is refused, and asked for late."""
         left = self._committed_at + _MARKERS_SECONDS - time.monotonic()
         if left > 0:
             time.sleep(left)
