@@ -5,6 +5,7 @@ from __future__ import annotations
 from confluent_kafka.admin import AdminClient
 
 from backend.eventlog.engine import create_engine
+from backend.kafka.knowledge import Knowledge
 from backend.settings import Settings
 from tests.eventually import eventually
 from tests.faults.runs import Run, passed
@@ -84,13 +85,15 @@ def test_units_run_on_two_workers_at_once(place):
         units = [unit for unit in plans.plans if unit.cluster == "cluster-2"]
         for _ in range(2):
             rivals = [
-                DistributorThread(unit, 1, LIMITS, lambda: True, plans.plans[unit], plans.position)
+                DistributorThread(
+                    unit, 1, LIMITS, lambda plan: None, Knowledge(), plans.plans[unit], plans.position
+                )
                 for unit in units
             ]
             for rival in rivals:
                 rival.start()
             # They fence the holders, who take the units anew and fence them in turn.
-            eventually(lambda rivals=rivals: any(rival.fenced for rival in rivals), "a rival is fenced")
+            eventually(lambda rivals=rivals: any(rival.state("rival").reason for rival in rivals), "one is fenced")
             for rival in rivals:
                 rival.stop()
             for rival in rivals:
