@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -21,7 +20,7 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend import deciders
-from backend.domain.assignment import Unit
+from backend.domain import assignment
 from backend.domain.errors import DomainError
 from backend.domain.leaf import EnterRoutes
 from backend.kafka import fencing
@@ -77,7 +76,8 @@ class Barriers:
                 self._running.discard(due.cluster.name)
 
     def _fence(self, due: _Due) -> int:
-        names = [unit.kafka_name for unit in _units(due.leaf, self._settings.partition_buckets)]
+        units = assignment.units(sorted(due.leaf.inbound), self._settings.partition_buckets)
+        names = [unit.kafka_name for unit in units]
         row = due.cluster
         fencing.check_identity(row.bootstrap_servers, row.properties, row.kafka_cluster_id)
         with ThreadPoolExecutor(max_workers=fencing.AT_ONCE) as pool:
@@ -104,7 +104,3 @@ def _due(connection: Connection) -> list[_Due]:
         for name, leaf in list_leaves(connection).items()
         if leaf.wanted != leaf.entered and name in rows and rows[name].state != "offline"
     ]
-
-
-def _units(leaf: LeafRow, buckets: int) -> Iterable[Unit]:
-    return (Unit(cluster, level, bucket) for cluster, level in sorted(leaf.inbound) for bucket in range(buckets))

@@ -15,8 +15,7 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend import deciders
-from backend.domain import origin, rerooting
-from backend.domain.assignment import Unit
+from backend.domain import assignment, origin, rerooting
 from backend.domain.errors import DomainError
 from backend.domain.lost_origin import Reroot
 from backend.domain.origin import Vector
@@ -104,11 +103,8 @@ class Rerooting:
 
     def _vectors(self, situation: _Situation, leaf: str, streams: Mapping[str, str]) -> dict[Partition, Vector]:
         row = situation.clusters[leaf]
-        groups = [
-            Unit(cluster, level, bucket).kafka_name
-            for cluster, level in sorted(situation.leaves[leaf].inbound)
-            for bucket in range(self._settings.partition_buckets)
-        ]
+        units = assignment.units(situation.leaves[leaf].inbound, self._settings.partition_buckets)
+        groups = [unit.kafka_name for unit in units]
         marks = positions.read_all(row.bootstrap_servers, row.properties, groups)
         return {
             (streams[topic], partition): origin.merge(mark.covered for mark in found)

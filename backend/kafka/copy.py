@@ -55,7 +55,6 @@ _BACKLOG_RECORDS = 100
 _LONGEST_FILLING_SECONDS = 0.25
 _TRANSACTION_BYTES = 64 * 1024 * 1024
 
-
 _KNOWS_NOTHING = Knowledge()
 
 
@@ -195,7 +194,7 @@ class CopySession:
         units once copied is known from ours alone when theirs are forgotten."""
         self._renewed_at = time.monotonic()
         for progress in self._progress.values():
-            progress.dirty = progress.dirty or progress.source.position is not None
+            progress.saved = False
 
     def copy_batch(self, wait_seconds: float, most: int | None = None) -> int:
         """Wait for records, copy those there, at most so many, in one transaction; how many were read.
@@ -297,7 +296,7 @@ class CopySession:
             0,
             message.value(),
             message.key(),
-            message.timestamp()[1] or 1,
+            message.timestamp()[1],
             [*headers, (quarantine.ID_HEADER, name.encode())],
         )
         self._commit()
@@ -328,7 +327,7 @@ class CopySession:
     def _commit(self) -> None:
         producer = self._producer
         assert producer is not None
-        moved = [(key, progress) for key, progress in self._progress.items() if progress.dirty]
+        moved = [(key, progress) for key, progress in self._progress.items() if progress.to_commit]
         offsets = [
             TopicPartition(each.target_topic, partition, at := each.source.position or 0, each.edge.metadata(at))
             for (_, partition), each in moved
@@ -342,12 +341,12 @@ class CopySession:
         producer.flush(self._limits.transaction_timeout_ms / 1000)
         self._alive()
         rows = [self._streams[name] for name in {progress.stream for _, progress in moved} & self._streams.keys()]
-        self._knowledge.topic_ids.ask_for(self._plan, rows)()
+        self._knowledge.topic_ids.check(self._plan, rows)
         producer.commit_transaction(self._limits.transaction_timeout_ms / 1000)
         self._loop.in_transaction = False
         self._last_commit = self._committed_at = time.monotonic()
         for (_, partition), progress in moved:
-            progress.dirty = False
+            progress.dirty, progress.saved = False, True
             if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS:
                 progress.noted_at = self._last_commit
                 mark = progress.edge.mark(at := progress.source.position or 0)
@@ -362,7 +361,7 @@ class CopySession:
     def _commit_skipped(self) -> None:
         """Save how far records that need no copy were read, so that a restart does not read them again."""
         self._last_commit = time.monotonic()
-        if any(progress.dirty for progress in self._progress.values()):
+        if any(progress.to_commit for progress in self._progress.values()):
             self._loop.begin()
             self._commit()
 

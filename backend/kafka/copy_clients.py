@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from backend.domain.edges import EdgePlan, Endpoint
-from backend.kafka import quarantine
+from backend.kafka import identity, quarantine
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import CopyFailed, copy_failed
 from backend.kafka.source import Place, Source
@@ -21,7 +21,6 @@ _LARGEST_REQUEST_BYTES = 950_000
 _REQUEST_SHARE = 0.95
 """Of what a topic takes: the sizes of records in a batch are only known at most, its own size is not counted."""
 _REQUEST_SECONDS = 10.0
-_NO_TOPIC = "_treeline.nobody"  # asked for so that the answer is small
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,14 +97,11 @@ def check_identity(where: str, endpoint: Endpoint, client: Consumer | Source) ->
     Raises CopyFailed.
     """
     try:
-        found = client.list_topics(_NO_TOPIC, _REQUEST_SECONDS).cluster_id
+        other = identity.stranger(client, endpoint.kafka_cluster_id, _REQUEST_SECONDS)
     except KafkaException as error:
         raise copy_failed(f"{where}: asking {endpoint.name} who it is", error) from error
-    if endpoint.kafka_cluster_id is not None and found != endpoint.kafka_cluster_id:
-        raise CopyFailed(
-            f"{where}: another Kafka cluster answers as {endpoint.name}: {found} instead of "
-            f"{endpoint.kafka_cluster_id}"
-        )
+    if other is not None:
+        raise CopyFailed(f"{where}: another Kafka cluster answers as {endpoint.name}: {other}")
 
 
 def largest_requests(admin: AdminClient, topics: Collection[str]) -> dict[str, int]:

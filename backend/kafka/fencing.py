@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from backend.kafka import identity
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, sentence
 
@@ -14,18 +15,17 @@ AT_ONCE = 8
 """Ids that are worth fencing side by side."""
 
 _SECONDS = 10.0
-_NO_TOPIC = "_treeline.nobody"  # asked for so that the answer is small
 
 
 def check_identity(bootstrap_servers: str, properties: Mapping[str, str], kafka_cluster_id: str | None) -> None:
     """Raises KafkaCallFailed unless the Kafka cluster of this id answers; None accepts any."""
     try:
         admin = AdminClient(client_config(bootstrap_servers, properties))
-        found = admin.list_topics(_NO_TOPIC, _SECONDS).cluster_id
+        other = identity.stranger(admin, kafka_cluster_id, _SECONDS)
     except (KafkaException, ValueError) as error:
         raise KafkaCallFailed(sentence(error)) from error
-    if kafka_cluster_id is not None and found != kafka_cluster_id:
-        raise KafkaCallFailed(f"another Kafka cluster answers: {found} instead of {kafka_cluster_id}")
+    if other is not None:
+        raise KafkaCallFailed(f"another Kafka cluster answers: {other}")
 
 
 def fence(bootstrap_servers: str, properties: Mapping[str, str], transactional_id: str) -> None:

@@ -27,7 +27,7 @@ class CopyTotals:
 class Progress:
     """One partition in a session: where it is read, and the state of its decisions."""
 
-    __slots__ = ("dirty", "edge", "largest_request", "noted_at", "source", "stream", "target_topic")
+    __slots__ = ("dirty", "edge", "largest_request", "noted_at", "saved", "source", "stream", "target_topic")
 
     def __init__(
         self,
@@ -52,6 +52,14 @@ class Progress:
         """When the last checkpoint was taken, by the monotonic clock."""
         self.dirty = False
         """Whether decisions were made since the last commit."""
+        self.saved = False
+        """Whether the target has a position of this session, young enough not to be forgotten."""
+
+    @property
+    def to_commit(self) -> bool:
+        """Whether the position is to be saved: also the first one, of an empty log too, since from then on what
+        goes missing is noticed."""
+        return self.dirty or (not self.saved and self.source.position is not None)
 
 
 _RECORD_BYTES, _HEADER_BYTES = 32, 8
@@ -121,10 +129,7 @@ class RecordLoop:
             return None  # fetched before its stream was let go
         error = message.error()
         if error is not None:
-            unknown = progress.source.position is None
             self._source.failed(place, offset, error)
-            # The first position, of an empty log too, is saved: from then on whatever goes missing is noticed.
-            progress.dirty = progress.dirty or (unknown and progress.source.position is not None)
             return None
         if self._source.troubles:
             self._source.healed(place)
@@ -139,8 +144,7 @@ class RecordLoop:
         value, key = message.value(), message.key()
         size = len(value or b"") + len(key or b"") + sum(len(name) + len(held or b"") for name, held in headers)
         self._make_room(place, progress, size + _RECORD_BYTES + _HEADER_BYTES * len(headers))
-        # librdkafka takes a timestamp of 0 for none and would write the present: 1 ms is the least change.
-        self.produce(progress.target_topic, partition, value, key, message.timestamp()[1] or 1, headers)
+        self.produce(progress.target_topic, partition, value, key, message.timestamp()[1], headers)
         self._totals.copied_records += 1
         self._totals.copied_bytes += size
         return headers
@@ -171,7 +175,8 @@ class RecordLoop:
                     value,
                     key,
                     partition,
-                    timestamp=timestamp_ms,
+                    # librdkafka takes 0 for none and would write the present: 1 ms is the least change.
+                    timestamp=timestamp_ms or 1,
                     headers=headers,  # type: ignore[arg-type]
                 )
             except BufferError:

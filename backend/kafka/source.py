@@ -112,10 +112,6 @@ class Source:
         self._asked_ends.clear()
         self._asked_starts.clear()
 
-    def partition(self, place: Place) -> SourcePartition | None:
-        """The partition, None if it was removed after the message had been fetched."""
-        return self._partitions.get(place)
-
     def healed(self, place: Place) -> None:
         """A record came: whatever was wrong is over."""
         self.troubles.pop(place, None)

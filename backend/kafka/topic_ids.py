@@ -8,7 +8,7 @@ acknowledged, was so all the time: everything was read from, or written to, the 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -22,9 +22,6 @@ from backend.kafka.errors import CopyFailed, kafka_error
 _REQUEST_SECONDS = 10.0
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
-Answer = Callable[[], Mapping[str, str | None]]
-"""Waits for the ids of the topics, None for one that is gone. Raises KafkaException."""
-
 
 class TopicIds:
     """One client per cluster, shared by all units of a process; threads may share it."""
@@ -33,41 +30,35 @@ class TopicIds:
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, frozenset[tuple[str, str]]], AdminClient] = {}
 
-    def ask_for(self, plan: EdgePlan, rows: Iterable[StreamOnEdge]) -> Callable[[], None]:
-        """Ask both ends whether these streams' topics are the planned ones; the answer raises CopyFailed if not.
+    def check(self, plan: EdgePlan, rows: Iterable[StreamOnEdge]) -> None:
+        """Ask both ends, side by side, whether these streams' topics are the planned ones.
 
         Otherwise records of a topic made anew would be taken for the old one's, or copies in it for lost with it:
-        both would be copied again once the new topic is recorded.
+        both would be copied again once the new topic is recorded. Raises CopyFailed if they are not,
+        KafkaException if nobody answers.
         """
         streams = list(rows)
         ends = (
             (plan.source, {row.source_topic: row.source_topic_id for row in streams if row.source_topic_id}),
             (plan.target, {row.target_topic: row.target_topic_id for row in streams if row.target_topic_id}),
         )
-        asked = [(end, ids, self.ask(end, ids)) for end, ids in ends]
+        asked = [(end, ids, self._ask(end, ids)) for end, ids in ends]
+        for end, ids, answers in asked:
+            for topic, answer in answers.items():
+                found = _id(answer)
+                if found != ids[topic]:
+                    what = "is gone" if found is None else "was made anew"
+                    where = f"{plan.unit.name} to {plan.target.name}"
+                    raise CopyFailed(f"{where}: topic {topic} on {end.name} {what}; it is being recorded")
 
-        def check() -> None:
-            for end, ids, answer in asked:
-                for topic, found in answer().items():
-                    if found != ids[topic]:
-                        what = "is gone" if found is None else "was made anew"
-                        where = f"{plan.unit.name} to {plan.target.name}"
-                        raise CopyFailed(f"{where}: topic {topic} on {end.name} {what}; it is being recorded")
-
-        return check
-
-    def ask(self, endpoint: Endpoint, topics: Iterable[str]) -> Answer:
-        """Ask for the ids of topics, without waiting. Raises KafkaException."""
-        names = sorted(set(topics))
-        futures: Mapping[str, Future[Any]] = {}
-        if names:
-            client = self._client(endpoint)
-            futures = client.describe_topics(TopicCollection(names), request_timeout=_REQUEST_SECONDS)
-
-        def answer() -> Mapping[str, str | None]:
-            return {name: _id(future) for name, future in futures.items()}
-
-        return answer
+    def _ask(self, endpoint: Endpoint, topics: Iterable[str]) -> Mapping[str, Future[Any]]:
+        names = sorted(topics)
+        if not names:
+            return {}
+        answers: Mapping[str, Future[Any]] = self._client(endpoint).describe_topics(
+            TopicCollection(names), request_timeout=_REQUEST_SECONDS
+        )
+        return answers
 
     def _client(self, endpoint: Endpoint) -> AdminClient:
         key = (endpoint.bootstrap_servers, frozenset(endpoint.properties.items()))

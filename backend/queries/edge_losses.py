@@ -81,17 +81,13 @@ def holes(connection: Connection) -> dict[tuple[str, int], frozenset[Hole]]:
 
 def open_troubles(connection: Connection) -> dict[tuple[str, int], str]:
     """(cluster, level) -> in words, what waits for an operator there."""
-    counts: dict[tuple[str, int], list[str]] = {}
-    waiting = sa.select(set_aside.c.cluster, set_aside.c.level, sa.func.count()).where(
-        as_of(set_aside, None), ~set_aside.c.replayed
-    )
-    for cluster, level, count in connection.execute(waiting.group_by(set_aside.c.cluster, set_aside.c.level)):
-        text = f"{count} record{'s' if count > 1 else ''} set aside, to be replayed"
-        counts.setdefault((cluster, level), []).append(text)
-    unseen = sa.select(losses.c.cluster, losses.c.level, sa.func.count()).where(
-        as_of(losses, None), ~losses.c.acknowledged
-    )
-    for cluster, level, count in connection.execute(unseen.group_by(losses.c.cluster, losses.c.level)):
-        text = f"{count} range{'s' if count > 1 else ''} of records lost, to be acknowledged"
-        counts.setdefault((cluster, level), []).append(text)
-    return {key: "; ".join(texts) for key, texts in counts.items()}
+    texts: dict[tuple[str, int], list[str]] = {}
+    for table, waits, one, many, what in (
+        (set_aside, ~set_aside.c.replayed, "record", "records", "set aside, to be replayed"),
+        (losses, ~losses.c.acknowledged, "range of records", "ranges of records", "lost, to be acknowledged"),
+    ):
+        place = (table.c.cluster, table.c.level)
+        query = sa.select(*place, sa.func.count()).where(as_of(table, None), waits).group_by(*place)
+        for cluster, level, count in connection.execute(query):
+            texts.setdefault((cluster, level), []).append(f"{count} {one if count == 1 else many} {what}")
+    return {key: "; ".join(each) for key, each in texts.items()}

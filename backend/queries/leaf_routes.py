@@ -17,22 +17,19 @@ from backend.projections.trees import tree_leaves
 class LeafRow:
     """The routes into one leaf of the tree; versions are positions of events."""
 
-    cluster: str
     wanted: int
     entered: int
     inbound: frozenset[tuple[str, int]]
     """Every (cluster, level) that was ever allowed to copy there."""
 
 
-def list_leaves(connection: Connection, at: int | None = None) -> dict[str, LeafRow]:
+def list_leaves(connection: Connection) -> dict[str, LeafRow]:
     """The tree's leaves by name."""
     query = sa.select(leaf_routes).where(
-        leaf_routes.c.tree == MAIN, leaf_routes.c.digest != GONE, as_of(leaf_routes, at)
+        leaf_routes.c.tree == MAIN, leaf_routes.c.digest != GONE, as_of(leaf_routes, None)
     )
     return {
-        row.cluster: LeafRow(
-            row.cluster, row.wanted, row.entered, frozenset((name, level) for name, level in row.inbound)
-        )
+        row.cluster: LeafRow(row.wanted, row.entered, frozenset((name, level) for name, level in row.inbound))
         for row in connection.execute(query)
     }
 

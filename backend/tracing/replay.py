@@ -7,11 +7,10 @@ had been missing (`domain/partition_edge.py`, holes). Who has it is found by loo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backend.domain import copy_flags, origin
-from backend.domain.assignment import Unit
+from backend.domain import assignment, copy_flags, origin
 from backend.domain.errors import ClusterSilent, StateConflict
 from backend.domain.origin import Origin, Vector
 from backend.domain.partition_edge import Header
@@ -78,16 +77,13 @@ def _is_beyond(scene: Scene, row: SetAsideRow, leaf: LeafRow | None, buckets: in
     assert row.origin is not None
     place, inbound = scene.places[cluster], leaf.inbound if leaf else frozenset()
     number, incarnation, offset = row.origin
+    groups = [unit.kafka_name for unit in assignment.units(inbound, buckets)]
     try:
-        marks = positions.read_all(place.bootstrap_servers, place.properties, _groups(inbound, buckets))
+        marks = positions.read_all(place.bootstrap_servers, place.properties, groups)
     except KafkaCallFailed as failure:
         raise ClusterSilent(f"{cluster} does not answer: {failure.reason}") from failure
     covered: Vector = origin.merge(mark.covered for mark in marks.get((place.topic, place.partition), ()))
     return covered.get(number, (-1, -1)) >= (incarnation, offset)
-
-
-def _groups(inbound: Collection[tuple[str, int]], buckets: int) -> list[str]:
-    return [Unit(name, level, bucket).kafka_name for name, level in sorted(inbound) for bucket in range(buckets)]
 
 
 def _write(scene: Scene, row: SetAsideRow, kept: Kept, cluster: str) -> None:

@@ -120,7 +120,7 @@ class CommitsPositionsFirst(Faultless):
                     each.target_topic, place[1], each.source.position, each.edge.metadata(each.source.position)
                 )
                 for place, each in session._progress.items()
-                if each.dirty
+                if each.to_commit
             ]
             session._group_member.commit(offsets=offsets, asynchronous=False)
             raise CopyFailed("died between positions and records")

@@ -13,7 +13,7 @@ from backend.domain import copy_flags, origin, tree_shape
 from backend.domain.assignment import Unit
 from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
 from backend.domain.origin import Origin
-from backend.kafka import native
+from backend.kafka import native, positions
 from backend.kafka.copy import CopySession
 from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.errors import CopyFailed
@@ -267,6 +267,19 @@ def test_a_target_that_is_gone_ends_the_session_with_the_reason(pair):
     session.close()
     assert not failed.value.fenced
     assert pair.b in failed.value.detail
+
+
+def test_the_position_on_an_empty_log_is_saved_so_that_what_goes_missing_is_noticed(pair):
+    session = pair.session()
+
+    def saved():
+        session.copy_batch(0.2)
+        group = [session._plan.unit.kafka_name]
+        return positions.read_all(pair.servers[pair.b], {}, group)
+
+    found = eventually(saved, "positions are saved")
+    session.close()
+    assert set(found) == {(pair.copy_topic, 0), (pair.copy_topic, 1)}
 
 
 def test_records_that_retention_took_are_told_exactly_and_the_rest_goes_on(pair):
