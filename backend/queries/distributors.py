@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +13,8 @@ from sqlalchemy import Connection, Row
 from backend.domain import assignment, copy_flags, tree_shape
 from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
 from backend.domain.tree import clusters_of
+from backend.projections.streams import stream_topics, streams
+from backend.projections.trees import trees
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.edge_losses import open_troubles
 from backend.queries.observed import leases, unit_states
@@ -20,6 +23,7 @@ from backend.queries.trees import get_tree
 from backend.settings import settings
 
 _REFUSALS_SHOWN = 3
+_HEARD_OF_SECONDS = 3.0
 # Worst first: a distributor is doing as well as the worst of its units.
 _WORST_FIRST = ("blocked", "degraded", "paused", "starting", "stopped", "running")
 
@@ -92,6 +96,7 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
     units = {} if at is not None else _units(connection)
     refused = {} if at is not None else troubles(connection)
     left_out = {} if at is not None else open_troubles(connection)
+    asked_since = 0 if at is not None else _asked_since(connection)
     found = []
     for cluster, level, allowed in tree_shape.siblings(root):
         target = tree.targets[cluster, level]
@@ -102,6 +107,9 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
             rows = [units.get(name) for name in names]
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)), chosen)
             waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
+            if observed.position < asked_since:
+                # A unit knows nothing of the lag on a stream that it has not taken up.
+                observed = replace(observed, lag_records=None)
             observed = _less(observed, waiting + refused.get(cluster, []) + refused.get(target, []))
         found.append(DistributorRow(cluster, level, target, allowed, chosen, observed))
     return found
@@ -115,10 +123,23 @@ def _less(observed: Observation, refused: Sequence[str]) -> Observation:
     return replace(observed, state="degraded", reason="; ".join(refused[:_REFUSALS_SHOWN]) + more)
 
 
+def _asked_since(connection: Connection) -> int:
+    """Position of the last event that changed what the units are to do."""
+    changes = (
+        sa.select(sa.func.max(sa.func.greatest(table.c.valid_from, table.c.valid_to)))
+        for table in (trees, streams, stream_topics)
+    )
+    return max(connection.scalar(change) or 0 for change in changes)
+
+
 def _units(connection: Connection) -> dict[str, Row[Any]]:
-    """States of the units whose lease holds, by unit."""
+    """States of the units whose lease holds, by unit; `silent` if their holder last wrote long ago.
+
+    After the database was away, what is read first is what was true before.
+    """
+    silent = unit_states.c.seen_at < sa.func.clock_timestamp() - timedelta(seconds=_HEARD_OF_SECONDS)
     query = (
-        sa.select(unit_states)
+        sa.select(unit_states, silent.label("silent"))
         .join(leases, sa.and_(leases.c.unit == unit_states.c.unit, leases.c.epoch == unit_states.c.epoch))
         .where(leases.c.holder.is_not(None), leases.c.expires_at > sa.func.clock_timestamp())
     )
@@ -143,7 +164,7 @@ def _observe(
         # One that is told to wait is not held up by anything.
         state = "paused" if chosen.paused else "blocked"
         reason = "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
-    lags = [row.lag_records for row in present]
+    lags = [None if row.silent else row.lag_records for row in present]
     holders = sorted({row.holder for row in present})
     return Observation(
         state=state,

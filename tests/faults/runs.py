@@ -175,7 +175,8 @@ class Run:
             restless = wait_until_at_rest(self.fleet, lambda: not_idle(self.place.reader))
             numbers = {row["name"]: row["number"] for row in self.place.rest.ok("GET", "/clusters")["items"]}
             self.verdict = judge(self.history, self.fleet, numbers, self.stream)
-            self.verdict.anomalies += restless
+            # First, since all else may come from it.
+            self.verdict.anomalies[:0] = restless
             print(self.verdict.counts(), dict(kinds(self.verdict)))  # noqa: T201
 
     def flow(self, seconds: float) -> None:

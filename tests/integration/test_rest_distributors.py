@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from backend.cli import app
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, TREE, Rest, problem, served
+from tests.observations import observe
 
 PATH = "/trees/main/distributors/c2/2"
 
@@ -50,6 +52,32 @@ def test_settings_are_changed_read_and_told_as_events(grown: Rest) -> None:
     assert grown("PATCH", PATH, {}).status_code == 200
     assert grown.head() == before + 3
     assert chosen(grown("PATCH", PATH, {"bytes_per_second": None}).json()) == (True, None, "zstd")
+
+
+def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_up_what_is_asked(
+    rest: Rest, database: Database
+) -> None:
+    """As after the database was away, when the first thing read is what was true before."""
+
+    environment = rest.set_up()
+
+    def lag() -> int | None:
+        found: int | None = rest("GET", PATH).json()["lag_records"]
+        return found
+
+    target = rest("GET", PATH).json()["target"]
+    observe(database.engine, "c2", 2, target, lag_records=3)
+    units = 3 * settings().partition_buckets
+    assert lag() == units
+    long_ago = sa.text("clock_timestamp() - interval '1 minute'")
+    observe(database.engine, "c2", 2, target, lag_records=3, seen_at=long_ago)
+    assert lag() is None
+    observe(database.engine, "c2", 2, target, lag_records=3)
+    assert lag() == units
+    assert rest("POST", f"{environment}/streams", {"name": "orders", "partitions": 1}).status_code == 201
+    assert lag() is None, "of the new stream nothing is known"
+    observe(database.engine, "c2", 2, target, lag_records=3)
+    assert lag() == units
 
 
 def test_an_earlier_position_shows_the_settings_of_then(grown: Rest) -> None:

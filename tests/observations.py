@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
+from backend.eventlog.tables import event_log_head
 from backend.queries.observed import leases, unit_states
 from backend.settings import settings
 
@@ -32,7 +33,7 @@ def observe(
                 "copied_records": 0,
                 "copied_bytes": 0,
                 "unreadable_flags": 0,
-                "position": 1,
+                "position": sa.select(event_log_head.c.position).scalar_subquery(),
                 "seen_at": sa.func.clock_timestamp(),
             }
             connection.execute(sa.insert(unit_states).values({**row, **facts}))
