@@ -164,12 +164,12 @@ def _observe(
         # One that is told to wait is not held up by anything.
         state = "paused" if chosen.paused else "blocked"
         reason = "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
-    lags = [None if row.silent else row.lag_records for row in present]
+    lags: list[int] = [row.lag_records for row in present if not row.silent and row.lag_records is not None]
     holders = sorted({row.holder for row in present})
     return Observation(
         state=state,
         reason=reason,
-        lag_records=None if missing or None in lags else sum(lags),
+        lag_records=sum(lags) if len(lags) == len(rows) else None,
         records_per_second=round(sum(row.records_per_second for row in present), 1) if present else None,
         copied_records=sum(row.copied_records for row in present),
         copied_bytes=sum(row.copied_bytes for row in present),
