@@ -13,7 +13,7 @@ T = TypeVar("T")
 GIVE_UP_SECONDS = 60.0  # far beyond what any of it takes; only a broken thing gets here
 
 
-def eventually(look: Callable[[], T], what: str, every_seconds: float = 0.05) -> T:
+def eventually(look: Callable[[], T | None], what: str, every_seconds: float = 0.05) -> T:
     """The first true value of `look`; fails the test if there never is one."""
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while not (found := look()):

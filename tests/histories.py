@@ -8,7 +8,7 @@ from typing import Any
 
 from backend import deciders
 from backend.dispatch import Decider
-from backend.domain import adoption, cluster, tenant_commands, tree
+from backend.domain import adoption, cluster, stream_records, tenant_commands, tree
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
 from backend.domain.edge_losses import Acknowledge, EdgeCommand, RecordLoss, RecordReplay, SetAside
 from backend.domain.errors import DomainError
@@ -166,16 +166,23 @@ def _stream(source: random.Random) -> Directed:
             tenant_commands.DeclareStream(**place),
             tenant_commands.ChangeStream(**place, retention_ms=source.randint(1, 9) * 3_600_000),
             tenant_commands.DeleteStream(**place),
-            tenant_commands.RecordApplied(**there, topic_id=topic_id, replication_factor=source.randint(1, 3)),
-            tenant_commands.RecordApplied(**there, topic_id=topic_id, replication_factor=3),
-            tenant_commands.RecordApplyFailed(**there, reason=source.choice(("no space", "no leader"))),
-            tenant_commands.RecordDrift(
+            stream_records.RecordApplied(**there, topic_id=topic_id, replication_factor=source.randint(1, 3)),
+            stream_records.RecordApplied(**there, topic_id=topic_id, replication_factor=3),
+            stream_records.RecordApplyFailed(**there, reason=source.choice(("no space", "no leader"))),
+            stream_records.RecordDrift(
                 **there,
                 found={"retention.ms": "1"},
                 reason=source.choice((None, "not allowed")),
                 revision=source.randint(1, 3),
             ),
-            tenant_commands.RecordRemoved(**there),
+            stream_records.RecordRemoved(**there),
+            stream_records.RecordTailLost(
+                **there,
+                partition=source.randint(0, 1),
+                first_offset=source.randint(0, 9),
+                last_offset=10,
+                incarnation=source.randint(1, 3),
+            ),
         )
     )
     return deciders.TENANT, f"tenant-{source.choice(('acme', 'globex'))}", command

@@ -95,7 +95,7 @@ def _with_records(connection: Connection, streams: list[DistributedStream]) -> l
 
 def _distributed(row: StreamRow) -> DistributedStream:
     ready = {
-        c: TopicLife(incarnation=row.incarnations[c], topic_id=row.topic_ids[c])
+        c: TopicLife(incarnation=row.incarnations[c], topic_id=row.topic_ids[c], tails=row.tails[c])
         for c in row.incarnations
         if row.applied[c] == "applied"
     }

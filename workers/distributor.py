@@ -13,6 +13,7 @@ from backend.domain.edges import EdgePlan
 from backend.domain.errors import DomainError
 from backend.domain.rescan import Checkpoint
 from backend.domain.throttle import Throttle
+from backend.kafka.alive import LONGEST_STEP_SECONDS
 from backend.kafka.copy import CopySession
 from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.errors import CopyFailed
@@ -21,8 +22,6 @@ from backend.kafka.record_loop import CopyTotals
 from workers.unit_states import UnitState
 
 _WAIT_SECONDS = 0.5
-HUNG_SECONDS = 20.0
-"""Longer than the longest wait of a session, 15 s for the end of a transaction."""
 _LEAVE_SECONDS = 0.2
 _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 5.0
@@ -63,7 +62,7 @@ class DistributorThread(threading.Thread):
         self._wish = (plan, position)
         self._carried_out = 0
         self._stopping = threading.Event()
-        self._alive_at = time.monotonic()
+        self._alive_until = time.monotonic() + LONGEST_STEP_SECONDS
         self._state = "starting"
         self._reason: str | None = None
         self._lag: int | None = None
@@ -88,10 +87,10 @@ class DistributorThread(threading.Thread):
 
     def hung(self) -> bool:
         """Whether the unit hangs in a call that promised to end: librdkafka's have been seen to break it."""
-        return self.is_alive() and time.monotonic() - self._alive_at > HUNG_SECONDS
+        return self.is_alive() and time.monotonic() > self._alive_until
 
-    def _alive(self) -> None:
-        self._alive_at = time.monotonic()
+    def _alive(self, within_seconds: float = LONGEST_STEP_SECONDS) -> None:
+        self._alive_until = time.monotonic() + within_seconds
 
     def state(self, holder: str) -> UnitState:
         """How the unit is doing."""

@@ -9,7 +9,8 @@ import structlog
 from backend import deciders
 from backend.domain.assignment import Unit
 from backend.domain.edge_losses import EdgeCommand, RecordLoss, SetAside
-from backend.kafka.knowledge import Gone, Refused
+from backend.domain.stream_records import RecordTailLost
+from backend.kafka.knowledge import CutOff, Gone, Refused
 from workers import context
 
 log = structlog.get_logger("distributor")
@@ -31,6 +32,29 @@ def lost(unit: Unit, what: Gone) -> None:
     log.error("records lost", unit=unit.name, **vars(what))
 
 
+def cut_off(unit: Unit, what: CutOff) -> None:
+    """Record that a log of the unit's source was cut off. Raises DomainError: then it is found again."""
+    log.error("log cut off", cluster=unit.cluster, **vars(what))
+    parts = what.stream.split("/")
+    if len(parts) != 4:
+        return  # internal streams have no tenant; the partition waits for its topic to be made anew
+    tenant, instance, environment, stream = parts
+    command = RecordTailLost(
+        instance=instance,
+        environment=environment,
+        stream=stream,
+        cluster=unit.cluster,
+        partition=what.partition,
+        first_offset=what.first_offset,
+        last_offset=what.last_offset,
+        incarnation=what.incarnation,
+    )
+    context.dispatch(deciders.TENANT, f"tenant-{tenant}", command, ACTOR, _request(unit))
+
+
 def _record(unit: Unit, command: EdgeCommand) -> None:
-    request_id = f"{unit.name}-{uuid.uuid4().hex[:12]}"
-    context.dispatch(deciders.EDGE, f"edge-{unit.cluster}-{unit.level}", command, ACTOR, request_id)
+    context.dispatch(deciders.EDGE, f"edge-{unit.cluster}-{unit.level}", command, ACTOR, _request(unit))
+
+
+def _request(unit: Unit) -> str:
+    return f"{unit.name}-{uuid.uuid4().hex[:12]}"

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from backend import deciders
 from backend.dispatch import Directed
 from backend.domain import cluster as clusters
+from backend.domain import stream_records
 from backend.domain import tenant_commands as tenants
 from backend.domain.errors import DomainError
 from backend.domain.steps import (
@@ -68,7 +69,7 @@ class Outcomes:
             _internal_topic(step)
             return
         tenant, place = _place(topic)
-        command = tenants.RecordApplied(
+        command = stream_records.RecordApplied(
             **place,
             topic_id=step.topic_id,
             replication_factor=step.replication_factor,
@@ -81,7 +82,9 @@ class Outcomes:
         if topic.revision is None:
             return
         tenant, place = _place(topic)
-        self._add(tenant, tenants.RecordApplyFailed(**place, reason=reason, revision=topic.revision), request_id)
+        self._add(
+            tenant, stream_records.RecordApplyFailed(**place, reason=reason, revision=topic.revision), request_id
+        )
 
     def grown(self, step: FollowGrowth, request_id: str) -> None:
         """A stream has as many partitions as somebody gave to its topic."""
@@ -97,13 +100,13 @@ class Outcomes:
         if topic.revision is None or (reason is not None and topic.failure == reason):
             return
         tenant, place = _place(topic)
-        command = tenants.RecordDrift(**place, found=step.found, reason=reason, revision=topic.revision)
+        command = stream_records.RecordDrift(**place, found=step.found, reason=reason, revision=topic.revision)
         self._add(tenant, command, request_id)
 
     def removed(self, topic: UnwantedTopic, request_id: str) -> None:
         """A deleted stream's topic is gone."""
         tenant, place = _place(topic)
-        self._add(tenant, tenants.RecordRemoved(**place), request_id)
+        self._add(tenant, stream_records.RecordRemoved(**place), request_id)
 
     def record_if_due(self) -> None:
         """`record` if many wait, or one waits for long."""

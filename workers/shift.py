@@ -175,6 +175,7 @@ class UnitHost:
             checkpoints=read,
             set_aside=lambda what: edge_losses.set_aside(unit, what),
             lost=lambda what: edge_losses.lost(unit, what),
+            cut_off=lambda what: edge_losses.cut_off(unit, what),
             topic_ids=self._topic_ids,
         )
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from backend.domain import assignment, leaf_routes, tree_shape
 from backend.domain.assignment import Unit
+from backend.domain.births import Births
 from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
-from backend.domain.partition_edge import Births, EdgeRule, Hole
+from backend.domain.partition_edge import EdgeRule, Hole
 from backend.domain.tree_shape import Node
 
 

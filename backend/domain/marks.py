@@ -49,6 +49,8 @@ class Position:
 
     offset: int
     mark: Mark
+    leader_epoch: int | None = None
+    """Under which the record before it was written on the source."""
 
 
 def encode_metadata(mark: Mark) -> str:

@@ -9,18 +9,15 @@ This is the reference: the native record loop decides the same, held to it by te
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.domain import copy_flags, origin
+from backend.domain.births import Births, incarnation_at
 from backend.domain.marks import Mark, encode_metadata
 from backend.domain.origin import Origin, Vector
 
 Header = tuple[str, bytes | None]
-Births = tuple[tuple[int, int], ...]
-"""(first offset, incarnation), ascending: records born from that offset on have that incarnation. More than one
-once the log's tail was lost and its offsets used again."""
 Hole = tuple[int, int, int]
 """(origin's cluster number, incarnation, offset) of a record that was set aside: it comes later, if at all."""
 
@@ -166,10 +163,7 @@ class PartitionEdge:
         raise StalePlan(number)
 
     def _incarnation(self, offset: int) -> int:
-        births = self.births
-        if len(births) == 1:
-            return births[0][1]
-        return births[bisect.bisect_right(births, (offset, 2**32)) - 1][1]
+        return incarnation_at(self.births, offset)
 
     def _flags(self, born: Origin) -> int | None:
         """Flags of the copy; None if the edge is not on the record's route, or the target has it."""

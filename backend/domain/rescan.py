@@ -9,13 +9,12 @@ vector seen there. Without one it scans from the log's beginning: slower, and as
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from backend.domain import origin
+from backend.domain.births import Births
 from backend.domain.origin import Vector
-from backend.domain.partition_edge import Births
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,9 @@ def start(candidates: Iterable[Checkpoint], births: Births, origins: Iterable[in
     """The furthest of the candidates, or BEGINNING, from which an edge that carries `origins` misses nothing."""
     carried = tuple(origins)
     fit = (
-        valid
-        for valid in (_within(candidate, births) for candidate in candidates)
-        if valid is not None and origin.covers(covered, valid.seen, carried)
+        candidate
+        for candidate in candidates
+        if _holds(candidate, births) and origin.covers(covered, candidate.seen, carried)
     )
     return max(fit, key=lambda one: one.offset, default=BEGINNING)
 
@@ -60,13 +59,13 @@ def worth_keeping(offsets: Iterable[int]) -> frozenset[int]:
     return frozenset(each for near in kept.values() for each in near)
 
 
-def _within(candidate: Checkpoint, births: Births) -> Checkpoint | None:
-    """The candidate in the log as it is now: a tail that was lost takes the position back to where it was cut;
-    in a topic that was made anew the old one's positions mean nothing."""
-    at = bisect.bisect_right([incarnation for _, incarnation in births], candidate.incarnation) - 1
-    if at < 0:
-        return None
-    end = births[at + 1][0] if at + 1 < len(births) else None
-    if end is None or candidate.offset <= end:
-        return candidate
-    return Checkpoint(end, births[at + 1][1], candidate.seen)
+def _holds(candidate: Checkpoint, births: Births) -> bool:
+    """Whether the candidate is a place of the log as it is now.
+
+    In a topic that was made anew the old one's places mean nothing. Of a log that was cut off since, those behind
+    the cut are gone, and what is known of them (`seen`) says too much of what lies before it: records that were
+    lost may come a second time, and would be taken for records born here.
+    """
+    if candidate.incarnation < births[0][1]:
+        return False
+    return all(candidate.offset <= cut for cut, incarnation in births if incarnation > candidate.incarnation)

@@ -11,6 +11,8 @@ from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, St
 from backend.domain.formats import ClusterFormats
 from backend.domain.limits import range_errors, refuse
 from backend.domain.names import LONGEST_STREAM, StreamName, check_name
+from backend.domain.stream import Stream, StreamChanged, StreamDeclared, StreamDeleted, Topic
+from backend.domain.stream_records import StreamRecord, decide_record
 from backend.domain.stream_settings import StreamSettings, check_settings
 from backend.domain.tenant import (
     DEFAULT_MARGIN_SECONDS,
@@ -21,22 +23,12 @@ from backend.domain.tenant import (
     EnvironmentCreated,
     Instance,
     InstanceCreated,
-    Stream,
-    StreamApplied,
-    StreamApplyFailed,
-    StreamChanged,
-    StreamDeclared,
-    StreamDeleted,
-    StreamDrifted,
-    StreamRemoved,
     Tenant,
     TenantCreated,
     TenantEvent,
-    Topic,
 )
 
 LONGEST_MARGIN_SECONDS = 7 * 24 * 3600
-LONGEST_REASON = 1000
 
 # --- commands
 
@@ -120,57 +112,7 @@ class DeleteStream:
     confirm: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordApplied:
-    """A worker found or made the stream's topic as declared on a cluster."""
-
-    instance: str
-    environment: str
-    stream: str
-    cluster: str
-    topic_id: str
-    replication_factor: int
-    revision: int | None = None
-    """The revision that was applied; an older one than the present is not recorded."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordApplyFailed:
-    """A worker could not make the stream's topic as declared on a cluster."""
-
-    instance: str
-    environment: str
-    stream: str
-    cluster: str
-    reason: str
-    revision: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordDrift:
-    """A worker found another configuration on the stream's topic; `reason` is why it could not set it back."""
-
-    instance: str
-    environment: str
-    stream: str
-    cluster: str
-    found: Mapping[str, str]
-    reason: str | None
-    revision: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordRemoved:
-    """A worker removed a deleted stream's topic from a cluster, or found that it is gone."""
-
-    instance: str
-    environment: str
-    stream: str
-    cluster: str
-
-
-_Recorded = RecordApplied | RecordApplyFailed | RecordDrift | RecordRemoved
-_StreamCommand = DeclareStream | ChangeStream | DeleteStream | _Recorded
+_StreamCommand = DeclareStream | ChangeStream | DeleteStream | StreamRecord
 TenantCommand = CreateTenant | CreateInstance | CreateEnvironment | ChangeEnvironment | _StreamCommand
 
 # --- decide
@@ -205,24 +147,15 @@ def _decide_stream(state: Tenant, command: _StreamCommand) -> list[TenantEvent]:
     stream = environment.streams.get(command.stream)
     if isinstance(command, DeclareStream):
         return [_declare(name, stream, command)]
-    if stream is None or (stream.settings is None and not isinstance(command, _Recorded)):
+    if stream is None or (stream.settings is None and isinstance(command, ChangeStream | DeleteStream)):
         raise NotFound(f"there is no stream {name}")
     match command:
         case ChangeStream():
             return _change(name, stream, command)
         case DeleteStream():
             return [_delete(name, stream, command)]
-        case RecordApplied():
-            return _record_applied(name, stream, command)
-        case RecordApplyFailed():
-            return _record_failed(name, stream, command)
-        case RecordDrift():
-            return _record_drift(name, stream, command)
-        case RecordRemoved():
-            topic = stream.topics.get(command.cluster, Topic())
-            if not topic.removing:
-                return []
-            return [StreamRemoved(**_of(name), cluster=command.cluster)]
+        case _:
+            return decide_record(name, stream, command)
 
 
 def _create_instance(state: Tenant, command: CreateInstance) -> list[TenantEvent]:
@@ -339,50 +272,8 @@ def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEv
             f"has; all of them would be deleted. Repeat with ?confirm={name} if you mean it"
         )
     present = tuple(sorted(c for c, topic in stream.topics.items() if topic.replication_factor is not None))
-    return StreamDeleted(**_of(name), clusters=present)
-
-
-def _record_applied(name: StreamName, stream: Stream, command: RecordApplied) -> list[TenantEvent]:
-    if command.revision is not None and command.revision != stream.revision:
-        return []
-    topic = stream.topics.get(command.cluster, Topic())
-    same = (topic.topic_id, topic.replication_factor) == (command.topic_id, command.replication_factor)
-    # A topic made just before its stream was deleted is recorded too, else nobody would remove it; one that
-    # waits for its removal is not taken for the one of a stream declared anew.
-    if same and ((topic.applied and topic.failure is None) or topic.removing):
-        return []
-    new_topic = topic.topic_id != command.topic_id
-    return [
-        StreamApplied(
-            **_of(name),
-            cluster=command.cluster,
-            topic_id=command.topic_id,
-            incarnation=topic.incarnation + 1 if new_topic else topic.incarnation,
-            replication_factor=command.replication_factor,
-        )
-    ]
-
-
-def _record_failed(name: StreamName, stream: Stream, command: RecordApplyFailed) -> list[TenantEvent]:
-    reason = command.reason[:LONGEST_REASON]
-    outdated = command.revision is not None and command.revision != stream.revision
-    repeated = stream.topics.get(command.cluster, Topic()).failure == reason
-    if outdated or repeated or stream.settings is None:
-        return []
-    return [StreamApplyFailed(**_of(name), cluster=command.cluster, reason=reason)]
-
-
-def _record_drift(name: StreamName, stream: Stream, command: RecordDrift) -> list[TenantEvent]:
-    topic = stream.topics.get(command.cluster, Topic())
-    reason = command.reason and command.reason[:LONGEST_REASON]
-    if command.revision != stream.revision or not topic.applied or (reason and topic.failure == reason):
-        return []
-    return [StreamDrifted(**_of(name), cluster=command.cluster, found=dict(command.found), reason=reason)]
-
-
-def _of(name: StreamName) -> dict[str, str]:
-    return asdict(name)
+    return StreamDeleted(**asdict(name), clusters=present)
 
 
 def _fields(name: StreamName, revision: int, settings: StreamSettings) -> dict[str, Any]:
-    return {**_of(name), "revision": revision, **asdict(settings)}
+    return {**asdict(name), "revision": revision, **asdict(settings)}

@@ -16,16 +16,16 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import origin
 from backend.domain.edges import EdgePlan, StreamOnEdge
 from backend.domain.marks import MetadataInvalid
 from backend.domain.partition_edge import Header, PartitionEdge, StalePlan
 from backend.domain.rescan import Checkpoint
 from backend.domain.taking_up import take_up
 from backend.kafka import positions, quarantine
+from backend.kafka.alive import Alive, nobody_asks
 from backend.kafka.copy_clients import (
     CopyLimits,
     check_identity,
@@ -36,18 +36,20 @@ from backend.kafka.copy_clients import (
     open_source,
 )
 from backend.kafka.errors import CopyFailed, copy_failed, refusal, sentence
-from backend.kafka.knowledge import Gone, Knowledge, Refused
+from backend.kafka.knowledge import Knowledge
 from backend.kafka.native_loop import NativeRecordLoop, make_record_loop
+from backend.kafka.pacing import MarkerPause
 from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
-from backend.kafka.source import Place, Source
+from backend.kafka.reports import Reports
+from backend.kafka.source import Place, Source, SourcePartition
 
 _REQUEST_SECONDS = 10.0
 _INIT_SECONDS = 10.0
+_OFFSETS_SECONDS = 4.0
 _SKIPPED_COMMIT_SECONDS = 5.0
 _RENEW_POSITIONS_SECONDS = 900.0
 """Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
 _CHECKPOINT_SECONDS = 10.0
-_MARKERS_SECONDS = 0.02
 _ENDS_SECONDS = 5.0
 _STEP_RECORDS = 2000
 _BACKLOG_RECORDS = 100
@@ -65,29 +67,30 @@ class CopySession:
         self,
         plan: EdgePlan,
         limits: CopyLimits,
-        alive: Callable[[], None] = lambda: None,
+        alive: Alive = nobody_asks,
         knowledge: Knowledge = _KNOWS_NOTHING,
         carefully: int = 0,
         careful_step: int = 1,
     ) -> None:
-        """`alive` is called before every step that waits for a cluster; at least every 15 s while all is well.
-
-        `carefully`: so many records are first copied `careful_step` at a time, since the target refused one of
+        """`carefully`: so many records are first copied `careful_step` at a time, since the target refused one of
         them. If the step is 1, that one is set aside.
         """
         self._careful_step = careful_step
         self._carefully = carefully
         self._alive = alive
         self._knowledge = knowledge
+        self._reports = Reports(plan, knowledge, alive)
         self.totals = CopyTotals()
         self._plan = plan
         self._limits = limits
         self._where = f"{plan.unit.name} to {plan.target.name}"
         self._streams: dict[str, StreamOnEdge] = {}
+        self._taken_up: set[str] = set()
         self._progress: dict[Place, Progress] = {}
         self._producer: Producer | None = None
         self._last_commit = self._renewed_at = time.monotonic()
         self._committed_at = 0.0
+        self._pause = MarkerPause()
         self._source_admin: AdminClient | None = None
         self._ends_at = 0.0
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
@@ -110,7 +113,7 @@ class CopySession:
         try:
             self._group_member = open_group_member(plan)
             self._admin = open_admin(plan.target)
-            self._source = open_source(plan, limits, self._lost_range)
+            self._source = open_source(plan, limits, self._lost, self._cut_off)
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
         self._begin_loop()
@@ -119,21 +122,11 @@ class CopySession:
             check_identity(self._where, endpoint, client)
         self.update(plan.streams)
 
-    def _lost_range(self, place: Place, first: int, last: int, reason: str) -> None:
-        self._lost(self._progress[place].stream, place[1], first, last, reason)
+    def _lost(self, place: Place, first: int, last: int, reason: str) -> None:
+        self._reports.lost(self._progress[place].stream, place[1], first, last, reason)
 
-    def _lost(self, stream: str, partition: int, first: int, last: int | None, reason: str) -> None:
-        self._alive()
-        self._knowledge.lost(
-            Gone(
-                target=self._plan.target.name,
-                stream=stream,
-                partition=partition,
-                first_offset=first,
-                last_offset=last,
-                reason=reason,
-            )
-        )
+    def _cut_off(self, place: Place, first: int, last: int) -> None:
+        self._reports.cut_off(self._streams[self._progress[place].stream], place[1], first, last)
 
     def update(self, streams: Iterable[StreamOnEdge]) -> None:
         """Take up new streams and let go of removed ones, without a break for the others. Raises CopyFailed."""
@@ -145,6 +138,7 @@ class CopySession:
                 self._commit_skipped()
                 self._let_go([(row.source_topic, p) for row in gone for p in row.partitions])
             if new:
+                self._learn_partitions([row for row in new if row.target_topic in self._taken_up])
                 self._take_up(new)
         except (KafkaException, MetadataInvalid) as error:
             raise copy_failed(f"{self._where}: reading positions", error) from error
@@ -156,6 +150,18 @@ class CopySession:
             self._loop.remove(place)
         self._source.remove(places)
 
+    def _learn_partitions(self, known_before: Sequence[StreamOnEdge]) -> None:
+        """librdkafka would refuse records for partitions that it has not heard of, for up to five minutes."""
+        assert self._producer is not None
+        for row in known_before:
+            self._alive()
+            known = (
+                self._producer.list_topics(row.target_topic, _REQUEST_SECONDS).topics[row.target_topic].partitions
+            )
+            missing = [partition for partition in row.partitions if partition not in known]
+            if missing:
+                raise CopyFailed(f"{self._where}: {row.target_topic} has no partition {missing[0]} yet")
+
     def _take_up(self, streams: Sequence[StreamOnEdge]) -> None:
         self._alive()
         on_target = [(row.target_topic, p) for row in streams for p in row.partitions]
@@ -164,8 +170,7 @@ class CopySession:
         inbound = positions.read_inbound(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
         known = self._knowledge.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
         requests = largest_requests(self._admin, {row.target_topic for row in streams})
-        start: dict[Place, int | None] = {}
-        edges: dict[Place, tuple[PartitionEdge, str, str, int]] = {}
+        taken: dict[Place, tuple[SourcePartition, PartitionEdge, str, str, int]] = {}
         for row in streams:
             for partition in row.partitions:
                 place, key = (row.source_topic, partition), (row.target_topic, partition)
@@ -173,8 +178,8 @@ class CopySession:
                 if position is not None and position.mark.incarnation < row.births[partition][0][1]:
                     at = position.offset
                     reason = f"the topic was made anew; what the former one had from offset {at} on is gone"
-                    self._lost(row.stream, partition, at, None, reason)
-                start[place], edge = take_up(
+                    self._reports.lost(row.stream, partition, at, None, reason)
+                begin, edge = take_up(
                     self._plan,
                     row,
                     partition,
@@ -183,10 +188,14 @@ class CopySession:
                     checkpoints=known.get((row.stream, partition), ()),
                     foreign=self._knowledge.foreign,
                 )
-                edges[place] = (edge, row.stream, row.target_topic, requests[row.target_topic])
-        for place, partition_read in self._source.add(start).items():
-            self._progress[place] = Progress(partition_read, *edges[place])
+                epoch = position.leader_epoch if position is not None and position.offset == begin else None
+                read = SourcePartition(begin, epoch)
+                taken[place] = (read, edge, row.stream, row.target_topic, requests[row.target_topic])
+        for place, parts in taken.items():
+            self._progress[place] = Progress(*parts)
             self._loop.add(place, self._progress[place])
+        self._taken_up.update(row.target_topic for row in streams)
+        self._source.add({place: parts[0] for place, parts in taken.items()})
         self._renew_positions()
 
     def _renew_positions(self) -> None:
@@ -223,7 +232,7 @@ class CopySession:
 
     def _let_the_last_commit_end(self) -> None:
         """Until the last commit's markers are written the next transaction is refused, and asked for late."""
-        left = self._committed_at + _MARKERS_SECONDS - time.monotonic()
+        left = self._committed_at + self._pause.seconds - time.monotonic()
         if left > 0:
             time.sleep(left)
 
@@ -271,21 +280,11 @@ class CopySession:
 
     def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
         """Put a refused record into quarantine, in the transaction of the position behind it; say so first."""
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        assert topic is not None and partition is not None and offset is not None and self._producer is not None
+        topic, partition = message.topic(), message.partition()
+        assert topic is not None and partition is not None and self._producer is not None
         self._producer.abort_transaction(_REQUEST_SECONDS)
         self._loop.in_transaction = False
-        progress = self._progress[topic, partition]
-        born = origin.decode([value for name, value in headers if name == self._plan.rule.origin_header])
-        refused = Refused(
-            target=self._plan.target.name,
-            stream=progress.stream,
-            partition=partition,
-            offset=offset,
-            origin=(born.cluster, born.incarnation, born.offset) if born else None,
-            reason=reason,
-        )
-        name = self._knowledge.set_aside(refused)
+        name = self._reports.set_aside(self._progress[topic, partition].stream, message, headers, reason)
         self._alive()
         quarantine.ensure_topic(self._admin, self._limits.quarantine_topic)
         self._alive()
@@ -328,14 +327,14 @@ class CopySession:
         producer = self._producer
         assert producer is not None
         moved = [(key, progress) for key, progress in self._progress.items() if progress.to_commit]
-        offsets = [
-            TopicPartition(each.target_topic, partition, at := each.source.position or 0, each.edge.metadata(at))
-            for (_, partition), each in moved
-        ]
+        self._source.note_leader_epochs([place for place, _ in moved])
+        offsets = [each.committed(partition) for (_, partition), each in moved]
         member = self._group_member.consumer_group_metadata()
-        self._alive()
-        # The positions travel while the records do.
-        producer.send_offsets_to_transaction(offsets, member, _REQUEST_SECONDS)
+        # The positions travel while the records do. The call may hang beyond its time (docs/decisions/0011).
+        self._alive(2 * _OFFSETS_SECONDS)
+        asked = time.monotonic()
+        producer.send_offsets_to_transaction(offsets, member, _OFFSETS_SECONDS)
+        self._pause.note(time.monotonic() - asked)
         self._alive()
         # Once acknowledged, a copy is in the topic that the target has, or had before.
         producer.flush(self._limits.transaction_timeout_ms / 1000)

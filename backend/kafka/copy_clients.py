@@ -72,8 +72,13 @@ def open_admin(endpoint: Endpoint) -> AdminClient:
     return AdminClient(client_config(endpoint.bootstrap_servers, endpoint.properties))
 
 
-def open_source(plan: EdgePlan, limits: CopyLimits, lost: Callable[[Place, int, int, str], None]) -> Source:
-    """The reader of the source; `lost` as for `Source`."""
+def open_source(
+    plan: EdgePlan,
+    limits: CopyLimits,
+    lost: Callable[[Place, int, int, str], None],
+    cut_off: Callable[[Place, int, int], None],
+) -> Source:
+    """The reader of the source; `lost` and `cut_off` as for `Source`."""
     return Source(
         plan.source.name,
         client_config(
@@ -88,6 +93,7 @@ def open_source(plan: EdgePlan, limits: CopyLimits, lost: Callable[[Place, int, 
             check_crcs=True,
         ),
         lost,
+        cut_off,
     )
 
 

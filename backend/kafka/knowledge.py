@@ -38,12 +38,26 @@ class Gone:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class CutOff:
+    """Offsets of the source that were gone after they had been read, and are given out anew.
+
+    `incarnation` is what the session took the partition's newest records for.
+    """
+
+    stream: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    incarnation: int
+
+
 def no_checkpoints(partitions: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:
     """Knows none: after a change of routes partitions are read from their log's beginning."""
     return {}
 
 
-def no_event(what: Refused | Gone) -> str:
+def no_event(what: Refused | Gone | CutOff) -> str:
     """Has nowhere to record it, so the session must not go on: nothing may be left out without an event."""
     raise CopyFailed(f"nobody is there to record what cannot be copied: {what}")
 
@@ -60,5 +74,7 @@ class Knowledge:
     """Records that a record is being put into quarantine; the id that it has there."""
     lost: Callable[[Gone], object] = no_event
     """Records that offsets were gone before they could be read."""
+    cut_off: Callable[[CutOff], object] = no_event
+    """Records that a log was cut off; a new plan then tells the records from before and after apart."""
     topic_ids: TopicIds = field(default_factory=TopicIds)
     """Asks clusters which topics they have under the planned names."""

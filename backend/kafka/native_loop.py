@@ -6,12 +6,12 @@ begin, a target to wait for, an error instead of a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from backend.kafka import native
+from backend.kafka.alive import Alive
 from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop, cause_of, flush
 from backend.kafka.source import Place, Source
 
@@ -23,7 +23,7 @@ _MOST_BYTES = 8 * 1024 * 1024
 class NativeRecordLoop:
     """Moves batches from a source to a producer; used by the session's thread. As `RecordLoop`."""
 
-    def __init__(self, source: Source, producer: Producer, totals: CopyTotals, alive: Callable[[], None]) -> None:
+    def __init__(self, source: Source, producer: Producer, totals: CopyTotals, alive: Alive) -> None:
         self._source = source
         self._producer = producer
         self._totals = totals
@@ -92,7 +92,7 @@ class NativeRecordLoop:
 
 
 def make_record_loop(
-    kind: str, source: Source, producer: Producer, totals: CopyTotals, alive: Callable[[], None]
+    kind: str, source: Source, producer: Producer, totals: CopyTotals, alive: Alive
 ) -> RecordLoop | NativeRecordLoop:
     """The loop that the setting `record_loop` asks for. Raises NativeMissing if only the native one will do."""
     if kind == "native" or (kind == "auto" and native.available()):

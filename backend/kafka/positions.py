@@ -36,7 +36,8 @@ def read_own(
         if row.error is not None:
             raise KafkaException(row.error)
         if row.offset >= 0:
-            found[row.topic, row.partition] = Position(row.offset, marks.decode_metadata(row.metadata))
+            mark = marks.decode_metadata(row.metadata)
+            found[row.topic, row.partition] = Position(row.offset, mark, row.leader_epoch)
     return found
 
 

@@ -6,12 +6,12 @@ the reference and the fallback for the loop in C (`native_loop.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from backend.domain.partition_edge import Header, PartitionEdge
+from backend.kafka.alive import Alive
 from backend.kafka.source import Place, Source, SourcePartition
 
 
@@ -61,13 +61,19 @@ class Progress:
         goes missing is noticed."""
         return self.dirty or (not self.saved and self.source.position is not None)
 
+    def committed(self, partition: int) -> TopicPartition:
+        """The position as it is committed on the target."""
+        at = self.source.position or 0
+        epoch = self.source.leader_epoch
+        return TopicPartition(self.target_topic, partition, at, self.edge.metadata(at), leader_epoch=epoch)
+
 
 _RECORD_BYTES, _HEADER_BYTES = 32, 8
 """Of a record and of a header in a request beside what they hold, at most."""
 _FLUSH_SECONDS = 1.0
 
 
-def flush(producer: Producer, alive: Callable[[], None]) -> None:
+def flush(producer: Producer, alive: Alive) -> None:
     """Wait until the target has taken all, or librdkafka has given up, which the next record then tells."""
     while producer.flush(_FLUSH_SECONDS):
         alive()
@@ -81,14 +87,15 @@ def cause_of(producer: Producer, error: KafkaException) -> KafkaException:
     try:
         producer.begin_transaction()
     except KafkaException as cause:
-        return cause
+        if cause.args[0].code() != KafkaError._STATE:
+            return cause
     return error
 
 
 class RecordLoop:
     """Moves batches from a source to a producer; used by the session's thread."""
 
-    def __init__(self, source: Source, producer: Producer, totals: CopyTotals, alive: Callable[[], None]) -> None:
+    def __init__(self, source: Source, producer: Producer, totals: CopyTotals, alive: Alive) -> None:
         self._source = source
         self._producer = producer
         self._totals = totals

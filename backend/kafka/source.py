@@ -23,6 +23,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
+from backend.kafka.epochs import UNKNOWN_EPOCH, first_born_after
+
 Place = tuple[str, int]
 """(topic on the source, partition)."""
 
@@ -30,6 +32,7 @@ _REQUEST_SECONDS = 10.0
 _PARK_SECONDS = 1.0
 _ANSWER_SECONDS = 3.0
 _METADATA_SECONDS = 10
+_OUTSIDE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
 _UNREADABLE = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -43,10 +46,12 @@ _UNREADABLE = frozenset(
 class SourcePartition:
     """How far reading has come; `position` is the next offset, None before the first answer."""
 
-    __slots__ = ("parked_until", "position")
+    __slots__ = ("leader_epoch", "parked_until", "position")
 
-    def __init__(self, position: int | None) -> None:
+    def __init__(self, position: int | None, leader_epoch: int | None = None) -> None:
         self.position = position
+        self.leader_epoch = UNKNOWN_EPOCH if leader_epoch is None else leader_epoch
+        """Under which the record before the position was written."""
         self.parked_until: float | None = 0.0
 
 
@@ -54,11 +59,16 @@ class Source:
     """A consumer that is assigned partitions one by one and never joins a group; used by one thread."""
 
     def __init__(
-        self, cluster: str, config: Mapping[str, object], lost: Callable[[Place, int, int, str], None]
+        self,
+        cluster: str,
+        config: Mapping[str, object],
+        lost: Callable[[Place, int, int, str], None],
+        cut_off: Callable[[Place, int, int], None],
     ) -> None:
         """`lost` is told of every range of offsets (place, first, last, in words) that was gone before it could be
-        read; reading goes on behind it once it returns."""
-        self._lost = lost
+        read; reading goes on behind it once it returns. `cut_off` is told of ranges (place, first, last) that were
+        gone after they had been read, their offsets given out anew; the partition is read no more."""
+        self._lost, self._cut_off = lost, cut_off
         self.troubles: dict[Place, str] = {}
         """What is wrong with single partitions, in words."""
         self._cluster = cluster
@@ -68,6 +78,7 @@ class Source:
         # Asked for while nothing is read.
         self._asked_ends: dict[Place, int] = {}
         self._asked_starts: dict[Place, int] = {}
+        self._config = config
         self.consumer = Consumer(
             {
                 **config,
@@ -82,12 +93,16 @@ class Source:
             }
         )
 
-    def add(self, positions: Mapping[Place, int | None]) -> dict[Place, SourcePartition]:
+    def add(self, partitions: Mapping[Place, SourcePartition]) -> None:
         """Begin to read partitions, from their beginning where the position is None."""
-        added = {place: SourcePartition(position) for place, position in positions.items()}
-        self._partitions.update(added)
+        self._partitions.update(partitions)
         self.take_up_parked()
-        return added
+
+    def note_leader_epochs(self, places: Iterable[Place]) -> None:
+        """Learn under which leader epochs the last records of these partitions were written."""
+        for row in self.consumer.position([TopicPartition(*place) for place in places]):
+            if row.error is None and row.leader_epoch is not None:
+                self._partitions[row.topic, row.partition].leader_epoch = row.leader_epoch
 
     def remove(self, places: Iterable[Place]) -> None:
         """Read these partitions no more."""
@@ -121,7 +136,7 @@ class Source:
         if error.code() == KafkaError._PARTITION_EOF:
             self._partitions[place].position = offset
             self.healed(place)
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+        elif error.code() in _OUTSIDE:
             self._jump(place)
         elif error.code() in _UNREADABLE:
             self.consumer.incremental_unassign([TopicPartition(*place)])
@@ -145,9 +160,11 @@ class Source:
             one.position = low
             self.consumer.incremental_assign([TopicPartition(*place, low)])
         else:
-            self._tell(place, f"the log ends at {high}, before the position {position}: its tail was lost")
-            # Going on once the log has grown past the position would skip those that took the lost ones' place.
-            self._partitions[place].parked_until = math.inf
+            cut = first_born_after(self._config, place, (low, min(high, position)), one.leader_epoch)
+            self._tell(place, f"its log was cut off at {cut}, before the position {position}")
+            # Going on would skip those that took the lost ones' place: the plan has to tell them apart first.
+            one.parked_until = math.inf
+            self._cut_off(place, cut, position - 1)
 
     def _park(self, place: Place, trouble: str) -> None:
         self._tell(place, trouble)
@@ -174,7 +191,8 @@ class Source:
             if place in known:
                 one.parked_until = None
                 first = OFFSET_BEGINNING if one.position is None else one.position
-                assigned.append(TopicPartition(*place, first))
+                # With the epoch the broker tells if the log was cut off before the position and has grown since.
+                assigned.append(TopicPartition(*place, first, leader_epoch=one.leader_epoch))
                 self._unanswered[place] = now + _ANSWER_SECONDS
             else:
                 self._park(place, "not there, or not known to the cluster yet")

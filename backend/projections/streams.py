@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 
+from backend.domain.births import cut_off
 from backend.domain.cluster import ClusterRemoved
-from backend.domain.tenant import (
+from backend.domain.stream import (
     StreamApplied,
     StreamApplyFailed,
     StreamChanged,
@@ -19,6 +21,7 @@ from backend.domain.tenant import (
     StreamDeleted,
     StreamDrifted,
     StreamRemoved,
+    StreamTailLost,
 )
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
@@ -56,6 +59,8 @@ stream_topics = temporal_table(
     sa.Column("incarnation", sa.Integer, nullable=False),
     sa.Column("replication_factor", sa.Integer),
     sa.Column("removing", sa.Boolean, nullable=False),
+    # {partition: [[offset, incarnation], ...]} of the partitions that lost a tail.
+    sa.Column("tails", JSONB, nullable=False),
 )
 STREAM = ("tenant", "instance", "environment", "stream")
 _NO_TOPIC: dict[str, Any] = {
@@ -65,6 +70,7 @@ _NO_TOPIC: dict[str, Any] = {
     "incarnation": 0,
     "replication_factor": None,
     "removing": False,
+    "tails": {},
 }
 
 
@@ -87,15 +93,18 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             replace(rows, streams, key, None, position)
             _remove_topics(rows, key, position)
         case StreamApplied():
+            key["cluster"] = event.cluster
+            present = current(rows, stream_topics, key) or _NO_TOPIC
             values = {
                 "state": "applied",
                 "failure": None,
                 "topic_id": event.topic_id,
                 "incarnation": event.incarnation,
                 "replication_factor": event.replication_factor,
-                "removing": current(rows, streams, key) is None,
+                "removing": current(rows, streams, {name: fields[name] for name in STREAM}) is None,
+                "tails": present["tails"] if present["topic_id"] == event.topic_id else {},
             }
-            replace(rows, stream_topics, {**key, "cluster": event.cluster}, values, position)
+            replace(rows, stream_topics, key, values, position)
         case StreamApplyFailed():
             key["cluster"] = event.cluster
             present = current(rows, stream_topics, key) or _NO_TOPIC
@@ -105,6 +114,20 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             change(rows, stream_topics, {**key, "cluster": event.cluster}, {"failure": event.reason}, position)
         case StreamRemoved():
             replace(rows, stream_topics, {**key, "cluster": event.cluster}, None, position)
+        case StreamTailLost():
+            key["cluster"] = event.cluster
+            _cut_off(rows, key, event, position)
+
+
+def _cut_off(rows: Rows, key: dict[str, Any], event: StreamTailLost, position: int) -> None:
+    topic = current(rows, stream_topics, key)
+    if topic is not None:
+        partition = str(event.partition)
+        known = topic["tails"].get(partition, [(0, topic["incarnation"])])
+        before = tuple((offset, born) for offset, born in known)
+        births = cut_off(before, event.first_offset, event.incarnation)
+        tails = {**topic["tails"], partition: [list(each) for each in births]}
+        change(rows, stream_topics, key, {"tails": tails}, position)
 
 
 def _topic_key(topic: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +159,7 @@ PROJECTION = Projection(
             StreamApplyFailed,
             StreamDrifted,
             StreamRemoved,
+            StreamTailLost,
             ClusterRemoved,
         }
     ),

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row, Table
 
+from backend.domain.births import Births
 from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
 from backend.projections.streams import STREAM, stream_topics, streams
@@ -24,9 +25,10 @@ class StreamRow:
     """One stream; the dicts have the clusters of its instance's tree as keys.
 
     `stream` is STREAM in full, `name` its last part. `applied` is pending, applied or failed, with the reason in
-    `failures` (an applied one has a reason if its topic drifted and could not be set back); `incarnations` and
-    `topic_ids` name only clusters where a topic is recorded. `under_provisioned`: clusters with fewer brokers
-    than the declared factor. `revision` counts declarations and changes.
+    `failures` (an applied one has a reason if its topic drifted and could not be set back). `incarnations`,
+    `topic_ids` and `tails` (births of the partitions that lost one) name only clusters where a topic is recorded.
+    `under_provisioned`: clusters with fewer brokers than the declared factor. `revision` counts declarations and
+    changes.
     """
 
     stream: str
@@ -47,6 +49,7 @@ class StreamRow:
     applied: dict[str, str]
     incarnations: dict[str, int]
     topic_ids: dict[str, str]
+    tails: dict[str, dict[int, Births]]
     under_provisioned: list[str]
     failures: dict[str, str]
     version: int
@@ -163,6 +166,7 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
         applied={cluster: known[cluster].state if cluster in known else "pending" for cluster in names},
         incarnations={cluster: topic.incarnation for cluster, topic in recorded.items()},
         topic_ids={cluster: topic.topic_id for cluster, topic in recorded.items()},
+        tails={cluster: _tails(topic.tails) for cluster, topic in recorded.items()},
         under_provisioned=[
             cluster.name
             for cluster in clusters
@@ -172,6 +176,10 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
         version=row.version,
         position=row.valid_from,
     )
+
+
+def _tails(kept: Mapping[str, Sequence[Sequence[int]]]) -> dict[int, Births]:
+    return {int(p): tuple((offset, born) for offset, born in births) for p, births in kept.items()}
 
 
 def _leaves(connection: Connection, at: int | None) -> dict[str, list[ClusterRow]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from backend.domain.births import Births, incarnation_at
 from backend.domain.names import is_name
 from backend.queries.observed import internal_topics
 from backend.queries.streams import get_stream
@@ -23,7 +24,14 @@ class TracedStream:
     compacted: bool
     topics: Mapping[str, str]
     incarnations: Mapping[str, int]
+    tails: Mapping[str, Mapping[int, Births]]
+    """Births of the partitions that lost a tail, by cluster."""
     absent: Mapping[str, str]
+
+    def incarnation(self, cluster: str, partition: int, offset: int) -> int:
+        """Of the record that was born there."""
+        births = self.tails[cluster].get(partition, ((0, self.incarnations[cluster]),))
+        return incarnation_at(births, offset)
 
 
 def traced_stream(connection: Connection, name: str) -> TracedStream | None:
@@ -47,6 +55,7 @@ def _of_tenant(
         compacted="compact" in row.cleanup_policy,
         topics={cluster: row.technical_names[cluster] for cluster in row.incarnations},
         incarnations=row.incarnations,
+        tails=row.tails,
         absent={
             cluster: f"its topic is {state} there"
             + (f": {row.failures[cluster]}" if cluster in row.failures else "")
@@ -69,5 +78,6 @@ def _internal(connection: Connection, name: str) -> TracedStream | None:
         compacted=False,
         topics={row.cluster: name for row in rows},
         incarnations={row.cluster: row.incarnation for row in rows},
+        tails={row.cluster: {} for row in rows},
         absent={},
     )

@@ -118,8 +118,8 @@ def _wanted(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
 
 
 def _born(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
-    number, incarnation = scene.clusters[cluster], scene.stream.incarnations[cluster]
-    born = Origin(number, scene.stream_id, scene.partition, record.offset, incarnation)
+    incarnation = scene.stream.incarnation(cluster, scene.partition, record.offset)
+    born = Origin(scene.clusters[cluster], scene.stream_id, scene.partition, record.offset, incarnation)
     return _Wanted(born, record.timestamp_ms, certain=False)
 
 

@@ -16,7 +16,7 @@ Anomalies looked for, on each cluster and for each origin:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from backend.domain import copy_flags
@@ -62,10 +62,17 @@ class ClusterReport:
 
 
 class Checker:
-    """Verdict on one run. `flags[origin][cluster]` are the copy flags that the tree implies."""
+    """Verdict on one run. `flags[origin][cluster]` are the copy flags that the tree implies.
 
-    def __init__(self, flags: Mapping[str, Mapping[str, int]]) -> None:
-        self._flags = flags
+    If the tree changed meanwhile, `former(origin, cluster)` are the flags that it implied before.
+    """
+
+    def __init__(
+        self,
+        flags: Mapping[str, Mapping[str, int]],
+        former: Callable[[str, str], Collection[int]] = lambda origin, cluster: (),
+    ) -> None:
+        self._flags, self._former = flags, former
         self._produced: dict[str, set[int]] = {origin: set() for origin in flags}
         self._unknown: dict[str, set[int]] = {origin: set() for origin in flags}
         self._refused: dict[str, dict[int, str]] = {origin: {} for origin in flags}
@@ -110,7 +117,7 @@ class Checker:
             report.altered += 1
             self._tell(cluster, arrival, f"has {arrival.altered}")
         wanted = self._flags[origin][cluster]
-        if arrival.flags != wanted:
+        if arrival.flags != wanted and arrival.flags not in self._former(origin, cluster):
             report.wrong_flags += 1
             flags = f"{copy_flags.text(arrival.flags)} instead of {copy_flags.text(wanted)}"
             self._tell(cluster, arrival, f"has flags {flags}")

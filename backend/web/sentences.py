@@ -47,6 +47,7 @@ SENTENCES: Mapping[str, str] = {
     "AdoptionEnded": "Adoption of topics of {cluster} ended",
     "StreamApplied": "{path} has its topic on {cluster}",
     "StreamApplyFailed": "{path} could not be applied on {cluster}: {reason}",
+    "StreamTailLost": "{path}/{partition} on {cluster} lost offsets {first_offset} to {last_offset}",
     "StreamRemoved": "{path} removed from {cluster}",
 }
 # What an operator should not overlook.
@@ -56,6 +57,7 @@ TROUBLES = frozenset(
         "StreamApplyFailed",
         "ClusterRemoved",
         "StreamDeleted",
+        "StreamTailLost",
         "RecordSetAside",
         "RecordsLost",
     }

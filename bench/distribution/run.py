@@ -137,37 +137,50 @@ def run_throughput(servers: dict[str, str], folder: Path, chosen: argparse.Names
 
 
 def run_latency(servers: dict[str, str], folder: Path, chosen: argparse.Namespace) -> None:
-    """One table for each rate."""
+    """One table for each rate: the median of each figure over rounds in which the contenders take turns, since
+    brokers grow faster while they run."""
     for rate in chosen.rates:
         print(f"\n| {rate:,} records/s of 1000 B, added | p50 | p99 | worst | CPU s per million |")
         print("|---|---:|---:|---:|---:|", flush=True)
-        for name in chosen.contenders:
-            label = f"l{rate}{name.replace('-', '')}"
-            source = f"paced-{label}"
-            topic = Topic(servers["source"], source, PARTITIONS)
-            topic.create()
-            job = _job(servers, label, name, source, folder)
-            copier = CONTENDERS[name].start(job)
-            try:
-                records.fill(servers["source"], source, PARTITIONS, 400, 1000)
-                target = Topic(servers["target"], job.target_topic, PARTITIONS)
-                deadline = time.monotonic() + START_SECONDS
-                while target.committed_ends() < 400:
-                    copier.check()
-                    if time.monotonic() > deadline:
-                        raise SystemExit(f"{label} has not begun; see its log")
-                    time.sleep(0.2)
-                time.sleep(2)
-                got = latency(job, copier, rate, chosen.seconds)
-            finally:
-                copier.stop()
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in chosen.contenders}
+        for turn in range(chosen.rounds):
+            for name in chosen.contenders:
+                found[name].append(one_latency(servers, folder, name, rate, f"{turn}", chosen.seconds))
+        for name, rows in found.items():
+            got = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
             print(
                 f"| {CONTENDERS[name].name} | {got['p50']:.0f} ms | {got['p99']:.0f} ms | {got['worst']:.0f} ms "
                 f"| {got['cpu']:.1f} |",
                 flush=True,
             )
-            target.delete()
-            topic.delete()
+
+
+def one_latency(
+    servers: dict[str, str], folder: Path, name: str, rate: int, turn: str, seconds: float
+) -> dict[str, float]:
+    """One contender's latency on topics of its own."""
+    label = f"l{rate}{name.replace('-', '')}t{turn}"
+    source = f"paced-{label}"
+    topic = Topic(servers["source"], source, PARTITIONS)
+    topic.create()
+    job = _job(servers, label, name, source, folder)
+    copier = CONTENDERS[name].start(job)
+    try:
+        records.fill(servers["source"], source, PARTITIONS, 400, 1000)
+        target = Topic(servers["target"], job.target_topic, PARTITIONS)
+        deadline = time.monotonic() + START_SECONDS
+        while target.committed_ends() < 400:
+            copier.check()
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{label} has not begun; see its log")
+            time.sleep(0.2)
+        time.sleep(2)
+        got = latency(job, copier, rate, seconds)
+    finally:
+        copier.stop()
+    target.delete()
+    topic.delete()
+    return got
 
 
 def main() -> None:
@@ -181,6 +194,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 100], help="bytes of a record's value")
     parser.add_argument("--rates", nargs="+", type=int, default=[1_000, 10_000], help="records a second")
     parser.add_argument("--seconds", type=float, default=30, help="length of a latency run")
+    parser.add_argument("--rounds", type=int, default=3, help="latency runs of each contender and rate")
     parser.add_argument("--profile", type=Path, help="folder for profiles of Treeline's workers, by perf")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="treeline-bench-") as name:

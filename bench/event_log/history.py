@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from backend.domain import stream as stream_events
 from backend.domain import tenant
 from backend.domain.event import Event
 from backend.eventlog.recorded import Entry, Metadata
@@ -42,15 +43,15 @@ def _of_tenant(name: str) -> Iterator[Event]:
             "max_message_bytes": 1_048_588,
             "distributed": True,
         }
-        yield tenant.StreamDeclared(**stream, **declared, revision=1, retention_ms=3_600_000)
+        yield stream_events.StreamDeclared(**stream, **declared, revision=1, retention_ms=3_600_000)
         yield from _applied(stream)
-        yield tenant.StreamChanged(**stream, **declared, revision=2, retention_ms=7_200_000)
+        yield stream_events.StreamChanged(**stream, **declared, revision=2, retention_ms=7_200_000)
         yield from _applied(stream)
 
 
 def _applied(stream: dict[str, str]) -> Iterator[Event]:
     for cluster in CLUSTERS:
         topic_id = f"{stream['tenant']}-{stream['stream']}-{cluster}"
-        yield tenant.StreamApplied(
+        yield stream_events.StreamApplied(
             **stream, cluster=cluster, topic_id=topic_id, incarnation=1, replication_factor=3
         )

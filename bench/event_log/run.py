@@ -34,7 +34,7 @@ from sqlalchemy import Engine  # noqa: E402
 
 from backend import deciders  # noqa: E402
 from backend.dispatch import Directed, Dispatcher  # noqa: E402
-from backend.domain import tenant_commands  # noqa: E402
+from backend.domain import stream_records, tenant_commands  # noqa: E402
 from backend.estate.postgres import PostgresServer  # noqa: E402
 from backend.eventlog.engine import create_engine  # noqa: E402
 from backend.eventlog.faults import DatabaseUnavailable  # noqa: E402
@@ -138,7 +138,7 @@ def recording(dispatcher: Dispatcher) -> None:
             *(tenant_commands.DeclareStream(**place, stream=f"s{n}") for n in range(STREAMS)),
         ]
         outcomes = [
-            tenant_commands.RecordApplied(
+            stream_records.RecordApplied(
                 **place, stream=f"s{n}", cluster=cluster, topic_id=f"{n}-{cluster}", replication_factor=3
             )
             for n in range(STREAMS)

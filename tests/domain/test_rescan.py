@@ -30,11 +30,12 @@ def test_reading_begins_at_the_furthest_place_that_misses_nothing(origins, cover
     assert rescan.start([EARLY, OWN, MIDDLE], LOG, origins, covered) == begin
 
 
-def test_a_lost_tail_takes_a_position_back_to_where_the_log_was_cut():
+def test_places_behind_the_cut_of_a_log_mean_nothing():
     births = ((0, 1), (80, 3))
-    assert rescan.start([OWN], births, [], {}) == Checkpoint(80, 3, OWN.seen)
-    assert rescan.start([MIDDLE], births, [], {}) == MIDDLE
-    assert rescan.start([Checkpoint(100, 3, {})], births, [], {}) == Checkpoint(100, 3, {})
+    assert rescan.start([OWN], births, [], {}) is BEGINNING
+    assert rescan.start([OWN, MIDDLE], births, [], {}) == MIDDLE
+    assert rescan.start([MIDDLE, Checkpoint(100, 3, {})], births, [], {}) == Checkpoint(100, 3, {})
+    assert rescan.start([MIDDLE], ((0, 1), (20, 4), (90, 5)), [], {}) is BEGINNING
 
 
 def test_positions_in_a_topic_that_was_made_anew_mean_nothing():

@@ -22,11 +22,7 @@ from backend.domain.errors import (
 from backend.domain.event import Event
 from backend.domain.formats import ClusterFormats
 from backend.domain.names import StreamName
-from backend.domain.stream_settings import StreamSettings
-from backend.domain.tenant import (
-    EnvironmentChanged,
-    EnvironmentCreated,
-    InstanceCreated,
+from backend.domain.stream import (
     StreamApplied,
     StreamApplyFailed,
     StreamChanged,
@@ -34,8 +30,15 @@ from backend.domain.tenant import (
     StreamDeleted,
     StreamDrifted,
     StreamRemoved,
-    TenantCreated,
 )
+from backend.domain.stream_records import (
+    RecordApplied,
+    RecordApplyFailed,
+    RecordDrift,
+    RecordRemoved,
+)
+from backend.domain.stream_settings import StreamSettings
+from backend.domain.tenant import EnvironmentChanged, EnvironmentCreated, InstanceCreated, TenantCreated
 from backend.domain.tenant_commands import (
     ChangeEnvironment,
     ChangeStream,
@@ -44,10 +47,6 @@ from backend.domain.tenant_commands import (
     CreateTenant,
     DeclareStream,
     DeleteStream,
-    RecordApplied,
-    RecordApplyFailed,
-    RecordDrift,
-    RecordRemoved,
     TenantCommand,
     decide,
 )

@@ -14,7 +14,7 @@ be everywhere; one that it does not show must be nowhere. Anomalies looked for:
   sent; on the origin our own headers too;
 - wrong origin: `copy-origin` on a copy does not say the cluster, partition and offset where the record was born,
   or the origin lacks a record that another cluster has;
-- wrong flags: `copy-flags` on a copy are not those that the tree implies;
+- wrong flags: `copy-flags` on a copy are not those that the tree implies, or one of the trees that there were;
 - aborted but visible, failed but visible, and records that nobody sent;
 - not at rest: a distributor that does not come to run without lag after healing, or ends that go on growing.
 """
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, Message, TopicPartition
@@ -56,14 +56,30 @@ class Verdict:
         return f"sends: {sends}; on clusters: {found}"
 
 
-def judge(history: History, fleet: Fleet, numbers: Mapping[str, int], stream: str) -> Verdict:
-    """Read every cluster and compare; `numbers` are the clusters' numbers in origins."""
-    return _Judge(history, fleet, numbers, stream).verdict()
+def judge(
+    history: History,
+    fleet: Fleet,
+    numbers: Mapping[str, int],
+    stream: str,
+    routes: Sequence[Mapping[str, Mapping[str, int]]] = (),
+) -> Verdict:
+    """Read every cluster and compare; `numbers` are the clusters' numbers in origins.
+
+    `routes`: flags of every tree that there was while records flowed; a copy may have those of any.
+    """
+    return _Judge(history, fleet, numbers, stream, routes).verdict()
 
 
 class _Judge:
-    def __init__(self, history: History, fleet: Fleet, numbers: Mapping[str, int], stream: str) -> None:
-        self._history, self._fleet, self._numbers = history, fleet, numbers
+    def __init__(
+        self,
+        history: History,
+        fleet: Fleet,
+        numbers: Mapping[str, int],
+        stream: str,
+        routes: Sequence[Mapping[str, Mapping[str, int]]],
+    ) -> None:
+        self._history, self._fleet, self._numbers, self._routes = history, fleet, numbers, routes
         self._stream_id = origin.stream_id(stream)
         self._born: dict[str, Born] = {name: {} for name in history.sends}
         self._lanes: dict[tuple[str, int, int], int] = {}
@@ -71,7 +87,7 @@ class _Judge:
 
     def verdict(self) -> Verdict:
         read = {member.name: self._read(member.name) for member in self._fleet.members}
-        checker = Checker(self._fleet.flags)
+        checker = Checker(self._fleet.flags, self._flags_of_then)
         for cluster, sends in self._history.sends.items():
             for sequence, send in enumerate(sends):
                 if send.outcome is Outcome.OK or (
@@ -87,6 +103,15 @@ class _Judge:
                 checker.arrived(cluster, self._arrival(cluster, found))
         reports = checker.reports()
         return Verdict(self._history.counts(), reports, checker.anomalies + self._extra)
+
+    def _flags_of_then(self, origin: str, cluster: str) -> set[int]:
+        """Of the trees that there were; an origin that was no leaf of one had the route of any leaf."""
+        return {
+            flags[root][cluster]
+            for flags in self._routes
+            for root in ((origin,) if origin in flags else flags)
+            if cluster in flags[root]
+        }
 
     def _read(self, cluster: str) -> list[_Found]:
         """The cluster's records of this run, without their contents; its own are noted as born there."""

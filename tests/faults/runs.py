@@ -15,18 +15,21 @@ import secrets
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
+import httpx2
 import psutil
 import pytest
 from redis import Redis
 
+from backend.domain.tree import clusters_of
 from backend.estate import faults
 from backend.estate.home import Home
 from backend.estate.processes import load_plan
 from backend.estate.running import read_state
-from backend.verification.fleet import FleetReader
+from backend.verification.fleet import FleetReader, FleetUnknown
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.faults.history import History
@@ -36,6 +39,14 @@ from tests.rest_client import RestClient
 
 PROD = "/tenants/acme/instances/retail/environments/prod"
 CLUSTERS = [f"cluster-{number}" for number in range(1, 6)]
+
+Undo = Callable[[], None]
+Flags = Mapping[str, Mapping[str, int]]
+"""`flags[origin][cluster]` that a tree and its targets imply."""
+
+
+def nothing() -> None:
+    """The undoing of what ends by itself: what was killed is started again by the supervisor."""
 
 
 class Place:
@@ -50,6 +61,8 @@ class Place:
         self.servers = {name: row["bootstrap_servers"] for name, row in status["clusters"].items()}
         self._stopped: set[int] = set()
         self._links: set[str] = set()
+        self.routes: list[Flags] = []
+        """Flags of every tree with its targets since the run began."""
 
     def pid(self, name: str) -> int:
         """Of a process that runs or will run again."""
@@ -126,6 +139,64 @@ class Place:
             self.link("heal", cluster)
         self._links.clear()
 
+    def distributors(self) -> list[dict[str, Any]]:
+        """The rows of the API, as soon as it answers."""
+        rows: list[dict[str, Any]] = self._ask("GET", "/trees/main/distributors")
+        return rows
+
+    def tree(self) -> dict[str, Any]:
+        """The tree's root."""
+        root: dict[str, Any] = self._ask("GET", "/trees/main")["root"]
+        return root
+
+    def replace_tree(self, root: dict[str, Any]) -> None:
+        """Another tree; its targets are the default ones. The primary has to be one of its leaves."""
+        primary = sorted(clusters_of(root))[0]
+        self._ask("PUT", f"/trees/main?primary={primary}", root)
+        self.note_routes()
+
+    def switch_target(self, cluster: str, level: int, target: str) -> None:
+        """Let a distributor copy to another leaf."""
+        self._ask("PUT", f"/trees/main/targets/{cluster}/{level}", {"target": target})
+        self.note_routes()
+
+    def leaves(self) -> frozenset[str]:
+        """Clusters of the tree."""
+        return clusters_of(self.tree())
+
+    def pause(self, cluster: str, level: int) -> None:
+        """Let a distributor wait."""
+        self._ask("PATCH", f"/trees/main/distributors/{cluster}/{level}", {"paused": True})
+
+    def resume(self, cluster: str, level: int) -> None:
+        """Let it copy again."""
+        self._ask("PATCH", f"/trees/main/distributors/{cluster}/{level}", {"paused": False})
+
+    def note_routes(self) -> None:
+        """Flags as they are from now on are right on copies."""
+
+        def flags() -> Flags | None:
+            try:
+                return self.reader.read(None, "", 0).flags
+            except FleetUnknown:
+                return None
+
+        self.routes.append(eventually(flags, "the API answers"))
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        """An answer of the API, however often it must be asked: it or its database may just be coming up again."""
+
+        def answer() -> httpx2.Response | None:
+            try:
+                found = self.rest(method, path, body)
+            except httpx2.TransportError:
+                return None
+            return None if found.status_code >= 500 else found
+
+        found = eventually(answer, f"{method} {path} is answered", 0.2)
+        assert found.is_success, f"{method} {path}: {found.status_code} {found.text}"
+        return found.json()
+
     def epochs(self) -> dict[tuple[str, int], int]:
         """Fencing epoch of every distributor; rises when its units change hands."""
         rows = self.reader.distributors()
@@ -152,7 +223,7 @@ class Run:
         self._partitions, self._rate, self._settings = partitions, rate, stream
 
     def __enter__(self) -> Run:
-        print(f"seed {self.seed}")  # noqa: T201 - shown with a failure: the run can be repeated from it
+        self.tell(f"seed {self.seed}")
         place = self.place
         body = {"name": self.name, "partitions": self._partitions, "replication_factor": 3, **self._settings}
         body.setdefault("min_insync_replicas", min(2, body["replication_factor"]))
@@ -160,6 +231,7 @@ class Run:
         eventually(self.is_everywhere, "the stream is on every cluster")
         eventually(lambda: self._all_run(), "all distributors run")
         self.fleet = place.reader.read(self.stream, "", 0)
+        place.routes = [self.fleet.flags]
         self.history = History(self.seed, [member.name for member in self.fleet.members])
         topics = {member.name: member.topic for member in self.fleet.members}
         self.load = Load(self.history, place.servers, topics, self._partitions, self._rate)
@@ -174,10 +246,14 @@ class Run:
         if error is None:
             restless = wait_until_at_rest(self.fleet, lambda: not_idle(self.place.reader))
             numbers = {row["name"]: row["number"] for row in self.place.rest.ok("GET", "/clusters")["items"]}
-            self.verdict = judge(self.history, self.fleet, numbers, self.stream)
+            self.verdict = judge(self.history, self.fleet, numbers, self.stream, self.place.routes)
             # First, since all else may come from it.
             self.verdict.anomalies[:0] = restless
-            print(self.verdict.counts(), dict(kinds(self.verdict)))  # noqa: T201
+            self.tell(f"{self.verdict.counts()} {dict(kinds(self.verdict))}")
+
+    def tell(self, words: str) -> None:
+        """Something to be shown with a failure, from which the run can be repeated."""
+        print(words)  # noqa: T201
 
     def flow(self, seconds: float) -> None:
         """Let records flow meanwhile. Only gives a fault its time: nothing is judged by the clock."""

@@ -23,8 +23,9 @@ from random import Random
 from backend.settings import PROJECT_ROOT
 from tests.estate_fixture import boot, treeline
 from tests.eventually import eventually
+from tests.faults.changes import lose_a_leaf, replace_the_tree, switch_a_target
 from tests.faults.judge import kinds
-from tests.faults.runs import CLUSTERS, Place, Run
+from tests.faults.runs import CLUSTERS, Place, Run, Undo, nothing
 
 FIVE_CLUSTERS = PROJECT_ROOT / "tests" / "faults" / "five.yaml"
 RECORDS_PER_SECOND = 2000.0
@@ -33,7 +34,6 @@ MOST_TOLD = 200
 QUIET_SECONDS = (0.5, 3.0)
 FAULT_SECONDS = (1.0, 8.0)
 
-Undo = Callable[[], None]
 Fault = Callable[[Place, Random], tuple[str, Undo]]
 """Begins something on the estate; what it did, in words, and how it is undone."""
 
@@ -50,7 +50,7 @@ def kill_a_process(place: Place, rng: Random) -> tuple[str, Undo]:
 def kill_a_holder(place: Place, rng: Random) -> tuple[str, Undo]:
     pid = _a_holder(place, rng)
     place.signal(pid, signal.SIGKILL)
-    return f"kill -9 of a process that runs units ({pid})", _nothing
+    return f"kill -9 of a process that runs units ({pid})", nothing
 
 
 def stop_a_holder(place: Place, rng: Random) -> tuple[str, Undo]:
@@ -68,7 +68,7 @@ def stop_a_service(place: Place, rng: Random) -> tuple[str, Undo]:
 
 def flush_redis(place: Place, rng: Random) -> tuple[str, Undo]:
     place.redis().flushall()
-    return "FLUSHALL of Redis", _nothing
+    return "FLUSHALL of Redis", nothing
 
 
 def break_a_link(place: Place, rng: Random) -> tuple[str, Undo]:
@@ -94,21 +94,20 @@ FAULTS: tuple[Fault, ...] = (
     stop_a_service,
     flush_redis,
     break_a_link,
+    switch_a_target,
+    replace_the_tree,
+    lose_a_leaf,
 )
 
 
 def _kill(place: Place, name: str) -> tuple[str, Undo]:
     place.kill(name)
-    return f"kill -9 of {name}", _nothing
+    return f"kill -9 of {name}", nothing
 
 
 def _a_holder(place: Place, rng: Random) -> int:
     """A pool process of the worker that runs units."""
     return rng.choice(eventually(lambda: sorted(place.pool()), "the worker has its pool"))
-
-
-def _nothing() -> None:
-    """What was killed is started again by the supervisor."""
 
 
 @dataclass
@@ -150,7 +149,7 @@ def soak(place: Place, seconds: float, seed: int, tell: Callable[[str], None]) -
 def _one_fault(place: Place, rng: Random, run: Run) -> Iterator[str]:
     fault, duration = rng.choice(FAULTS), rng.uniform(*FAULT_SECONDS)
     words, undo = fault(place, rng)
-    yield f"{words}, for {duration:.1f} s" if undo is not _nothing else words
+    yield f"{words}, for {duration:.1f} s" if undo is not nothing else words
     run.flow(duration)
     undo()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from backend.domain import copy_flags, origin, tree_shape
 from backend.domain.assignment import Unit
@@ -243,6 +243,23 @@ def test_streams_come_and_go_without_a_new_session(pair, estate):
     copy(session, 22)
     session.close()
     assert (len(pair.copied()), len(other.copied())) == (14, 8)
+
+
+def test_partitions_that_a_topic_got_are_copied_in_the_same_session(pair):
+    pair.produce([{"value": b"old", "partition": 1}])
+    session = pair.session()
+    drain(session)
+    for servers, topic in ((pair.servers[pair.b], pair.copy_topic), (pair.servers[pair.a], pair.topic)):
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+        eventually(lambda a=admin, t=topic: len(a.list_topics(t, 10).topics[t].partitions) == 4, "grown")
+    session.update(())  # as while the new number is being applied
+    pair.partitions = 4
+    session.update(pair.plan().streams)
+    pair.produce([{"value": b"new", "partition": 3}])
+    copy(session, 2)
+    session.close()
+    assert sorted((m.partition(), m.value()) for m in pair.copied()) == [(1, b"old"), (3, b"new")]
 
 
 def test_a_record_of_a_megabyte_passes_although_our_headers_make_it_larger(pair):

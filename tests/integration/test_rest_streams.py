@@ -10,7 +10,7 @@ import pytest
 
 from backend.deciders import CLUSTER, TENANT
 from backend.domain.cluster import RecordOnline
-from backend.domain.tenant_commands import RecordApplied, RecordApplyFailed, RecordRemoved
+from backend.domain.stream_records import RecordApplied, RecordApplyFailed, RecordRemoved
 from backend.eventlog.recorded import Metadata
 from backend.queries.streams import list_deleted
 from tests.integration.conftest import NOBODY_LISTENS, Rest, problem

@@ -183,7 +183,9 @@ def known(estate, rest, monkeypatch):
     topics = {cluster: technical_name(rest, cluster) for cluster in ESTATE}
     numbers = {cluster: rest.ok("GET", f"/clusters/{cluster}")["number"] for cluster in ESTATE}
     found = Scene(
-        stream=TracedStream(STREAM, 4, True, False, topics, dict.fromkeys(ESTATE, 1), {}),
+        stream=TracedStream(
+            STREAM, 4, True, False, topics, dict.fromkeys(ESTATE, 1), dict.fromkeys(ESTATE, {}), {}
+        ),
         partition=3,
         clusters=numbers,
         names={number: cluster for cluster, number in numbers.items()},

@@ -13,17 +13,10 @@ import psutil
 import pytest
 
 from backend.settings import PROJECT_ROOT
-from tests.estate_fixture import DEFAULT_ESTATE
 from tests.eventually import eventually
-from tests.rest_client import RestClient
 
 RECORDS = 20_000  # on each of five clusters
 ARRIVALS = re.compile(r"(\d+) of (\d+) arrivals")
-
-
-@pytest.fixture
-def own_estate(boot_estate):
-    return boot_estate(DEFAULT_ESTATE)
 
 
 def kill_worker(estate):
@@ -45,19 +38,17 @@ def kill_all_celery(estate):
 
 
 @pytest.mark.parametrize("kill", [kill_worker, kill_pool_process, kill_all_celery])
-def test_every_record_arrives_once_although_workers_are_killed(own_estate, kill):
-    rest = RestClient(own_estate.url, own_estate.token)
+def test_every_record_arrives_once_although_workers_are_killed(place, kill):
 
     def epochs():
-        rows = rest.ok("GET", "/trees/main/distributors")
-        running = all(row["state"] == "running" for row in rows)
-        return {(row["cluster"], row["level"]): row["fencing_epoch"] for row in rows} if running else None
+        running = all(row["state"] in ("running", "degraded") for row in place.distributors())
+        return place.epochs() if running else None
 
     before = eventually(epochs, "all distributors running")
     verify = subprocess.Popen(
         [sys.executable, "-m", "backend.cli", "verify", "--records", str(RECORDS), "--json"],
         cwd=PROJECT_ROOT,
-        env={**os.environ, "TREELINE_HOME": str(own_estate.home)},
+        env={**os.environ, "TREELINE_HOME": str(place.estate.home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -66,7 +57,7 @@ def test_every_record_arrives_once_although_workers_are_killed(own_estate, kill)
     for line in verify.stderr:
         arrivals = ARRIVALS.search(line)
         if arrivals and killed_at is None and int(arrivals[1]) > int(arrivals[2]) // 10:
-            kill(own_estate)
+            kill(place.estate)
             killed_at = int(arrivals[1])
     answer = json.loads(verify.stdout.read())
     assert verify.wait() == 0, answer["problems"][:10]

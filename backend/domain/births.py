@@ -1,0 +1,26 @@
+"""Incarnations of the records that are born in one partition of a cluster's topic.
+
+A topic that is made anew, or whose log is cut off, gives out offsets a second time; the incarnation tells apart
+the records that have the same one.
+"""
+
+from __future__ import annotations
+
+import bisect
+
+Births = tuple[tuple[int, int], ...]
+"""(offset, incarnation of the records born from there on), both rising; the first offset is 0."""
+
+_ANY_INCARNATION = 2**32
+
+
+def incarnation_at(births: Births, offset: int) -> int:
+    """Of a record that is born at an offset."""
+    if len(births) == 1:
+        return births[0][1]
+    return births[bisect.bisect_right(births, (offset, _ANY_INCARNATION)) - 1][1]
+
+
+def cut_off(births: Births, offset: int, incarnation: int) -> Births:
+    """Births after the log was cut off before an offset, from which on those of a new incarnation are born."""
+    return (*(each for each in births if each[0] < offset), (offset, incarnation))

@@ -1,0 +1,71 @@
+"""What a session tells of records that it cannot copy, before it goes on without them."""
+
+from __future__ import annotations
+
+from confluent_kafka import Message
+
+from backend.domain import origin
+from backend.domain.edges import EdgePlan, StreamOnEdge
+from backend.domain.partition_edge import Header
+from backend.kafka.alive import Alive
+from backend.kafka.knowledge import CutOff, Gone, Knowledge, Refused
+
+
+class Reports:
+    """One session's; each returns once the control plane has recorded it, and raises what kept it from that."""
+
+    def __init__(self, plan: EdgePlan, knowledge: Knowledge, alive: Alive) -> None:
+        self._plan, self._knowledge, self._alive = plan, knowledge, alive
+
+    def lost(self, stream: str, partition: int, first: int, last: int | None, reason: str) -> None:
+        """Offsets of the source were gone before they could be copied; `last` None if nobody knows."""
+        self._alive()
+        self._knowledge.lost(
+            Gone(
+                target=self._plan.target.name,
+                stream=stream,
+                partition=partition,
+                first_offset=first,
+                last_offset=last,
+                reason=reason,
+            )
+        )
+
+    def cut_off(self, row: StreamOnEdge, partition: int, first: int, last: int) -> None:
+        """Offsets of the source were gone after they had been read, and are given out anew.
+
+        Raises CopyFailed if it is because the topic was made anew, which the reconcile loop records.
+        """
+        self._alive()
+        self._knowledge.topic_ids.check(self._plan, [row])
+        source = self._plan.source.name
+        reason = (
+            f"the log was cut off at {first} on {source}; what had been copied from there to {last} is elsewhere"
+        )
+        self.lost(row.stream, partition, first, last, reason)
+        self._alive()
+        self._knowledge.cut_off(
+            CutOff(
+                stream=row.stream,
+                partition=partition,
+                first_offset=first,
+                last_offset=last,
+                incarnation=row.births[partition][-1][1],
+            )
+        )
+
+    def set_aside(self, stream: str, message: Message, headers: list[Header], reason: str) -> str:
+        """The target refuses a record; the id that it gets in quarantine."""
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None and offset is not None
+        born = origin.decode([value for name, value in headers if name == self._plan.rule.origin_header])
+        refused = Refused(
+            target=self._plan.target.name,
+            stream=stream,
+            partition=partition,
+            offset=offset,
+            origin=(born.cluster, born.incarnation, born.offset) if born else None,
+            reason=reason,
+        )
+        self._alive()
+        return self._knowledge.set_aside(refused)

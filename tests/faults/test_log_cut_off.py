@@ -1,0 +1,91 @@
+"""A log loses its tail, as after an unclean start, and has grown again before anybody looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.estate_fixture import SMALL_ESTATE
+from tests.eventually import eventually
+from tests.kafka import produce, read_all
+from tests.rest_client import RestClient
+
+STREAM = "acme/retail/prod/orders"
+ORDERS = "/tenants/acme/instances/retail/environments/prod/streams/orders"
+TOPIC = "acme-retail-prod-orders"
+
+
+class Small:
+    """Two clusters; it is stopped and started again."""
+
+    def __init__(self, start):
+        self._start = start
+        self.up()
+
+    def up(self):
+        self.estate = self._start(SMALL_ESTATE)
+        assert self.estate.booted.returncode == 0, self.estate.booted.stderr
+        self.rest = RestClient(self.estate.url, self.estate.token)
+        eventually(lambda: set(self.rest.ok("GET", ORDERS)["applied"].values()) == {"applied"}, "applied", 0.3)
+
+    def down(self):
+        stopped = self.estate.treeline("down")
+        assert stopped.returncode == 0, stopped.stderr
+
+    def send(self, cluster, values):
+        produce(self.estate.bootstrap_servers(cluster), TOPIC, [{"value": v, "partition": 0} for v in values])
+
+    def values(self, cluster):
+        return [message.value() for message in read_all(self.estate.bootstrap_servers(cluster), TOPIC)]
+
+    def cut_off(self, cluster, size):
+        """The partition's log ends after so many bytes, and its broker knows nothing of a clean end."""
+        (log,) = Path(self.estate.home).glob(f"data/*/**/*{cluster}*/**/{TOPIC}-0/*.log")
+        with log.open("r+b") as file:
+            file.truncate(size)
+        for other in log.parent.iterdir():
+            if other.suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
+                other.unlink()
+        (log.parent.parent / ".kafka_cleanshutdown").unlink(missing_ok=True)
+
+    def log_bytes(self, cluster):
+        (log,) = Path(self.estate.home).glob(f"data/*/**/*{cluster}*/**/{TOPIC}-0/*.log")
+        return log.stat().st_size
+
+
+@pytest.fixture
+def small(boot_estate):
+    return Small(boot_estate)
+
+
+def test_records_that_took_the_place_of_lost_ones_are_copied(small):
+    kept, lost, new = ([b"%s %03d" % (kind, n) for n in range(40)] for kind in (b"kept", b"lost", b"new"))
+    small.send("cluster-1", kept)
+    eventually(lambda: small.values("cluster-2") == kept, "copied", 0.3)
+    size = small.log_bytes("cluster-1")
+    small.send("cluster-1", lost)
+    eventually(lambda: small.values("cluster-2") == kept + lost, "copied", 0.3)
+    small.rest.ok("PATCH", "/trees/main/distributors/cluster-1/1", {"paused": True})
+    small.down()
+    small.cut_off("cluster-1", size)
+    small.up()
+    assert small.values("cluster-1") == kept
+    # Beyond the position, before the distributor looks again.
+    small.send("cluster-1", new + new)
+    small.rest.ok("PATCH", "/trees/main/distributors/cluster-1/1", {"paused": False})
+    eventually(lambda: len(small.values("cluster-2")) >= 160, "what is new arrived", 0.5)
+    assert small.values("cluster-2") == kept + lost + new + new
+    assert small.values("cluster-1") == kept + new + new
+    (event,) = [
+        row for row in small.rest.ok("GET", "/events?limit=1000")["items"] if row["name"] == "StreamTailLost"
+    ]
+    assert (event["data"]["cluster"], event["data"]["partition"]) == ("cluster-1", 0)
+    assert (event["data"]["first_offset"], event["data"]["last_offset"]) == (40, 79)
+    row = small.rest.ok("GET", "/trees/main/distributors/cluster-1/1")
+    assert row["state"] == "degraded", row
+    (loss,) = small.rest.ok("GET", "/losses")["items"]
+    assert "cut off at 40" in loss["reason"], loss
+    back = [b"back %03d" % n for n in range(10)]
+    small.send("cluster-2", back)
+    eventually(lambda: small.values("cluster-1") == kept + new + new + back, "and the other way", 0.3)
