@@ -12,6 +12,8 @@ from pathlib import Path
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from records import LARGEST_BYTES
+
 from backend.estate.broker import STARTED, Broker, BrokerPorts
 from backend.estate.document import ClusterSpec
 from backend.estate.jars import classpath, ensure_jars, java
@@ -86,7 +88,7 @@ class Topic:
 
     def create(self) -> None:
         admin = self._admin
-        topic = NewTopic(self.name, len(self._ends), 1, config={"max.message.bytes": "2000000"})
+        topic = NewTopic(self.name, len(self._ends), 1, config={"max.message.bytes": str(LARGEST_BYTES)})
         admin.create_topics([topic])[self.name].result(15)
 
     def delete(self) -> None:

@@ -11,6 +11,8 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 _MARK = struct.Struct(">QQ")  # number, nanoseconds of the monotonic clock when it was sent
 READ_SECONDS = 300
+LARGEST_BYTES = 16_000_000
+"""Of a record that the topics of the benchmark take."""
 
 
 def fill(servers: str, topic: str, partitions: int, count: int, size_bytes: int) -> None:
@@ -23,6 +25,7 @@ def fill(servers: str, topic: str, partitions: int, count: int, size_bytes: int)
             "batch.size": 262144,
             "queue.buffering.max.kbytes": 131072,
             "queue.buffering.max.messages": 500000,
+            "message.max.bytes": LARGEST_BYTES,
         }
     )
     rest = os.urandom(size_bytes - _MARK.size)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from backend.domain import tenant
+from backend.domain import stream, tenant
 from backend.domain.errors import (
     AlreadyExists,
     DomainError,
@@ -30,12 +30,14 @@ from backend.domain.stream import (
     StreamDeleted,
     StreamDrifted,
     StreamRemoved,
+    StreamTailLost,
 )
 from backend.domain.stream_records import (
     RecordApplied,
     RecordApplyFailed,
     RecordDrift,
     RecordRemoved,
+    RecordTailLost,
 )
 from backend.domain.stream_settings import StreamSettings
 from backend.domain.tenant import EnvironmentChanged, EnvironmentCreated, InstanceCreated, TenantCreated
@@ -77,6 +79,8 @@ DECLARE = DeclareStream(**IN, settings=StreamSettings(**SETTINGS))
 RECORD = RecordApplied(**IN, cluster="c1", topic_id="T1", replication_factor=1)
 DRIFT = RecordDrift(**IN, cluster="c1", found={"retention.ms": "1"}, reason="no", revision=1)
 DRIFTED = StreamDrifted(**AT, cluster="c1", found={"retention.ms": "1"}, reason="no")
+TAIL = RecordTailLost(**IN, cluster="c1", partition=2, first_offset=40, last_offset=79, incarnation=1)
+TAIL_LOST = StreamTailLost(**AT, cluster="c1", partition=2, first_offset=40, last_offset=79, incarnation=2)
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 C1 = ClusterFormats("c1", FULL, FULL)
 C4 = ClusterFormats("c4", "{tenant}-{topic}", FULL)
@@ -183,6 +187,26 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
         ([*WITH_STREAM, replace(DELETED, clusters=())], RECORD, [APPLIED]),
         ([*WITH_STREAM, replace(DELETED, clusters=()), APPLIED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
         ([*WITH_STREAM, DELETED], RecordApplyFailed(**IN, cluster="c1", reason="no"), []),
+        # Several units find one loss; the next one of any partition, and the next topic, are numbered on.
+        ([*WITH_STREAM, APPLIED], TAIL, [TAIL_LOST]),
+        ([*WITH_STREAM, APPLIED, TAIL_LOST], TAIL, []),
+        (
+            [*WITH_STREAM, APPLIED, TAIL_LOST],
+            replace(TAIL, incarnation=2, first_offset=30),
+            [replace(TAIL_LOST, first_offset=30, incarnation=3)],
+        ),
+        (
+            [*WITH_STREAM, APPLIED, TAIL_LOST],
+            replace(TAIL, partition=0),
+            [replace(TAIL_LOST, partition=0, incarnation=3)],
+        ),
+        ([*WITH_STREAM, APPLIED, TAIL_LOST], RECORD, []),
+        (
+            [*WITH_STREAM, APPLIED, TAIL_LOST],
+            replace(RECORD, topic_id="T2"),
+            [replace(APPLIED, topic_id="T2", incarnation=3)],
+        ),
+        ([*WITH_STREAM, APPLIED, TAIL_LOST, replace(APPLIED, topic_id="T2", incarnation=3)], TAIL, []),
     ],
 )
 def test_decisions(given: list[Event], command: TenantCommand, then: list[Event]) -> None:
@@ -286,3 +310,17 @@ def test_history_that_does_not_apply_never_makes_evolve_fail() -> None:
     state = reduce(tenant.evolve, strange, tenant.INITIAL)
     assert state is not None
     assert set(state.instances) == {"retail"}
+
+
+def test_a_second_cut_takes_the_place_of_what_was_born_behind_it() -> None:
+    topic = stream.Topic(topic_id="T1", incarnation=1, replication_factor=1)
+    assert topic.births(2) == ((0, 1),)
+    lost = [
+        TAIL_LOST,
+        replace(TAIL_LOST, first_offset=90, incarnation=3),
+        replace(TAIL_LOST, first_offset=60, incarnation=4),
+    ]
+    state = reduce(tenant.evolve, [*WITH_STREAM, APPLIED, *lost], tenant.INITIAL)
+    assert state is not None
+    found = state.instances["retail"].environments["prod"].streams["orders"].topics["c1"]
+    assert (found.births(0), found.births(2)) == (((0, 1),), ((0, 1), (40, 2), (60, 4)))

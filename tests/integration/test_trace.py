@@ -184,7 +184,7 @@ def known(estate, rest, monkeypatch):
     numbers = {cluster: rest.ok("GET", f"/clusters/{cluster}")["number"] for cluster in ESTATE}
     found = Scene(
         stream=TracedStream(
-            STREAM, 4, True, False, topics, dict.fromkeys(ESTATE, 1), dict.fromkeys(ESTATE, {}), {}
+            STREAM, 4, True, False, topics, dict.fromkeys(ESTATE, 1), {name: {} for name in ESTATE}, {}
         ),
         partition=3,
         clusters=numbers,
