@@ -86,8 +86,9 @@ class Settings(BaseSettings):
     partition_buckets: int = Field(
         2,
         ge=1,
-        description="Shards of each distributor, by hash of stream and partition. Fixed once records flow: "
-        "the transactional ids and position groups are named after the bucket.",
+        description="Units that each distributor is cut into, by hash of stream and partition; the same for all "
+        "processes. Transactional ids and position groups are named after them: another number is a change of "
+        "routes, for which every leaf passes a barrier.",
     )
     batch_records: int = Field(
         50000,

@@ -98,7 +98,7 @@ def _tree(source: random.Random) -> Directed:
 def _routes(source: random.Random) -> Directed:
     name, version = source.choice(CLUSTERS), source.randint(1, 50)
     if source.random() < 0.5:
-        command = EnterRoutes(cluster=name, routes=version, wanted=version, fenced=2)
+        command = EnterRoutes(cluster=name, routes=version, wanted=version, fenced=2, buckets=source.randint(1, 2))
         return deciders.LEAF, f"leaf-{name}", command
     places = {(f"acme/retail/prod/{stream}", 0): source.choice(CLUSTERS) for stream in ("orders", "payments")}
     return deciders.LOST_ORIGIN, f"origin-{name}", Reroot(number=int(name), roots=places)

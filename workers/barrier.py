@@ -53,7 +53,7 @@ class Barriers:
     def tick(self) -> None:
         """Begin the barrier of each leaf that is not where the tree wants it, unless it is under way."""
         with self._engine.connect() as connection:
-            due = _due(connection)
+            due = _due(connection, self._settings.partition_buckets)
         for each in due:
             with self._lock:
                 if each.cluster.name in self._running:
@@ -76,7 +76,8 @@ class Barriers:
                 self._running.discard(due.cluster.name)
 
     def _fence(self, due: _Due) -> int:
-        units = assignment.units(sorted(due.leaf.inbound), self._settings.partition_buckets)
+        buckets = max(self._settings.partition_buckets, *due.leaf.buckets_ever, 1)
+        units = assignment.units(sorted(due.leaf.inbound), buckets)
         names = [unit.kafka_name for unit in units]
         row = due.cluster
         fencing.check_identity(row.bootstrap_servers, row.properties, row.kafka_cluster_id)
@@ -90,17 +91,18 @@ class Barriers:
 
         def build(connection: Connection) -> EnterRoutes:
             wanted = wanted_version(connection, name)
-            return EnterRoutes(cluster=name, routes=version, wanted=wanted, fenced=fenced)
+            buckets = self._settings.partition_buckets
+            return EnterRoutes(cluster=name, routes=version, wanted=wanted, fenced=fenced, buckets=buckets)
 
         context.dispatch(deciders.LEAF, f"leaf-{name}", build, ACTOR, f"barrier-{uuid.uuid4().hex[:12]}")
         log.info("leaf has entered its routes", leaf=name, version=version, fenced=fenced)
 
 
-def _due(connection: Connection) -> list[_Due]:
+def _due(connection: Connection, buckets: int) -> list[_Due]:
     """Leaves that are not where the tree wants them and can be reached."""
     rows = {row.name: row for row in list_clusters(connection)}
     return [
         _Due(rows[name], leaf)
         for name, leaf in list_leaves(connection).items()
-        if leaf.wanted != leaf.entered and name in rows and rows[name].state != "offline"
+        if not leaf.entered_as(buckets) and name in rows and rows[name].state != "offline"
     ]

@@ -66,7 +66,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
         targets=tree.targets,
         endpoints=endpoints,
         leaves={
-            name: LeafInbound(version=row.wanted, ever=row.inbound)
+            name: LeafInbound(version=row.wanted, ever=row.inbound, buckets_ever=row.buckets_ever)
             for name, row in list_leaves(connection).items()
         },
         known_origins=known_origins(connection),

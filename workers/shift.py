@@ -27,7 +27,7 @@ from backend.domain.rescan import Checkpoint
 from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.knowledge import Knowledge
 from backend.kafka.topic_ids import TopicIds
-from backend.queries.leaf_routes import has_entered, known_origins
+from backend.queries.leaf_routes import known_origins, why_not_entered
 from backend.settings import Settings
 from workers import checkpoints, desired, edge_losses, leases, unit_states
 from workers.desired import Desired
@@ -153,9 +153,9 @@ class UnitHost:
             with self._engine.connect() as connection:
                 if not leases.holds(connection, self.holder, unit, epoch):
                     return "the lease went to another holder"
-                if not has_entered(connection, plan.target.name, plan.routes_version):
-                    return f"{plan.target.name} has not entered its new routes yet"
-            return None
+                return why_not_entered(
+                    connection, plan.target.name, plan.routes_version, self._settings.partition_buckets
+                )
 
         return why_not
 

@@ -108,6 +108,15 @@ class LeafInbound:
     """Of the routes into it."""
     ever: frozenset[tuple[str, int]]
     """Every (cluster, level) that was ever allowed to copy to it."""
+    buckets_ever: frozenset[int] = frozenset()
+    """Numbers of units that distributors were ever cut into there."""
+
+    def groups(self, bucket: int, buckets: int) -> tuple[str, ...]:
+        """Position groups of all units that may ever have copied a bucket's partitions to the leaf."""
+        copied_by = (bucket,) if self.buckets_ever <= {buckets} else range(max(buckets, *self.buckets_ever))
+        return tuple(
+            Unit(cluster, level, each).kafka_name for cluster, level in sorted(self.ever) for each in copied_by
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,9 +169,7 @@ def plans(desired: Desired) -> dict[Unit, EdgePlan]:
             ),
             routes=carried,
             routes_version=leaf.version,
-            inbound_groups=tuple(
-                Unit(cluster, level, unit.bucket).kafka_name for cluster, level in sorted(leaf.ever)
-            ),
+            inbound_groups=leaf.groups(unit.bucket, desired.buckets),
             streams=tuple(_on_edge(desired, unit, target.name, carried)),
             paused=chosen.paused,
             bytes_per_second=chosen.bytes_per_second and chosen.bytes_per_second / desired.buckets,

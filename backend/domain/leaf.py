@@ -4,6 +4,8 @@ The tree's events say what the routes into a leaf should be; this stream says th
 version was passed: every transactional id that may have copied to it before is fenced (`leaf_routes.py`).
 
     entered v1 --EnterRoutes(v2)--> entered v2
+
+The same barrier serves another number of buckets, since units then copy under other transactional ids.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from backend.domain.event import Event
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeafEnteredRoutes(Event, name="LeafEnteredRoutes", version=1):
+class LeafEnteredRoutes(Event, name="LeafEnteredRoutes", version=2):
     """Distributors of this version of the routes may copy to the leaf from now on, and no others can."""
 
     cluster: str
@@ -24,6 +26,8 @@ class LeafEnteredRoutes(Event, name="LeafEnteredRoutes", version=1):
     """Version: position of the event that last changed the routes into the leaf."""
     fenced: int
     """Transactional ids that were fenced."""
+    buckets: int
+    """Units that each distributor is cut into; 0 if that was not recorded yet."""
 
 
 # --- commands
@@ -37,6 +41,7 @@ class EnterRoutes:
     routes: int
     wanted: int
     fenced: int
+    buckets: int
 
 
 # --- state
@@ -44,9 +49,10 @@ class EnterRoutes:
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf:
-    """The version of the routes into a leaf that it has entered; 0 before the first."""
+    """The version of the routes into a leaf that it has entered, and with how many buckets; 0 before the first."""
 
     entered: int = 0
+    buckets: int = 0
 
 
 INITIAL = Leaf()
@@ -56,9 +62,13 @@ INITIAL = Leaf()
 
 def decide(state: Leaf, command: EnterRoutes) -> list[LeafEnteredRoutes]:
     """The leaf has entered, unless the tree asks for a later version by now: then its barrier begins again."""
-    if command.routes != command.wanted or state.entered == command.routes:
+    if command.routes != command.wanted or state == Leaf(entered=command.routes, buckets=command.buckets):
         return []
-    return [LeafEnteredRoutes(cluster=command.cluster, routes=command.routes, fenced=command.fenced)]
+    return [
+        LeafEnteredRoutes(
+            cluster=command.cluster, routes=command.routes, fenced=command.fenced, buckets=command.buckets
+        )
+    ]
 
 
 # --- evolve
@@ -66,4 +76,4 @@ def decide(state: Leaf, command: EnterRoutes) -> list[LeafEnteredRoutes]:
 
 def evolve(state: Leaf, event: Event) -> Leaf:
     """The state after an event; events of other versions of this program never make it fail."""
-    return Leaf(entered=event.routes) if isinstance(event, LeafEnteredRoutes) else state
+    return Leaf(entered=event.routes, buckets=event.buckets) if isinstance(event, LeafEnteredRoutes) else state

@@ -46,6 +46,9 @@ leaf_routes = temporal_table(
     sa.Column("entered", sa.BigInteger, nullable=False),
     # [[cluster, level], ...]: every distributor that was ever allowed to copy to the leaf.
     sa.Column("inbound", JSONB, nullable=False),
+    # Units of a distributor: the number that it was entered with (0: none), and every one there ever was.
+    sa.Column("buckets", sa.Integer, nullable=False),
+    sa.Column("buckets_ever", JSONB, nullable=False),
 )
 origin_roots = temporal_table(
     "origin_roots",
@@ -79,7 +82,15 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
                 _set(rows, basis["root"], basis["targets"], position, position)
         case LeafEnteredRoutes() as event:
             key = {"tree": MAIN, "cluster": event.cluster}
-            change(rows, leaf_routes, key, {"entered": event.routes}, position)
+            _enter(rows, key, event, position)
+
+
+def _enter(rows: Rows, key: dict[str, Any], event: LeafEnteredRoutes, position: int) -> None:
+    before = current(rows, leaf_routes, key)
+    if before is not None:
+        ever = sorted({*before["buckets_ever"], event.buckets} - {0})
+        values = {"entered": event.routes, "buckets": event.buckets, "buckets_ever": ever}
+        change(rows, leaf_routes, key, values, position)
 
 
 def _set(rows: Rows, document: Any, targets: list[list[Any]], rerooted: int, position: int) -> None:
@@ -99,6 +110,8 @@ def _set(rows: Rows, document: Any, targets: list[list[Any]], rerooted: int, pos
             "digest": digest,
             "wanted": position,
             "entered": before["entered"] if before else 0,
+            "buckets": before["buckets"] if before else 0,
+            "buckets_ever": before["buckets_ever"] if before else [],
             "inbound": sorted([cluster, level] for cluster, level in ever | set(edges or ())),
         }
         replace(rows, leaf_routes, {"tree": MAIN, "cluster": cluster}, row, position)

@@ -21,6 +21,13 @@ class LeafRow:
     entered: int
     inbound: frozenset[tuple[str, int]]
     """Every (cluster, level) that was ever allowed to copy there."""
+    buckets: int
+    """Units of a distributor that it was entered with; 0 before the first time."""
+    buckets_ever: frozenset[int]
+
+    def entered_as(self, buckets: int) -> bool:
+        """Whether the routes that the tree asks for are entered, with so many units of a distributor."""
+        return self.entered == self.wanted and self.buckets == buckets
 
 
 def list_leaves(connection: Connection) -> dict[str, LeafRow]:
@@ -29,7 +36,13 @@ def list_leaves(connection: Connection) -> dict[str, LeafRow]:
         leaf_routes.c.tree == MAIN, leaf_routes.c.digest != GONE, as_of(leaf_routes, None)
     )
     return {
-        row.cluster: LeafRow(row.wanted, row.entered, frozenset((name, level) for name, level in row.inbound))
+        row.cluster: LeafRow(
+            wanted=row.wanted,
+            entered=row.entered,
+            inbound=frozenset((name, level) for name, level in row.inbound),
+            buckets=row.buckets,
+            buckets_ever=frozenset(row.buckets_ever),
+        )
         for row in connection.execute(query)
     }
 
@@ -40,13 +53,15 @@ def wanted_version(connection: Connection, cluster: str) -> int:
     return row.wanted if row else 0
 
 
-def has_entered(connection: Connection, cluster: str, version: int) -> bool:
-    """Whether a leaf's barrier for exactly this version is passed, and no later one is asked for."""
-    query = sa.select(leaf_routes.c.wanted, leaf_routes.c.entered).where(
-        leaf_routes.c.tree == MAIN, leaf_routes.c.cluster == cluster, as_of(leaf_routes, None)
-    )
-    row = connection.execute(query).one_or_none()
-    return row is not None and row.wanted == row.entered == version
+def why_not_entered(connection: Connection, cluster: str, version: int, buckets: int) -> str | None:
+    """None if a leaf's barrier for exactly this version and number of buckets is passed, and no later one is asked
+    for; otherwise what is missing."""
+    row = list_leaves(connection).get(cluster)
+    if row is None or not row.wanted == row.entered == version:
+        return f"{cluster} has not entered its new routes yet"
+    if row.buckets != buckets:
+        return f"{cluster} is entered with {row.buckets} units of a distributor, not with {buckets}"
+    return None
 
 
 def known_origins(connection: Connection) -> frozenset[int]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-
 from records import LARGEST_BYTES
 
 from backend.estate.broker import STARTED, Broker, BrokerPorts

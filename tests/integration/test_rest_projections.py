@@ -50,7 +50,9 @@ def workers_record_the_rest(rest: Rest) -> None:
     aside = SetAside(**edge, offset=3, origin=(1, 1, 3), reason="too large")
     gone = RecordLoss(**edge, first_offset=4, last_offset=7, reason="retention")
     reroot = Reroot(number=3, roots={("acme/retail/prod/payments", 0): "c1"})
-    worker_records(rest, EnterRoutes(cluster="c1", routes=1, wanted=1, fenced=2), deciders.LEAF, "leaf-c1")
+    worker_records(
+        rest, EnterRoutes(cluster="c1", routes=1, wanted=1, fenced=2, buckets=2), deciders.LEAF, "leaf-c1"
+    )
     worker_records(rest, reroot, deciders.LOST_ORIGIN, "origin-3")
     worker_records(rest, aside, deciders.EDGE, "edge-c1-1")
     worker_records(rest, gone, deciders.EDGE, "edge-c1-1")
