@@ -26,6 +26,7 @@ _LEAVE_SECONDS = 0.2
 _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 5.0
 _RATE_SECONDS = 2.0
+_LAG_SECONDS = 0.25
 _CAREFUL_PARTS = 32
 """Into which a transaction is cut to find the record that the target refuses: 50,000, 1,562, 48, 1."""
 _TROUBLES_SHOWN = 3
@@ -66,6 +67,7 @@ class DistributorThread(threading.Thread):
         self._state = "starting"
         self._reason: str | None = None
         self._lag: int | None = None
+        self._lag_noted_at = 0.0
         self._unreadable = 0
         self._totals = CopyTotals()
         self._before = CopyTotals()
@@ -165,6 +167,12 @@ class DistributorThread(threading.Thread):
         copied = session.totals.copied_records - records
         throttle.spend(time.monotonic(), copied, session.totals.copied_bytes - copied_bytes)
 
+    def _note_lag(self, session: CopySession) -> None:
+        """Not after every batch: it is asked of each partition."""
+        now = time.monotonic()
+        if self._lag is None or now - self._lag_noted_at > _LAG_SECONDS:
+            self._lag, self._lag_noted_at = session.lag_records(), now
+
     def _throttle_of(self, plan: EdgePlan) -> Throttle | None:
         """The unit's own, kept from session to session as long as the limit is the same."""
         if plan.bytes_per_second is None:
@@ -211,7 +219,7 @@ class DistributorThread(threading.Thread):
                     self._carried_out = position
                 self._copy_or_rest(session, plan)
                 self._checkpoints += session.take_checkpoints()
-                self._lag = session.lag_records()
+                self._note_lag(session)
                 self._unreadable = session.unreadable_flags()
                 self._tell(plan, sorted(session.troubles().values()))
         finally:

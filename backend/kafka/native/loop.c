@@ -5,6 +5,7 @@
  * error callbacks: confluent-kafka's own CallState lets those find their thread's state.
  */
 #include "loop.h"
+#include "places.h"
 
 #include <string.h>
 #include <structmember.h>
@@ -13,28 +14,12 @@
 enum { MOST_AT_ONCE = 256, RECORD_BYTES = 32, HEADER_BYTES = 8 };
 enum step { DONE, BEGIN, FULL, EVENT, FAILED };
 
-typedef struct place {
-    struct place *next;       /* of the same hash */
-    struct place *next_moved; /* of those that moved */
-    char *topic;
-    int32_t partition;
-    uint32_t hash;
-    Edge *edge;
-    PyObject *progress;
-    rd_kafka_topic_t *target;
-    int64_t position;
-    uint64_t wave; /* the loop's when wave_bytes were counted */
-    size_t wave_bytes, room;
-    bool moved;
-} place_t;
-
 typedef struct {
     PyObject_HEAD
     PyObject *consumer, *producer;
     rd_kafka_t *producing;
     rd_kafka_queue_t *queue;
-    place_t **table, *moved;
-    uint32_t table_size, place_count; /* table_size is a power of two */
+    places_t places;
     rd_kafka_message_t **messages;
     size_t capacity, count, at;
     rd_kafka_headers_t *pending; /* of the message at hand, which found the producer's queue full */
@@ -51,54 +36,6 @@ rd_kafka_t *handle_of(PyObject *client) {
 
 /* ---- places ---- */
 
-static uint32_t hash_of(const char *topic, int32_t partition) {
-    uint32_t hash = 2166136261u ^ (uint32_t)partition;
-    for (; *topic; topic++)
-        hash = (hash ^ (unsigned char)*topic) * 16777619u;
-    return hash;
-}
-
-static place_t **slot_of(Loop *loop, const char *topic, int32_t partition) {
-    uint32_t hash = hash_of(topic, partition);
-    place_t **slot = &loop->table[hash & (loop->table_size - 1)];
-    while (*slot && ((*slot)->hash != hash || (*slot)->partition != partition || strcmp((*slot)->topic, topic)))
-        slot = &(*slot)->next;
-    return slot;
-}
-
-static int grow(Loop *loop) {
-    uint32_t size = loop->table_size ? loop->table_size * 2 : 64;
-    place_t **table = PyMem_Calloc(size, sizeof(place_t *));
-    if (!table)
-        return PyErr_NoMemory(), -1;
-    for (uint32_t i = 0; i < loop->table_size; i++)
-        for (place_t *place = loop->table[i], *next; place; place = next) {
-            next = place->next;
-            place->next = table[place->hash & (size - 1)];
-            table[place->hash & (size - 1)] = place;
-        }
-    PyMem_Free(loop->table);
-    loop->table = table;
-    loop->table_size = size;
-    return 0;
-}
-
-static void forget(Loop *loop, place_t **slot) {
-    place_t *place = *slot;
-    for (place_t **moved = &loop->moved; place->moved && *moved; moved = &(*moved)->next_moved)
-        if (*moved == place) {
-            *moved = place->next_moved;
-            break;
-        }
-    *slot = place->next;
-    loop->place_count--;
-    lib.topic_destroy(place->target);
-    Py_DECREF(place->edge);
-    Py_DECREF(place->progress);
-    free(place->topic);
-    PyMem_Free(place);
-}
-
 static PyObject *Loop_add(Loop *loop, PyObject *args) {
     const char *topic, *target;
     int partition;
@@ -109,29 +46,17 @@ static PyObject *Loop_add(Loop *loop, PyObject *args) {
         return NULL;
     if (!loop->queue)
         return PyErr_SetString(PyExc_RuntimeError, "the loop is closed"), NULL;
-    if (loop->place_count >= loop->table_size && grow(loop))
-        return NULL;
-    place_t **slot = slot_of(loop, topic, partition);
-    if (*slot)
-        forget(loop, slot);
-    place_t *place = PyMem_Calloc(1, sizeof(place_t));
-    if (!place)
-        return PyErr_NoMemory();
-    if (!(place->target = lib.topic_new(loop->producing, target, NULL))) {
-        PyMem_Free(place);
+    rd_kafka_topic_t *at_target = lib.topic_new(loop->producing, target, NULL);
+    if (!at_target)
         return PyErr_Format(PyExc_ValueError, "topic %s: %s", target, lib.err2str(lib.last_error()));
-    }
-    place->topic = strdup(topic);
-    place->partition = partition;
-    place->hash = hash_of(topic, partition);
+    place_t *place = places_add(&loop->places, topic, partition);
+    if (!place)
+        return lib.topic_destroy(at_target), PyErr_NoMemory();
+    place->target = at_target;
     place->room = (size_t)room;
     place->wave = loop->wave - 1;
     place->edge = (Edge *)Py_NewRef((PyObject *)edge);
     place->progress = Py_NewRef(progress);
-    slot = &loop->table[place->hash & (loop->table_size - 1)];
-    place->next = *slot;
-    *slot = place;
-    loop->place_count++;
     Py_RETURN_NONE;
 }
 
@@ -140,9 +65,7 @@ static PyObject *Loop_remove(Loop *loop, PyObject *args) {
     int partition;
     if (!PyArg_ParseTuple(args, "si", &topic, &partition))
         return NULL;
-    place_t **slot = loop->table ? slot_of(loop, topic, partition) : NULL;
-    if (slot && *slot)
-        forget(loop, slot);
+    places_remove(&loop->places, topic, partition);
     Py_RETURN_NONE;
 }
 
@@ -227,8 +150,8 @@ static void moved_past(Loop *loop, place_t *place, rd_kafka_message_t *message) 
     place->position = message->offset + 1;
     if (!place->moved) {
         place->moved = true;
-        place->next_moved = loop->moved;
-        loop->moved = place;
+        place->next_moved = loop->places.moved;
+        loop->places.moved = place;
     }
 }
 
@@ -298,7 +221,7 @@ static PyObject *Loop_take(Loop *loop, PyObject *args) {
         if (message->rkt != topic || message->partition != partition) {
             topic = message->rkt;
             partition = message->partition;
-            place = loop->table ? *slot_of(loop, lib.topic_name(topic), partition) : NULL;
+            place = places_find(&loop->places, lib.topic_name(topic), partition);
         }
         /* Without a place it was fetched before its stream was let go. */
         if (place && (next = step(loop, message, place, &thread)) != DONE)
@@ -321,8 +244,8 @@ static PyObject *Loop_event(Loop *loop, PyObject *Py_UNUSED(none)) {
 
 static PyObject *Loop_moved(Loop *loop, PyObject *Py_UNUSED(none)) {
     PyObject *rows = PyList_New(0);
-    while (rows && loop->moved) {
-        place_t *place = loop->moved;
+    while (rows && loop->places.moved) {
+        place_t *place = loop->places.moved;
         PyObject *row = edge_push(place->edge) == 0
                             ? Py_BuildValue("(OL)", place->progress, (long long)place->position)
                             : NULL;
@@ -330,7 +253,7 @@ static PyObject *Loop_moved(Loop *loop, PyObject *Py_UNUSED(none)) {
             Py_CLEAR(rows);
         Py_XDECREF(row);
         place->moved = false;
-        loop->moved = place->next_moved;
+        loop->places.moved = place->next_moved;
     }
     return rows;
 }
@@ -343,9 +266,7 @@ static PyObject *Loop_counts(Loop *loop, PyObject *Py_UNUSED(none)) {
 
 static PyObject *Loop_close(Loop *loop, PyObject *Py_UNUSED(none)) {
     drop_messages(loop);
-    for (uint32_t i = 0; i < loop->table_size; i++)
-        while (loop->table[i])
-            forget(loop, &loop->table[i]);
+    places_clear(&loop->places);
     if (loop->queue)
         lib.queue_destroy(loop->queue);
     loop->queue = NULL;
@@ -366,12 +287,11 @@ static int Loop_init(Loop *loop, PyObject *args, PyObject *kwargs) {
     loop->queue = lib.queue_get_consumer(handle_of(consumer));
     if (!loop->queue)
         return PyErr_SetString(PyExc_TypeError, "not a consumer"), -1;
-    return grow(loop);
+    return 0;
 }
 
 static void Loop_dealloc(Loop *loop) {
     Py_XDECREF(Loop_close(loop, NULL));
-    PyMem_Free(loop->table);
     PyMem_Free(loop->messages);
     Py_XDECREF(loop->consumer);
     Py_XDECREF(loop->producer);

@@ -1,0 +1,34 @@
+/* The partitions that a loop copies, found by the source's topic and partition. */
+#ifndef TREELINE_PLACES_H
+#define TREELINE_PLACES_H
+
+#include "edge.h"
+
+typedef struct place {
+    struct place *next;       /* of the same hash */
+    struct place *next_moved; /* of those that moved */
+    char *topic;
+    int32_t partition;
+    uint32_t hash;
+    Edge *edge;
+    PyObject *progress;
+    rd_kafka_topic_t *target;
+    int64_t position;
+    uint64_t wave; /* the loop's when wave_bytes were counted */
+    size_t wave_bytes, room;
+    bool moved;
+} place_t;
+
+typedef struct {
+    place_t **table, *moved;
+    uint32_t size, count; /* size is a power of two, or 0 before the first */
+} places_t;
+
+/* NULL if there is none. */
+place_t *places_find(places_t *places, const char *topic, int32_t partition);
+/* A new one, in the place of one that is there already; NULL without memory. The caller fills in the rest. */
+place_t *places_add(places_t *places, const char *topic, int32_t partition);
+void places_remove(places_t *places, const char *topic, int32_t partition);
+void places_clear(places_t *places);
+
+#endif
