@@ -18,7 +18,8 @@ RECORDS = 20_000
 ARRIVALS = re.compile(r"([1-9]\d*) of \d+ arrivals")
 
 
-@pytest.mark.parametrize("cluster", [pytest.param("cluster-1", marks=pytest.mark.nightly), "cluster-2"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("cluster", ["cluster-1", "cluster-2"])
 def test_every_record_arrives_once_although_a_broker_is_killed(boot_estate, cluster):
     estate = boot_estate(THREE_CLUSTERS)
     verify = subprocess.Popen(

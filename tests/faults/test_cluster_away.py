@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import pytest
+
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 from tests.kafka import produce, read_all
@@ -15,6 +17,7 @@ TOPIC = "acme-retail-prod-orders"
 RECORDS = 300
 
 
+@pytest.mark.nightly
 def test_the_rest_works_without_it_and_it_catches_up_when_it_comes(boot_estate):
     first = boot_estate(THREE_CLUSTERS)
     assert first.booted.returncode == 0, first.booted.stderr

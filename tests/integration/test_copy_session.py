@@ -41,10 +41,13 @@ class Pair:
             self.a: estate.bootstrap_servers("cluster-1"),
             self.b: estate.bootstrap_servers("cluster-2"),
         }
-        create_topic(self.servers[self.a], self.topic, partitions)
-        create_topic(self.servers[self.b], self.copy_topic, partitions)
+        self.make_topics(partitions)
         self.partitions = partitions
         self.lost, self.refused = [], []
+
+    def make_topics(self, partitions):
+        create_topic(self.servers[self.a], self.topic, partitions)
+        create_topic(self.servers[self.b], self.copy_topic, partitions)
 
     def plan(self, source=None, **changes):
         source = source or self.a

@@ -37,7 +37,15 @@ def kill_all_celery(estate):
         os.kill(estate.process(name)["pid"], signal.SIGKILL)
 
 
-@pytest.mark.parametrize("kill", [kill_worker, kill_pool_process, kill_all_celery])
+@pytest.mark.parametrize(
+    "kill",
+    [
+        kill_all_celery,
+        # Random faults do these, too.
+        pytest.param(kill_worker, marks=pytest.mark.nightly),
+        pytest.param(kill_pool_process, marks=pytest.mark.nightly),
+    ],
+)
 def test_every_record_arrives_once_although_workers_are_killed(place, kill):
 
     def epochs():

@@ -1,0 +1,58 @@
+"""Records of 10 MiB: copied unchanged, by a process whose memory does not depend on how many there are."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+
+import pytest
+
+from tests.integration.test_copy_session import Pair, drain
+from tests.kafka import create_topic, read_from_zero
+
+SIZE_BYTES = 10 * 1024 * 1024
+ROOM = {"max.message.bytes": str(SIZE_BYTES + 64 * 1024)}
+FEW, MANY = 4, 48
+
+
+class LargePair(Pair):
+    """Two topics that take such records."""
+
+    def make_topics(self, partitions):
+        for servers, topic in ((self.servers[self.a], self.topic), (self.servers[self.b], self.copy_topic)):
+            create_topic(servers, topic, partitions, **ROOM)
+
+
+def copied_by_a_process_of_its_own(pair):
+    """Its most memory ever, in bytes."""
+    context = multiprocessing.get_context("spawn")
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=_copy, args=(pair.plan(), pair.limits, sending))
+    process.start()
+    peak = receiving.recv()
+    process.join()
+    return peak
+
+
+def _copy(plan, limits, sending):
+    from backend.kafka.copy import CopySession
+
+    session = CopySession(plan, limits)
+    session.open(lambda: True)
+    drain(session)
+    session.close()
+    sending.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+@pytest.mark.parametrize("record_loop", ["python", "native"])
+def test_memory_does_not_grow_with_the_backlog_of_large_records(estate, record_loop):
+    peaks = []
+    for count in (FEW, MANY):
+        pair = LargePair(estate, partitions=2, record_loop=record_loop)
+        records = [{"value": bytes([n]) * (SIZE_BYTES - 1000), "partition": n % 2} for n in range(count)]
+        pair.produce(records, **{"message.max.bytes": SIZE_BYTES + 1000})
+        peaks.append(copied_by_a_process_of_its_own(pair))
+        found = [(m.value()[0], len(m.value())) for m in read_from_zero(pair.servers[pair.b], pair.copy_topic)]
+        assert sorted(found) == [(n, SIZE_BYTES - 1000) for n in range(count)]
+    few, many = peaks
+    assert many < few + 24 * SIZE_BYTES, f"{few >> 20} MiB for {FEW} records, {many >> 20} MiB for {MANY}"
