@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
+from pathlib import Path
 
 import pytest
 
@@ -41,7 +41,9 @@ def _copy(plan, limits, sending):
     session.open(lambda: True)
     drain(session)
     session.close()
-    sending.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    # Not of getrusage, which begins with what the parent once had.
+    (line,) = [row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("VmHWM:")]
+    sending.send(int(line.split()[1]) * 1024)
 
 
 @pytest.mark.parametrize("record_loop", ["python", "native"])
@@ -55,4 +57,4 @@ def test_memory_does_not_grow_with_the_backlog_of_large_records(estate, record_l
         found = [(m.value()[0], len(m.value())) for m in read_from_zero(pair.servers[pair.b], pair.copy_topic)]
         assert sorted(found) == [(n, SIZE_BYTES - 1000) for n in range(count)]
     few, many = peaks
-    assert many < few + 24 * SIZE_BYTES, f"{few >> 20} MiB for {FEW} records, {many >> 20} MiB for {MANY}"
+    assert many < few + 8 * SIZE_BYTES, f"{few >> 20} MiB for {FEW} records, {many >> 20} MiB for {MANY}"

@@ -105,7 +105,7 @@ def test_two_brokers_serve_while_the_third_is_killed_and_it_comes_back(secured: 
     admin = client(secured, password(secured))
     before = secured.process("kafka:cluster-1:2")
     os.kill(before["pid"], signal.SIGKILL)
-    assert admin.list_topics(timeout=10).brokers
+    assert admin.list_topics(timeout=60).brokers
     eventually(lambda: secured.process("kafka:cluster-1:2")["restarts"] == 1, "the death was seen")
     eventually(lambda: secured.status()["ready"], "ready again", 0.3)
-    eventually(lambda: set(admin.list_topics(timeout=10).brokers) == {1, 2, 3}, "all three are back", 0.3)
+    eventually(lambda: set(admin.list_topics(timeout=60).brokers) == {1, 2, 3}, "all three are back", 0.3)

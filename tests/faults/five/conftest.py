@@ -13,9 +13,9 @@ from tests.faults.runs import Place
 FIVE_CLUSTERS = PROJECT_ROOT / "tests" / "faults" / "five.yaml"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Five clusters behind the proxy; every test leaves it whole."""
+    """Five clusters behind the proxy; every test leaves it whole. Booting it takes longer than any test of it."""
     home = tmp_path_factory.mktemp("faults") / "home"
     estate = boot(home, FIVE_CLUSTERS)
     try:
