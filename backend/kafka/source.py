@@ -159,12 +159,16 @@ class Source:
             )
             one.position = low
             self.consumer.incremental_assign([TopicPartition(*place, low)])
-        else:
-            cut = first_born_after(self._config, place, (low, min(high, position)), one.leader_epoch)
-            self._tell(place, f"its log was cut off at {cut}, before the position {position}")
-            # Going on would skip those that took the lost ones' place: the plan has to tell them apart first.
-            one.parked_until = math.inf
-            self._cut_off(place, cut, position - 1)
+            return
+        cut = first_born_after(self._config, place, (low, min(high, position)), one.leader_epoch)
+        if cut == position:
+            # Nothing that was read is gone: the epoch was one that the broker has forgotten.
+            self.consumer.incremental_assign([TopicPartition(*place, position)])
+            return
+        self._tell(place, f"its log was cut off at {cut}, before the position {position}")
+        # Going on would skip those that took the lost ones' place: the plan has to tell them apart first.
+        one.parked_until = math.inf
+        self._cut_off(place, cut, position - 1)
 
     def _park(self, place: Place, trouble: str) -> None:
         self._tell(place, trouble)

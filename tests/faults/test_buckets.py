@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.estate_fixture import SMALL_ESTATE
 from tests.eventually import eventually
 from tests.kafka import produce, read_all
@@ -10,6 +12,7 @@ from tests.rest_client import RestClient
 TOPIC = "acme-retail-prod-orders"
 
 
+@pytest.mark.nightly
 def test_units_read_on_where_those_of_another_number_stopped(boot_estate):
     sent: list[bytes] = []
     for buckets in (2, 3):
