@@ -40,14 +40,7 @@ def cut_off(unit: Unit, what: CutOff) -> None:
         return  # internal streams have no tenant; the partition waits for its topic to be made anew
     tenant, instance, environment, stream = parts
     command = RecordTailLost(
-        instance=instance,
-        environment=environment,
-        stream=stream,
-        cluster=unit.cluster,
-        partition=what.partition,
-        first_offset=what.first_offset,
-        last_offset=what.last_offset,
-        incarnation=what.incarnation,
+        instance=instance, environment=environment, cluster=unit.cluster, **{**vars(what), "stream": stream}
     )
     context.dispatch(deciders.TENANT, f"tenant-{tenant}", command, ACTOR, _request(unit))
 

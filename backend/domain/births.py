@@ -7,6 +7,7 @@ the records that have the same one.
 from __future__ import annotations
 
 import bisect
+from collections.abc import Mapping
 
 Births = tuple[tuple[int, int], ...]
 """(offset, incarnation of the records born from there on), both rising; the first offset is 0."""
@@ -19,6 +20,11 @@ def incarnation_at(births: Births, offset: int) -> int:
     if len(births) == 1:
         return births[0][1]
     return births[bisect.bisect_right(births, (offset, _ANY_INCARNATION)) - 1][1]
+
+
+def births_of(tails: Mapping[int, Births], partition: int, incarnation: int) -> Births:
+    """Of a partition; `tails` has those whose log was cut off, all others have the topic's incarnation."""
+    return tails.get(partition) or ((0, incarnation),)
 
 
 def cut_off(births: Births, offset: int, incarnation: int) -> Births:

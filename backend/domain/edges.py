@@ -8,7 +8,7 @@ from typing import Any
 
 from backend.domain import assignment, leaf_routes, tree_shape
 from backend.domain.assignment import Unit
-from backend.domain.births import Births
+from backend.domain.births import Births, births_of
 from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
 from backend.domain.partition_edge import EdgeRule, Hole
 from backend.domain.tree_shape import Node
@@ -84,7 +84,7 @@ class TopicLife:
 
     def births(self, partition: int) -> Births:
         """Incarnations of the records born in a partition."""
-        return self.tails.get(partition) or ((0, self.incarnation),)
+        return births_of(self.tails, partition, self.incarnation)
 
 
 @dataclass(frozen=True, kw_only=True)

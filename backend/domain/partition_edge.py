@@ -151,7 +151,7 @@ class PartitionEdge:
                 return found
             if (found.cluster, *reached) in self.holes:
                 return found
-        incarnation = self._incarnation(offset)
+        incarnation = incarnation_at(self.births, offset)
         self.seen[source] = (incarnation, offset)
         return Origin(source, self.stream_id, self.partition, offset, incarnation)
 
@@ -161,9 +161,6 @@ class PartitionEdge:
         if self.foreign(number):
             return True
         raise StalePlan(number)
-
-    def _incarnation(self, offset: int) -> int:
-        return incarnation_at(self.births, offset)
 
     def _flags(self, born: Origin) -> int | None:
         """Flags of the copy; None if the edge is not on the record's route, or the target has it."""
@@ -176,7 +173,7 @@ class PartitionEdge:
 
     def mark(self, position: int) -> Mark:
         """What `position` stands for, if it is that of the record after the last one decided."""
-        return Mark(self._incarnation(position), self.target_incarnation, self.seen, self.covered)
+        return Mark(incarnation_at(self.births, position), self.target_incarnation, self.seen, self.covered)
 
     def metadata(self, position: int) -> str:
         """`mark` as position metadata."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from backend.domain.births import Births, cut_off
+from backend.domain.births import Births, births_of, cut_off
 from backend.domain.event import Event
 from backend.domain.stream_settings import StreamSettings
 
@@ -186,7 +186,7 @@ class Topic:
 
     def births(self, partition: int) -> Births:
         """Incarnations of the records born in a partition."""
-        return self.tails.get(partition, ((0, self.incarnation),))
+        return births_of(self.tails, partition, self.incarnation)
 
     @property
     def newest_incarnation(self) -> int:

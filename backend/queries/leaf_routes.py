@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from backend.projections.clusters import clusters
 from backend.projections.leaf_routes import GONE, MAIN, leaf_routes, origin_roots
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_leaves
+
+_LEAVES = sa.select(leaf_routes).where(
+    leaf_routes.c.tree == MAIN, leaf_routes.c.digest != GONE, as_of(leaf_routes, None)
+)
 
 
 @dataclass(frozen=True)
@@ -32,31 +37,35 @@ class LeafRow:
 
 def list_leaves(connection: Connection) -> dict[str, LeafRow]:
     """The tree's leaves by name."""
-    query = sa.select(leaf_routes).where(
-        leaf_routes.c.tree == MAIN, leaf_routes.c.digest != GONE, as_of(leaf_routes, None)
+    return {row.cluster: _leaf(row) for row in connection.execute(_LEAVES)}
+
+
+def get_leaf(connection: Connection, cluster: str) -> LeafRow | None:
+    """One leaf; None if the cluster is none."""
+    row = connection.execute(_LEAVES.where(leaf_routes.c.cluster == cluster)).one_or_none()
+    return None if row is None else _leaf(row)
+
+
+def _leaf(row: Row[Any]) -> LeafRow:
+    return LeafRow(
+        wanted=row.wanted,
+        entered=row.entered,
+        inbound=frozenset((name, level) for name, level in row.inbound),
+        buckets=row.buckets,
+        buckets_ever=frozenset(row.buckets_ever),
     )
-    return {
-        row.cluster: LeafRow(
-            wanted=row.wanted,
-            entered=row.entered,
-            inbound=frozenset((name, level) for name, level in row.inbound),
-            buckets=row.buckets,
-            buckets_ever=frozenset(row.buckets_ever),
-        )
-        for row in connection.execute(query)
-    }
 
 
 def wanted_version(connection: Connection, cluster: str) -> int:
     """The version of the routes into a leaf that the tree asks for; 0 if it is no leaf."""
-    row = list_leaves(connection).get(cluster)
+    row = get_leaf(connection, cluster)
     return row.wanted if row else 0
 
 
 def why_not_entered(connection: Connection, cluster: str, version: int, buckets: int) -> str | None:
     """None if a leaf's barrier for exactly this version and number of buckets is passed, and no later one is asked
     for; otherwise what is missing."""
-    row = list_leaves(connection).get(cluster)
+    row = get_leaf(connection, cluster)
     if row is None or not row.wanted == row.entered == version:
         return f"{cluster} has not entered its new routes yet"
     if row.buckets != buckets:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain.births import Births, incarnation_at
+from backend.domain.births import Births, births_of, incarnation_at
 from backend.domain.names import is_name
 from backend.queries.observed import internal_topics
 from backend.queries.streams import get_stream
@@ -30,8 +30,7 @@ class TracedStream:
 
     def incarnation(self, cluster: str, partition: int, offset: int) -> int:
         """Of the record that was born there."""
-        births = self.tails[cluster].get(partition, ((0, self.incarnations[cluster]),))
-        return incarnation_at(births, offset)
+        return incarnation_at(births_of(self.tails[cluster], partition, self.incarnations[cluster]), offset)
 
 
 def traced_stream(connection: Connection, name: str) -> TracedStream | None:
