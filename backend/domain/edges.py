@@ -10,7 +10,8 @@ from backend.domain import assignment, leaf_routes, tree_shape
 from backend.domain.assignment import Unit
 from backend.domain.births import Births, births_of
 from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
-from backend.domain.partition_edge import EdgeRule, Hole
+from backend.domain.log_prefix import Hole
+from backend.domain.partition_edge import EdgeRule
 from backend.domain.tree_shape import Node
 
 

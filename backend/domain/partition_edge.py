@@ -14,26 +14,12 @@ from dataclasses import dataclass
 
 from backend.domain import copy_flags, origin
 from backend.domain.births import Births, incarnation_at
+from backend.domain.log_prefix import Hole, LogPrefix, never_foreign
 from backend.domain.marks import Mark, encode_metadata
 from backend.domain.origin import Origin, Vector
 
 Header = tuple[str, bytes | None]
-Hole = tuple[int, int, int]
-"""(origin's cluster number, incarnation, offset) of a record that was set aside: it comes later, if at all."""
-
 _NOTHING = (-1, -1)
-
-
-class StalePlan(Exception):
-    """A record came from a cluster that this plan does not know yet: the plan is older than the record."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"a record came from cluster number {number}, which the plan at hand does not know yet")
-
-
-def never_foreign(number: int) -> bool:
-    """Takes every number for a cluster of ours, whose records must not be taken for born here."""
-    return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +35,14 @@ class EdgeRule:
     write_origin: bool = True
 
 
-class PartitionEdge:
+class PartitionEdge(LogPrefix):
     """One edge's decisions on one partition, in log order; holds the vectors that they need and make.
 
     `seen` is the source's log prefix, `covered` what the target has from all edges. After an aborted transaction
     the object is out of step and must be made anew from the target's position.
     """
 
-    __slots__ = (
-        "births", "covered", "foreign", "holes", "partition", "routes", "rule", "seen", "stream_id",
-        "target_incarnation", "unreadable_flags",
-    )  # fmt: skip
+    __slots__ = ("covered", "routes", "rule", "target_incarnation", "unreadable_flags")
 
     def __init__(
         self,
@@ -77,23 +60,26 @@ class PartitionEdge:
     ) -> None:
         """`routes`: origin's cluster number -> flags on the copy, for the origins whose route has this edge.
 
-        `foreign` is asked about an origin that the rule does not know: whether it is no cluster of the tree
-        right now, asked of the event log, not of a plan.
+        `foreign` is asked of the event log, not of a plan.
         """
+        super().__init__(
+            rule.source_number,
+            stream=stream,
+            partition=partition,
+            births=births,
+            seen=seen,
+            known_origins=rule.known_origins,
+            holes=holes,
+            foreign=foreign,
+        )
         self.rule = rule
-        self.stream_id = stream
-        self.partition = partition
-        self.births = births
         self.routes = routes
-        self.seen = dict(seen)
         self.covered = dict(covered)
         self.target_incarnation = target_incarnation
-        self.holes = holes
-        self.foreign = foreign
         self.unreadable_flags = 0
 
     def copy(self, offset: int, headers: Sequence[Header] | None) -> list[Header] | None:
-        """Headers of the copy, or None if this edge leaves the record alone. Raises StalePlan.
+        """Headers of the copy, or None if this edge leaves the record alone. Raises UnknownOrigin.
 
         Other headers keep their order; ours come last, flags then origin.
         """
@@ -122,45 +108,13 @@ class PartitionEdge:
                 return None
             others.append((rule.flags_header, copy_flags.encode(flags | copy_flags.flag(rule.level))))
             return others
-        born = self._origin(offset, found)
+        born = self.born(offset, found)
         new_flags = self._flags(born)
         if new_flags is None:
             return None
         others.append((rule.flags_header, copy_flags.encode(new_flags)))
         others.append((rule.origin_header, origin.encode(born)))
         return others
-
-    def _origin(self, offset: int, found: Origin | None) -> Origin:
-        """Where the record was born.
-
-        Stream processors pass headers on: a record is born here, whatever its headers say, if its origin names
-        another stream or partition, this cluster, a cluster that is none of ours, or an offset not above the
-        highest seen of that origin, unless that record was set aside and is replayed.
-        """
-        source = self.rule.source_number
-        if (
-            found is not None
-            and found.stream_id == self.stream_id
-            and found.partition == self.partition
-            and found.cluster != source
-            and not self._is_foreign(found.cluster)
-        ):
-            reached = (found.incarnation, found.offset)
-            if reached > self.seen.get(found.cluster, _NOTHING):
-                self.seen[found.cluster] = reached
-                return found
-            if (found.cluster, *reached) in self.holes:
-                return found
-        incarnation = incarnation_at(self.births, offset)
-        self.seen[source] = (incarnation, offset)
-        return Origin(source, self.stream_id, self.partition, offset, incarnation)
-
-    def _is_foreign(self, number: int) -> bool:
-        if number in self.rule.known_origins:
-            return False
-        if self.foreign(number):
-            return True
-        raise StalePlan(number)
 
     def _flags(self, born: Origin) -> int | None:
         """Flags of the copy; None if the edge is not on the record's route, or the target has it."""

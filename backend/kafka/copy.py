@@ -20,8 +20,9 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from backend.domain.edges import EdgePlan, StreamOnEdge
+from backend.domain.log_prefix import UnknownOrigin
 from backend.domain.marks import MetadataInvalid
-from backend.domain.partition_edge import Header, PartitionEdge, StalePlan
+from backend.domain.partition_edge import Header, PartitionEdge
 from backend.domain.rescan import Checkpoint
 from backend.domain.taking_up import take_up
 from backend.kafka import positions, quarantine
@@ -226,7 +227,7 @@ class CopySession:
                 if self._carefully <= 0:
                     self._loop.close()
                     self._begin_loop()
-        except (KafkaException, MetadataInvalid, StalePlan) as error:
+        except (KafkaException, MetadataInvalid, UnknownOrigin) as error:
             raise copy_failed(f"{self._where}: copying", error) from error
         return read
 

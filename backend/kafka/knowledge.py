@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from backend.domain.partition_edge import never_foreign
+from backend.domain.log_prefix import never_foreign
 from backend.domain.rescan import Checkpoint
 from backend.kafka.errors import CopyFailed
 from backend.kafka.topic_ids import TopicIds

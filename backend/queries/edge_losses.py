@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain.partition_edge import Hole
+from backend.domain.log_prefix import Hole
 from backend.projections.edge_losses import losses, set_aside
 from backend.projections.temporal import POSITIONS, as_of
 

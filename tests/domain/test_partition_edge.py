@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from backend.domain import copy_flags, origin
+from backend.domain.log_prefix import UnknownOrigin
 from backend.domain.origin import Origin
-from backend.domain.partition_edge import EdgeRule, PartitionEdge, StalePlan
+from backend.domain.partition_edge import EdgeRule, PartitionEdge
 
 STREAM = origin.stream_id("acme/retail/prod/orders")
 OTHER = origin.stream_id("acme/retail/prod/payments")
@@ -107,7 +108,7 @@ def test_an_origin_of_no_cluster_of_ours_makes_a_record_born_here():
 
 
 def test_an_origin_that_only_the_plan_does_not_know_ends_the_session():
-    with pytest.raises(StalePlan, match="77"):
+    with pytest.raises(UnknownOrigin, match="77"):
         edge(foreign=lambda number: False).copy(10, headers(0b0010, STRANGER))
 
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backend.domain import copy_flags, origin
+from backend.domain.log_prefix import UnknownOrigin
 from backend.domain.origin import Origin
-from backend.domain.partition_edge import EdgeRule, PartitionEdge, StalePlan
+from backend.domain.partition_edge import EdgeRule, PartitionEdge
 from backend.kafka import native
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native record loop was not built")
@@ -63,7 +64,7 @@ rules = st.builds(
 def outcome(edge, offset, record_headers):
     try:
         return edge.copy(offset, record_headers)
-    except StalePlan as stale:
+    except UnknownOrigin as stale:
         return str(stale)
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from backend.domain import edges, leaf_routes, marks, origin, rerooting, tree_shape
 from backend.domain.assignment import Unit
 from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
+from backend.domain.log_prefix import UnknownOrigin
 from backend.domain.marks import Mark, Position
-from backend.domain.partition_edge import PartitionEdge, StalePlan
+from backend.domain.partition_edge import PartitionEdge
 from backend.domain.rescan import Checkpoint
 from backend.domain.taking_up import take_up
 from backend.domain.tree_shape import Node
@@ -218,7 +219,7 @@ class World:
                 copied = session.edge.copy(offset, headers)
                 if copied is not None:
                     copies.append((value, copied))
-        except StalePlan:
+        except UnknownOrigin:
             session.stage = "over"
             return False
         if target.epochs[session.plan.unit.kafka_name] != session.epoch:
