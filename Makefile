@@ -12,7 +12,8 @@ ESTATE ?= estates/unbalanced.yaml
 PYTEST_ARGS ?=
 MINUTES ?= 5
 SEED ?=
-# Side by side; files stay whole, so that each worker boots what its tests share only once.
+# Side by side; which tests stay together: tests/side_by_side.py. The order is that of the folders: of files sorted by
+# their number of tests, the longest tests would come last, and one worker would wait for the other.
 PYTEST_WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -35,7 +36,7 @@ down: ## Stop the estate, keep its data
 	@if [ -x $(BIN)/treeline ]; then $(BIN)/treeline down; fi
 
 test: install-dev ## Run all tests but the long ones (PYTEST_ARGS=...)
-	@$(BIN)/python -m pytest -m "not nightly" -n $(PYTEST_WORKERS) --dist loadfile -q $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not nightly" -n $(PYTEST_WORKERS) --no-loadscope-reorder -q $(PYTEST_ARGS)
 
 nightly: install-dev ## Run the long tests
 	@$(BIN)/python -m pytest -m nightly $(PYTEST_ARGS)

@@ -1,4 +1,4 @@
-"""The estate that the fault tests break, one after the other; one for each process that runs tests."""
+"""The estate that the fault tests break, one after the other; one for each run of the folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.runs import Place
 FIVE_CLUSTERS = PROJECT_ROOT / "tests" / "faults" / "five.yaml"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Five clusters behind the proxy; every test leaves it whole. Booting it takes longer than any test of it."""
     home = tmp_path_factory.mktemp("faults") / "home"

@@ -1,0 +1,33 @@
+"""Which tests run in one process, where several run side by side: those that share what takes long to boot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
+
+FOLDERS_WITH_AN_ESTATE = ("tests/faults/five/",)
+
+
+def shared_with(test: str) -> str:
+    """What a test shares its process with, by its node id: the folder's other tests, or those of its file."""
+    for folder in FOLDERS_WITH_AN_ESTATE:
+        if test.startswith(folder):
+            return folder
+    return test.split("::", 1)[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    # Without xdist nothing runs side by side, and this module must do without it too.
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatIsShared(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return shared_with(nodeid)
+
+    return ByWhatIsShared(config, log)
