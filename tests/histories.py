@@ -137,7 +137,7 @@ def _edge(source: random.Random) -> Directed:
         (
             aside,
             RecordReplay(id=aside.id, clusters=("2",)),
-            RecordLoss(**what, first_offset=offset, last_offset=source.choice((None, 9))),
+            RecordLoss(**what, first_offset=offset, incarnation=1, last_offset=source.choice((None, 9))),
             Acknowledge(**place),
         )
     )

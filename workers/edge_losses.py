@@ -37,7 +37,7 @@ def cut_off(unit: Unit, what: CutOff) -> None:
     log.error("log cut off", cluster=unit.cluster, **vars(what))
     parts = what.stream.split("/")
     if len(parts) != 4:
-        return  # internal streams have no tenant; the partition waits for its topic to be made anew
+        return  # internal streams have no tenant; the unit's reason says what to do
     tenant, instance, environment, stream = parts
     command = RecordTailLost(
         instance=instance, environment=environment, cluster=unit.cluster, **{**vars(what), "stream": stream}

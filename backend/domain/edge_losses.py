@@ -4,7 +4,7 @@ A record that the target refuses is **set aside**: it waits in a topic of ours o
 What was gone from the source before it could be read (retention, deletion) is **lost**, and named with its exact
 range.
 
-    (record) --SetAside--> set aside --RecordReplay--> replayed
+    (record) --SetAside--> set aside --RecordReplay--> replayed --SetAside--> set aside
     (range)  --RecordLoss--> lost --Acknowledge--> acknowledged
 """
 
@@ -112,14 +112,21 @@ class RecordLoss:
     first_offset: int
     last_offset: int | None
     reason: str
+    incarnation: int
+    """Of the source's newest records there: offsets that are given out anew can be lost anew."""
 
     @property
     def id(self) -> str:
         """Names the range and the distributor."""
         last = "" if self.last_offset is None else self.last_offset
-        return (
-            f"{self.stream}/{self.partition}/{self.first_offset}-{last}@{self.cluster}-{self.level}-{self.target}"
-        )
+        offsets = f"{self.incarnation}.{self.first_offset}-{last}"
+        return f"{self.stream}/{self.partition}/{offsets}@{self.cluster}-{self.level}-{self.target}"
+
+    @property
+    def event(self) -> RecordsLost:
+        """That it was so."""
+        told = {name: value for name, value in vars(self).items() if name != "incarnation"}
+        return RecordsLost(id=self.id, **told)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +160,9 @@ def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
     """Events that carry the command out; none for what is known already. Raises NotFound."""
     match command:
         case SetAside():
-            return [] if command.id in state.set_aside else [RecordSetAside(id=command.id, **vars(command))]
+            # Refused again after it was replayed, it is missing again.
+            waits = state.set_aside.get(command.id) is False
+            return [] if waits else [RecordSetAside(id=command.id, **vars(command))]
         case RecordReplay():
             if command.id not in state.set_aside:
                 raise NotFound(f"no record {command.id!r} was set aside; GET /set-aside lists them")
@@ -161,7 +170,7 @@ def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
                 return []
             return [SetAsideReplayed(id=command.id, clusters=command.clusters)]
         case RecordLoss():
-            return [] if command.id in state.lost else [RecordsLost(id=command.id, **vars(command))]
+            return [] if command.id in state.lost else [command.event]
         case Acknowledge():
             return [LossesAcknowledged(cluster=command.cluster, level=command.level)] if state.unseen else []
 

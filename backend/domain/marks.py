@@ -69,7 +69,8 @@ def encode_metadata(mark: Mark) -> str:
     text = _PREFIX + base64.b64encode(packed).decode()
     if len(text) > METADATA_LIMIT:
         raise MetadataInvalid(
-            f"vectors of {len(mark.seen)} and {len(mark.covered)} origins need {len(text)} characters"
+            f"vectors of {len(mark.seen)} and {len(mark.covered)} origins need {len(text)} characters, and Kafka "
+            f"keeps {METADATA_LIMIT} with a position; a partition can hold records of about 250 clusters"
         )
     return text
 

@@ -52,6 +52,8 @@ def decode(values: Sequence[bytes | None]) -> Origin | None:
     if value is None or len(value) != HEADER_BYTES or value[0] != _VERSION:
         return None
     _, cluster, stream, partition, offset, incarnation = _LAYOUT.unpack(value)
+    if offset < 0:
+        return None  # no log has such an offset
     return Origin(cluster, stream, partition, offset, incarnation)
 
 

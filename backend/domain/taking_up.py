@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from backend.domain import origin, rescan
 from backend.domain.edges import EdgePlan, StreamOnEdge
 from backend.domain.marks import Mark, Position
 from backend.domain.partition_edge import PartitionEdge
 from backend.domain.rescan import Checkpoint
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where one partition is taken up."""
+
+    offset: int | None
+    """None is the log's beginning."""
+    edge: PartitionEdge
+    """The state of the decisions there."""
+    owed: int | None
+    """The first offset of which the target may lack records, if that lies before what the unit has read itself: a
+    log that begins behind it has lost some, and no reader will ever notice. None: nothing of that kind."""
 
 
 def take_up(
@@ -20,8 +34,8 @@ def take_up(
     inbound: Iterable[Mark],
     checkpoints: Iterable[Checkpoint],
     foreign: Callable[[int], bool],
-) -> tuple[int | None, PartitionEdge]:
-    """The offset to begin at, None for the log's beginning, and the state of the decisions there.
+) -> Beginning:
+    """Where to begin so that the target misses nothing.
 
     `own` is the unit's position and `inbound` the marks of all positions on the target's partition, its own
     included; `checkpoints` are of the source's partition. Everything was read after the unit was fenced in.
@@ -30,7 +44,8 @@ def take_up(
         mark.covered for mark in inbound if mark.target_incarnation in (0, stream.target_incarnation)
     )
     routes = {**stream.rerooted.get(partition, {}), **plan.routes}
-    candidates = list(checkpoints)
+    # Without origins no vector is kept, and a place without one says nothing of what lies before it.
+    candidates = [each for each in checkpoints if each.seen] if plan.rule.write_origin else []
     if own is not None:
         candidates.append(Checkpoint(own.offset, own.mark.incarnation, own.mark.seen))
     begin = rescan.start(candidates, stream.births[partition], routes, covered)
@@ -46,4 +61,7 @@ def take_up(
         holes=stream.holes.get(partition, frozenset()),
         foreign=foreign,
     )
-    return (None if begin is rescan.BEGINNING else begin.offset), edge
+    as_before = own is not None and begin.offset == own.offset
+    # To a target that has nothing yet is copied what there is; what was gone before is nobody's loss.
+    owed = begin.offset if covered and not as_before else None
+    return Beginning(None if begin is rescan.BEGINNING else begin.offset, edge, owed)

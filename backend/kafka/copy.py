@@ -22,27 +22,26 @@ from confluent_kafka.admin import AdminClient
 from backend.domain.edges import EdgePlan, StreamOnEdge
 from backend.domain.log_prefix import UnknownOrigin
 from backend.domain.marks import MetadataInvalid
-from backend.domain.partition_edge import Header, PartitionEdge
+from backend.domain.partition_edge import Header
 from backend.domain.rescan import Checkpoint
-from backend.domain.taking_up import take_up
-from backend.kafka import positions, quarantine
+from backend.kafka import quarantine
 from backend.kafka.alive import Alive, nobody_asks
 from backend.kafka.copy_clients import (
     CopyLimits,
     check_identity,
-    largest_requests,
     open_admin,
     open_group_member,
     open_producer,
     open_source,
 )
 from backend.kafka.errors import CopyFailed, copy_failed, refusal, sentence
+from backend.kafka.intake import Intake
 from backend.kafka.knowledge import Knowledge
 from backend.kafka.native_loop import NativeRecordLoop, make_record_loop
 from backend.kafka.pacing import MarkerPause
 from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
 from backend.kafka.reports import Reports
-from backend.kafka.source import Place, Source, SourcePartition
+from backend.kafka.source import Place, Source
 
 _REQUEST_SECONDS = 10.0
 _INIT_SECONDS = 10.0
@@ -124,7 +123,7 @@ class CopySession:
         self.update(plan.streams)
 
     def _lost(self, place: Place, first: int, last: int, reason: str) -> None:
-        self._reports.lost(self._progress[place].stream, place[1], first, last, reason)
+        self._reports.lost(self._streams[self._progress[place].stream], place[1], first, last, reason)
 
     def _cut_off(self, place: Place, first: int, last: int) -> None:
         self._reports.cut_off(self._streams[self._progress[place].stream], place[1], first, last)
@@ -164,39 +163,21 @@ class CopySession:
                 raise CopyFailed(f"{self._where}: {row.target_topic} has no partition {missing[0]} yet")
 
     def _take_up(self, streams: Sequence[StreamOnEdge]) -> None:
-        self._alive()
-        on_target = [(row.target_topic, p) for row in streams for p in row.partitions]
-        own = positions.read_own(self._group_member, on_target, _REQUEST_SECONDS)
-        self._alive()
-        inbound = positions.read_inbound(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
-        known = self._knowledge.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
-        requests = largest_requests(self._admin, {row.target_topic for row in streams})
-        taken: dict[Place, tuple[SourcePartition, PartitionEdge, str, str, int]] = {}
-        for row in streams:
-            for partition in row.partitions:
-                place, key = (row.source_topic, partition), (row.target_topic, partition)
-                position = own.get(key)
-                if position is not None and position.mark.incarnation < row.births[partition][0][1]:
-                    at = position.offset
-                    reason = f"the topic was made anew; what the former one had from offset {at} on is gone"
-                    self._reports.lost(row.stream, partition, at, None, reason)
-                begin, edge = take_up(
-                    self._plan,
-                    row,
-                    partition,
-                    own=position,
-                    inbound=inbound.get(key, ()),
-                    checkpoints=known.get((row.stream, partition), ()),
-                    foreign=self._knowledge.foreign,
-                )
-                epoch = position.leader_epoch if position is not None and position.offset == begin else None
-                read = SourcePartition(begin, epoch)
-                taken[place] = (read, edge, row.stream, row.target_topic, requests[row.target_topic])
-        for place, parts in taken.items():
-            self._progress[place] = Progress(*parts)
-            self._loop.add(place, self._progress[place])
+        intake = Intake(
+            self._plan,
+            self._knowledge,
+            self._reports,
+            self._alive,
+            self._group_member,
+            self._admin,
+            self._source,
+        )
+        taken = intake.take_up(streams)
+        for place, progress in taken.items():
+            self._progress[place] = progress
+            self._loop.add(place, progress)
         self._taken_up.update(row.target_topic for row in streams)
-        self._source.add({place: parts[0] for place, parts in taken.items()})
+        self._source.add({place: progress.source for place, progress in taken.items()})
         self._renew_positions()
 
     def _renew_positions(self) -> None:
@@ -205,6 +186,11 @@ class CopySession:
         self._renewed_at = time.monotonic()
         for progress in self._progress.values():
             progress.saved = False
+
+    def _renew_positions_if_due(self) -> None:
+        # With every commit: those of idle partitions are not to wait until their neighbours are idle, too.
+        if time.monotonic() - self._renewed_at > _RENEW_POSITIONS_SECONDS:
+            self._renew_positions()
 
     def copy_batch(self, wait_seconds: float, most: int | None = None) -> int:
         """Wait for records, copy those there, at most so many, in one transaction; how many were read.
@@ -320,13 +306,12 @@ class CopySession:
 
     def _keep_positions(self) -> None:
         if time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
-            if time.monotonic() - self._renewed_at > _RENEW_POSITIONS_SECONDS:
-                self._renew_positions()
             self._commit_skipped()
 
     def _commit(self) -> None:
         producer = self._producer
         assert producer is not None
+        self._renew_positions_if_due()
         moved = [(key, progress) for key, progress in self._progress.items() if progress.to_commit]
         self._source.note_leader_epochs([place for place, _ in moved])
         offsets = [each.committed(partition) for (_, partition), each in moved]
@@ -347,7 +332,7 @@ class CopySession:
         self._last_commit = self._committed_at = time.monotonic()
         for (_, partition), progress in moved:
             progress.dirty, progress.saved = False, True
-            if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS:
+            if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS and self._plan.rule.write_origin:
                 progress.noted_at = self._last_commit
                 mark = progress.edge.mark(at := progress.source.position or 0)
                 checkpoint = Checkpoint(at, mark.incarnation, dict(mark.seen))
@@ -361,6 +346,7 @@ class CopySession:
     def _commit_skipped(self) -> None:
         """Save how far records that need no copy were read, so that a restart does not read them again."""
         self._last_commit = time.monotonic()
+        self._renew_positions_if_due()
         if any(progress.to_commit for progress in self._progress.values()):
             self._loop.begin()
             self._commit()

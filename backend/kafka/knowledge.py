@@ -36,6 +36,8 @@ class Gone:
     first_offset: int
     last_offset: int | None
     reason: str
+    incarnation: int
+    """Of the source's newest records there."""
 
 
 @dataclass(frozen=True, kw_only=True)

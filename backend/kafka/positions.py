@@ -36,7 +36,7 @@ def read_own(
         if row.error is not None:
             raise KafkaException(row.error)
         if row.offset >= 0:
-            mark = marks.decode_metadata(row.metadata)
+            mark = _mark(row, "its own group")
             found[row.topic, row.partition] = Position(row.offset, mark, row.leader_epoch)
     return found
 
@@ -53,20 +53,36 @@ def read_inbound(
     """
     wanted = None if partitions is None else set(partitions)
     found: dict[Partition, list[Mark]] = {}
-    for rows in _stable(admin, groups, timeout_seconds):
+    for group, rows in _stable(admin, groups, timeout_seconds):
         for row in rows:
             key = (row.topic, row.partition)
             if (wanted is None or key in wanted) and row.offset >= 0:
-                found.setdefault(key, []).append(marks.decode_metadata(row.metadata))
+                found.setdefault(key, []).append(_mark(row, group))
     return found
 
 
-def _stable(admin: AdminClient, groups: Iterable[str], timeout_seconds: float) -> list[list[TopicPartition]]:
-    """Positions of the groups. A group with a pending position must be asked again: its row comes with an error
-    and no offset, and taken for none the records that it speaks of would be copied twice."""
+def _mark(row: TopicPartition, group: str) -> Mark:
+    try:
+        return marks.decode_metadata(row.metadata)
+    except MetadataInvalid as error:
+        raise MetadataInvalid(
+            f"the offset of {group} for {row.topic}/{row.partition}: {error}. Another program set it. Delete it "
+            "(kafka-consumer-groups.sh --delete-offsets): the partition is then read again from where the other "
+            "positions allow, and what was copied since they were written may be copied a second time"
+        ) from error
+
+
+def _stable(
+    admin: AdminClient, groups: Iterable[str], timeout_seconds: float
+) -> list[tuple[str, list[TopicPartition]]]:
+    """Each group with its positions.
+
+    A group with a pending position must be asked again: its row comes with an error and no offset, and taken for
+    none the records that it speaks of would be copied twice.
+    """
     deadline = time.monotonic() + timeout_seconds
     left = list(groups)
-    answers: list[list[TopicPartition]] = []
+    answers: list[tuple[str, list[TopicPartition]]] = []
     while left:
         requests = {
             group: admin.list_consumer_group_offsets(
@@ -79,7 +95,7 @@ def _stable(admin: AdminClient, groups: Iterable[str], timeout_seconds: float) -
             rows = request.result(timeout_seconds + 1).topic_partitions
             errors = [row.error for row in rows if row.error is not None]
             if not errors:
-                answers.append(rows)
+                answers.append((group, rows))
             elif time.monotonic() < deadline and all(error.code() in _PENDING for error in errors):
                 left.append(group)
             else:

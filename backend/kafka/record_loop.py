@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from backend.domain.marks import MetadataInvalid
 from backend.domain.partition_edge import Header, PartitionEdge
 from backend.kafka.alive import Alive
 from backend.kafka.source import Place, Source, SourcePartition
@@ -62,10 +63,14 @@ class Progress:
         return self.dirty or (not self.saved and self.source.position is not None)
 
     def committed(self, partition: int) -> TopicPartition:
-        """The position as it is committed on the target."""
+        """The position as it is committed on the target. Raises MetadataInvalid if its vectors are too long."""
         at = self.source.position or 0
         epoch = self.source.leader_epoch
-        return TopicPartition(self.target_topic, partition, at, self.edge.metadata(at), leader_epoch=epoch)
+        try:
+            metadata = self.edge.metadata(at)
+        except MetadataInvalid as error:
+            raise MetadataInvalid(f"{self.stream}, partition {partition}, offset {at}: {error}") from error
+        return TopicPartition(self.target_topic, partition, at, metadata, leader_epoch=epoch)
 
 
 _RECORD_BYTES, _HEADER_BYTES = 32, 8

@@ -17,17 +17,18 @@ class Reports:
     def __init__(self, plan: EdgePlan, knowledge: Knowledge, alive: Alive) -> None:
         self._plan, self._knowledge, self._alive = plan, knowledge, alive
 
-    def lost(self, stream: str, partition: int, first: int, last: int | None, reason: str) -> None:
+    def lost(self, row: StreamOnEdge, partition: int, first: int, last: int | None, reason: str) -> None:
         """Offsets of the source were gone before they could be copied; `last` None if nobody knows."""
         self._alive()
         self._knowledge.lost(
             Gone(
                 target=self._plan.target.name,
-                stream=stream,
+                stream=row.stream,
                 partition=partition,
                 first_offset=first,
                 last_offset=last,
                 reason=reason,
+                incarnation=row.births[partition][-1][1],
             )
         )
 
@@ -42,7 +43,7 @@ class Reports:
         reason = (
             f"the log was cut off at {first} on {source}; what had been copied from there to {last} is elsewhere"
         )
-        self.lost(row.stream, partition, first, last, reason)
+        self.lost(row, partition, first, last, reason)
         self._alive()
         self._knowledge.cut_off(
             CutOff(

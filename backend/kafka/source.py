@@ -165,7 +165,11 @@ class Source:
             # Nothing that was read is gone: the epoch was one that the broker has forgotten.
             self.consumer.incremental_assign([TopicPartition(*place, position)])
             return
-        self._tell(place, f"its log was cut off at {cut}, before the position {position}")
+        self._tell(
+            place,
+            f"its log was cut off at {cut}, before the position {position}; it waits until that is recorded (an "
+            "internal topic until it is deleted: it is made anew)",
+        )
         # Going on would skip those that took the lost ones' place: the plan has to tell them apart first.
         one.parked_until = math.inf
         self._cut_off(place, cut, position - 1)
@@ -252,6 +256,16 @@ class Source:
                 return None
             total += max(0, end - position)
         return total
+
+    def first_offset(self, place: Place) -> int | None:
+        """Where a partition's log begins now; None if the cluster does not know it. Raises KafkaException."""
+        try:
+            low, _ = self.consumer.get_watermark_offsets(TopicPartition(*place), _REQUEST_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() in _UNREADABLE:
+                return None
+            raise
+        return int(low)
 
     def list_topics(self, topic: str, timeout_seconds: float) -> ClusterMetadata:
         """The cluster's metadata, as `Consumer.list_topics`."""

@@ -21,7 +21,7 @@ from backend.domain.errors import NotFound
 
 PLACE = {"cluster": "c1", "level": 3, "target": "c4", "stream": "a/r/p/orders", "partition": 0}
 REFUSED = SetAside(**PLACE, offset=10, origin=(1, 1, 7), reason="too large")
-GONE = RecordLoss(**PLACE, first_offset=5, last_offset=8, reason="retention")
+GONE = RecordLoss(**PLACE, first_offset=5, last_offset=8, reason="retention", incarnation=1)
 
 
 def after(*commands):
@@ -46,7 +46,9 @@ def kinds(state, command):
         ((REFUSED,), replace(REFUSED, target="c5"), [RecordSetAside]),
         ((REFUSED,), RecordReplay(id=REFUSED.id, clusters=("c4",)), [SetAsideReplayed]),
         ((REFUSED, RecordReplay(id=REFUSED.id, clusters=())), RecordReplay(id=REFUSED.id, clusters=()), []),
+        ((REFUSED, RecordReplay(id=REFUSED.id, clusters=("c4",))), REFUSED, [RecordSetAside]),
         ((), GONE, [RecordsLost]),
+        ((GONE,), replace(GONE, incarnation=2), [RecordsLost]),
         ((GONE,), GONE, []),
         ((GONE,), replace(GONE, last_offset=None), [RecordsLost]),
         ((GONE,), Acknowledge(cluster="c1", level=3), [LossesAcknowledged]),

@@ -47,6 +47,12 @@ def test_random_bytes_are_no_origin_or_a_readable_one(values):
     assert found is None or [origin.encode(found)] == values
 
 
+def test_an_offset_that_no_log_has_makes_it_unreadable():
+    value = bytearray(origin.encode(Origin(2, STREAM, 3, 0, 1)))
+    value[15] |= 0x80
+    assert origin.decode([bytes(value)]) is None
+
+
 @pytest.mark.parametrize(
     ("vector", "other", "origins", "answer"),
     [

@@ -48,7 +48,7 @@ def workers_record_the_rest(rest: Rest) -> None:
     """What no request makes: barriers, re-rooting, losses, adoptions."""
     edge = {"cluster": "c1", "level": 1, "target": "c2", "stream": "acme/retail/prod/payments", "partition": 0}
     aside = SetAside(**edge, offset=3, origin=(1, 1, 3), reason="too large")
-    gone = RecordLoss(**edge, first_offset=4, last_offset=7, reason="retention")
+    gone = RecordLoss(**edge, first_offset=4, last_offset=7, reason="retention", incarnation=1)
     reroot = Reroot(number=3, roots={("acme/retail/prod/payments", 0): "c1"})
     worker_records(
         rest, EnterRoutes(cluster="c1", routes=1, wanted=1, fenced=2, buckets=2), deciders.LEAF, "leaf-c1"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.domain import copy_flags, origin
+from backend.domain import copy_flags, marks, origin
 from backend.domain.log_prefix import UnknownOrigin
 from backend.domain.origin import Origin
 from backend.domain.partition_edge import EdgeRule, PartitionEdge
@@ -86,6 +86,8 @@ def test_same_records_same_copies_same_vectors(rule, values, log):
         assert outcome(edge, offset, record_headers) == outcome(reference, offset, record_headers)
         assert (shadow.seen, shadow.covered) == (reference.seen, reference.covered)
         assert shadow.unreadable_flags == reference.unreadable_flags
+        # Whatever a record's headers say, the position behind it can be saved.
+        assert marks.decode_metadata(shadow.metadata(offset + 1)) == shadow.mark(offset + 1)
 
 
 def test_a_thousand_headers_keep_their_order():

@@ -198,7 +198,7 @@ class World:
             if group in plan.inbound_groups
         }
         inbound: list[Mark] = [position.mark for position in held.values()]
-        begin, session.edge = take_up(
+        taken = take_up(
             plan,
             plan.streams[0],
             0,
@@ -207,7 +207,7 @@ class World:
             checkpoints=source.checkpoints,
             foreign=lambda number: number not in self.known,
         )
-        session.position = begin or 0
+        session.position, session.edge = taken.offset or 0, taken.edge
 
     def _copy(self, session: Session, source: Cluster, target: Cluster) -> bool:
         """One transaction of up to five records; lost if the session is fenced."""

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { ORIGIN_BYTES = 27, ORIGIN_VERSION = 1, FLAGS_BYTES = 4 };
+enum { ORIGIN_BYTES = 27, ORIGIN_VERSION = 1, OFFSET_AT = 15, SIGN = 0x80, FLAGS_BYTES = 4 };
 
 const reached_t EDGE_NOTHING = {-1, -1};
 
@@ -81,7 +81,7 @@ decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers)
     bool readable = flags_count == 0 || (flags_count == 1 && flags_value && flags_size == FLAGS_BYTES);
     uint32_t flags = flags_count && readable ? (uint32_t)big_endian(flags_value, FLAGS_BYTES) : 0;
     bool has_origin = origin_count == 1 && origin_value && origin_size == ORIGIN_BYTES &&
-                      origin_value[0] == ORIGIN_VERSION;
+                      origin_value[0] == ORIGIN_VERSION && !(origin_value[OFFSET_AT] & SIGN);
     if (!edge->write_origin || (!has_origin && flags)) {
         edge->unreadable_flags += !readable;
         return by_flags(edge, flags, headers);
@@ -97,7 +97,7 @@ decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers)
             if (!known)
                 return EDGE_ASK;
             reached = (reached_t){(int64_t)big_endian(origin_value + 23, 4),
-                                  (int64_t)big_endian(origin_value + 15, 8)};
+                                  (int64_t)big_endian(origin_value + OFFSET_AT, 8)};
             if (beyond(reached, known->seen)) {
                 known->seen = reached;
                 known->seen_changed = true;
@@ -118,7 +118,7 @@ decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers)
         put_big_endian(born + 1, (uint64_t)edge->source_number, 2);
         memcpy(born + 3, edge->stream_id, 8);
         put_big_endian(born + 11, (uint32_t)edge->partition, 4);
-        put_big_endian(born + 15, (uint64_t)offset, 8);
+        put_big_endian(born + OFFSET_AT, (uint64_t)offset, 8);
         put_big_endian(born + 23, (uint64_t)reached.incarnation, 4);
     }
     if (!origin->on_route || !beyond(reached, origin->covered))
