@@ -61,7 +61,7 @@ programs:
 	@.ci/ensure-programs java:openjdk-17-jre-headless mvn:maven npm:npm
 
 test-programs:
-	@.ci/ensure-programs chromium:chromium faketime:faketime
+	@.ci/ensure-programs chromium:chromium
 
 $(VENV_MADE):
 	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \

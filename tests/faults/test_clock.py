@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,14 +17,24 @@ from tests.estate_fixture import SMALL_ESTATE
 from tests.eventually import eventually
 from tests.faults.runs import Place, Run, passed
 
-PRELOAD = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+HOUR = 3600
+
+
+@pytest.fixture(scope="module")
+def clock_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that puts the clock of a process off."""
+    library = tmp_path_factory.mktemp("clock") / "clock_off.so"
+    source = Path(__file__).with_name("clock_off.c")
+    compiler = shutil.which("cc") or pytest.skip("there is no C compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("offset", ["+1h", "-1h"])
-def test_a_workers_clock_is_an_hour_off(boot_estate, offset):
+@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+def test_a_workers_clock_is_an_hour_off(boot_estate, clock_off, seconds):
     place = Place(boot_estate(SMALL_ESTATE))
-    with second_worker(place, offset) as of_second_worker, Run(place) as run:
+    with second_worker(place, clock_off, seconds) as of_second_worker, Run(place) as run:
         eventually(lambda: of_second_worker(place.holders()), "the worker whose clock is off runs units", 0.5)
         run.flow(3)
         place.kill("worker:shifts")
@@ -32,13 +43,12 @@ def test_a_workers_clock_is_an_hour_off(boot_estate, offset):
 
 
 @contextmanager
-def second_worker(place: Place, offset: str) -> Iterator[Callable[[dict[int, int]], bool]]:
-    """Another worker like the estate's, under libfaketime; gives whether one of these processes is its own."""
-    assert PRELOAD is not None, "the package faketime is not installed (make install-dev)"
+def second_worker(place: Place, clock_off: Path, seconds: int) -> Iterator[Callable[[dict[int, int]], bool]]:
+    """Another worker like the estate's, with its clock off; gives whether one of these processes is its own."""
     spec = next(spec for spec in load_plan(place.home.plan).processes if spec.name == "worker:shifts")
     argv = [word.replace("shifts@", "late@") for word in spec.argv]
-    environment = {"LD_PRELOAD": str(PRELOAD), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    environment = {**os.environ, **spec.environment, **environment}
+    environment = {**os.environ, **spec.environment}
+    environment |= {"LD_PRELOAD": str(clock_off), "CLOCK_OFF_SECONDS": str(seconds)}
     environment["TREELINE_READY_FILE"] += ".late"
     log = place.estate.home / "late.log"
     with log.open("wb") as output:
