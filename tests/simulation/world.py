@@ -136,11 +136,15 @@ class World:
         if version != state.wanted:
             del self.barriers[leaf]
         elif left:
-            cluster.fence(Unit(*left.pop(), 0).kafka_name)
+            self.fence_inbound(cluster, Unit(*left.pop(), 0))
         else:
             state.entered = version
             del self.barriers[leaf]
         return True
+
+    def fence_inbound(self, cluster: Cluster, unit: Unit) -> None:
+        """What a barrier does to each unit that was ever allowed to copy to the leaf."""
+        cluster.fence(unit.kafka_name)
 
     def reroot_step(self) -> bool:
         """Let the records of origins that left the tree go on, once no leaf that can be asked moves them."""
@@ -180,15 +184,19 @@ class World:
             session.epoch = target.fence(group)
             session.stage = "check"
         elif session.stage == "check":
-            state = self.leaves[plan.target.name]
-            holds = state.wanted == state.entered == plan.routes_version
-            session.stage = "read" if holds and self.plans.get(plan.unit) == plan else "over"
+            session.stage = "read" if self.may_open(plan) else "over"
         elif session.stage == "read":
             self._take_up(session, source, target)
             session.stage = "copy"
         elif session.stage == "copy":
             return self._copy(session, source, target)
         return session.stage != "over"
+
+    def may_open(self, plan: EdgePlan) -> bool:
+        """What a session asks the control plane once it has fenced whoever ran the unit before."""
+        state = self.leaves[plan.target.name]
+        holds = state.wanted == state.entered == plan.routes_version
+        return holds and self.plans.get(plan.unit) == plan
 
     def _take_up(self, session: Session, source: Cluster, target: Cluster) -> None:
         plan = session.plan
