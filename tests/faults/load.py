@@ -18,6 +18,7 @@ from tests.faults.history import History, Outcome, Send
 
 TICK_SECONDS = 0.1
 ABORTED_SHARE = 0.2
+OUTAGE_SECONDS = 30.0
 # Longer than any fault: what a producer gives up is unknown, and unknown records prove less.
 PATIENCE_SECONDS = 60.0
 FLUSH_SECONDS = 300.0
@@ -105,8 +106,8 @@ class _Lane(threading.Thread):
         """Wait a tick; how many records to send then."""
         self.stopping.wait(TICK_SECONDS)
         now = time.monotonic()
-        # What an outage kept from being sent is made up for by one second's worth, not more.
-        self._owed = min(self._owed + self._rate * (now - self._ticked), self._rate)
+        # What an outage kept from being sent is made up for afterwards; no outage lasts longer.
+        self._owed = min(self._owed + self._rate * (now - self._ticked), self._rate * OUTAGE_SECONDS)
         self._ticked = now
         due = int(self._owed)
         self._owed -= due

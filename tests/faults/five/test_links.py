@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.eventually import eventually
+from tests.faults.history import Outcome
 from tests.faults.runs import Run, passed
+from tests.kafka import read_from_zero
 
 MIXED, REST = "one way, flapping and slow", "the other way, both ways and refused"
 FAULTS = {
@@ -34,6 +37,35 @@ def test_links_fail_for_a_while_and_heal(place, faults):
             place.link(action, cluster, **details)
         run.flow(5)
     passed(run)
+
+
+def test_a_slow_cluster_and_one_that_cannot_be_reached_hold_up_nobody_else(place):
+    """Nothing goes by way of cluster-3 in the default tree; so the four others must not notice."""
+    with Run(place) as run:
+        place.link("delay", "cluster-3", delay_ms=400)
+        run.flow(2)
+        place.link("cut", "cluster-3", direction="to_broker")
+        run.flow(2)
+        others = [member for member in run.fleet.members if member.name != "cluster-3"]
+        sent = {
+            (member.name, sequence)
+            for member in others
+            for sequence, send in enumerate(run.history.sends[member.name])
+            if send.outcome is Outcome.OK
+        }
+        assert len(sent) > 500
+
+        def on_all_others():
+            return all(sent <= arrived(run, member) for member in others)
+
+        eventually(on_all_others, "what the others sent is on all of them, while cluster-3 is still away", 0.5)
+    passed(run)
+
+
+def arrived(run, member):
+    """What a cluster has of the run: (cluster where it was born, number there)."""
+    marks = map(run.history.mark, read_from_zero(member.bootstrap_servers, member.topic))
+    return {(mark.cluster, mark.sequence) for mark in marks if mark is not None}
 
 
 @pytest.mark.nightly
