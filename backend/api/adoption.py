@@ -125,7 +125,8 @@ def _plan(services: Services, cluster: str, named: list[str]) -> AdoptionPlan:
     if cluster not in rows:
         raise NotFound(f"there is no cluster {cluster!r}; GET /clusters lists them")
     seconds = services.config.probe_timeout_seconds
-    topics, groups = survey(_place(rows[cluster]), seconds)
+    headers = (services.config.copy_flags_header, services.config.copy_origin_header)
+    topics, groups = survey(_place(rows[cluster]), seconds, headers)
     facts = _facts(rows[cluster], topics, groups, leaves, environments, streams)
     # What other clusters hold is asked for by the streams that the topics stand for: those come from a first plan.
     found = [row.stream for row in adoption_plan.plan(facts, given).topics if row.stream]

@@ -45,6 +45,8 @@ class FoundTopic:
     config: Mapping[str, str] = field(default_factory=dict)
     records: int | None = None
     refusal: str | None = None
+    has_copies: bool = False
+    """Whether records were seen that carry copy flags or an origin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,6 +307,12 @@ def _topic_warnings(found: FoundTopic, others: Mapping[str, FoundTopic], partiti
         yield (
             f"it gets {partitions} partitions instead of {found.partitions}: from then on keys go to other "
             "partitions than before"
+        )
+    if found.has_copies:
+        yield (
+            "records in it carry copy flags or an origin already: they are taken for copies from this tree's "
+            "clusters, and go only where their headers let them. If another installation wrote them, copy the "
+            "topic without these headers first"
         )
     holding = [f"{name} ({row.records})" for name, row in others.items() if row.records]
     if holding and found.records:

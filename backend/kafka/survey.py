@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
+from backend.domain import formats
 from backend.domain.adoption_plan import FoundTopic
 from backend.domain.errors import ClusterUnreachable, DomainError
+from backend.kafka import header_sample
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.topics import TopicAdmin
 
 logger = structlog.get_logger(__name__)
 
 MOST_AT_ONCE = 16
+SAMPLE_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 """For one request about thousands of topics."""
 
@@ -29,14 +32,26 @@ class ClusterPlace:
     properties: Mapping[str, str]
 
 
-def survey(place: ClusterPlace, probe_seconds: float) -> tuple[list[FoundTopic], list[tuple[str, str]]]:
-    """Every topic and group of a cluster, in a few requests whatever their number. Raises ClusterUnreachable."""
+def survey(
+    place: ClusterPlace, probe_seconds: float, headers: Collection[str]
+) -> tuple[list[FoundTopic], list[tuple[str, str]]]:
+    """Every topic and group of a cluster, in a few requests whatever their number; records that carry one of
+    `headers` are looked for in some of the newest. Raises ClusterUnreachable."""
     try:
         admin = _admin(place, probe_seconds)
         names = admin.names()
-        return _topics(admin, names, names), admin.groups()
+        topics = _topics(admin, names, names)
+        filled = {topic.topic: topic.partitions for topic in topics if topic.records and _is_users(topic.topic)}
+        carrying = header_sample.topics_with(
+            headers, place.bootstrap_servers, place.properties, filled, SAMPLE_SECONDS
+        )
+        return [replace(topic, has_copies=topic.topic in carrying) for topic in topics], admin.groups()
     except KafkaCallFailed as error:
         raise ClusterUnreachable(f"{place.cluster} does not answer: {error.reason}") from error
+
+
+def _is_users(topic: str) -> bool:
+    return formats.topic_problem(topic) is None
 
 
 def holdings(

@@ -201,6 +201,8 @@ def test_data_on_both_sides_and_silent_or_mirrored_clusters_are_warned_of():
     found = plan(elsewhere=both, in_tree=False)
     assert "another replicator" in found.topics[0].warnings[0]
     assert [word in " ".join(found.warnings) for word in ("c1 did not answer", "in no tree")] == [True, True]
+    copied = plan(topics=[replace(TOPIC, has_copies=True)])
+    assert "taken for copies" in copied.topics[0].warnings[0]
     mirrored = plan(elsewhere={"c1": {"mm2-offset-syncs.c3.internal": TOPIC}})
     assert "MirrorMaker 2" in mirrored.warnings[0]
     assert plan().warnings == ()

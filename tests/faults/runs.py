@@ -244,12 +244,16 @@ class Run:
         self.place.heal()
         self.load.__exit__(kind, error, trace)
         if error is None:
+            healed = time.monotonic()
             restless = wait_until_at_rest(self.fleet, lambda: not_idle(self.place.reader))
+            rested = time.monotonic() - healed
             numbers = {row["name"]: row["number"] for row in self.place.rest.ok("GET", "/clusters")["items"]}
             self.verdict = judge(self.history, self.fleet, numbers, self.stream, self.place.routes)
             # First, since all else may come from it.
             self.verdict.anomalies[:0] = restless
-            self.tell(f"{self.verdict.counts()} {dict(kinds(self.verdict))}")
+            self.tell(
+                f"{self.verdict.counts()}; at rest {rested:.0f} s after healing; {dict(kinds(self.verdict))}"
+            )
 
     def tell(self, words: str) -> None:
         """Something to be shown with a failure, from which the run can be repeated."""

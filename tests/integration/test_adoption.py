@@ -33,12 +33,14 @@ JOINED = {
 }
 PARCELS, ORDERS, STAMPED = "globex-eu-dev-parcels", "acme-retail-prod-orders", "acme-retail-prod-stamped"
 AMBIGUOUS, CHANGELOG, GROUP = "a-b-c-d-e", "acme-retail-prod-app-store-changelog", "acme-retail-prod-billing"
+COPIED = "acme-retail-prod-copied"
 ACTIONS = {
     PARCELS: "declare",
     ORDERS: "join",
     STAMPED: "unmanaged",
     AMBIGUOUS: "ambiguous",
     CHANGELOG: "unmanaged",
+    COPIED: "declare",
     "__consumer_offsets": "unmanaged",
 }
 T0 = int(time.time()) * 1000 - 3_600_000  # within the retention, or brokers delete them while the test runs
@@ -88,6 +90,9 @@ def fill(servers):
             for n in range(300)
         )
         produce(servers, topic, made)
+    create_topic(servers, COPIED, 2)
+    flags = [{"value": b"%d" % n, "partition": 1, "headers": [("copy-flags", b"\0\0\0\4")]} for n in range(5)]
+    produce(servers, COPIED, flags)
     consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
     consumer.commit(offsets=[TopicPartition(PARCELS, 1, 42)], asynchronous=False)
     consumer.close()
@@ -113,12 +118,13 @@ def test_a_cluster_with_data_is_adopted_and_every_record_gets_everywhere_once(ad
     assert rows[PARCELS]["changes"] == {"max.message.bytes": {"from": "2000000", "to": "2001024"}}
     assert rows[ORDERS]["changes"]["stream partitions"] == {"from": "2", "to": "3"}
     assert "another replicator" in rows[ORDERS]["warnings"][0]
+    assert [name for name, row in rows.items() if "taken for copies" in " ".join(row["warnings"])] == [COPIED]
     assert [row["stands_for"] for row in plan["groups"] if row["group"] == GROUP] == ["acme/retail/prod/billing"]
     assert rest("GET", "/tenants/globex").status_code == 404  # a plan changes nothing
 
     adopted = adopting.treeline("adopt", "cluster-3", "--as", f"a/b-c/d/e={AMBIGUOUS}", "--json")
     assert adopted.returncode == 0, adopted.stderr
-    assert json.loads(adopted.stdout) == {"cluster": "cluster-3", "adopted": 3, "refused": {}}
+    assert json.loads(adopted.stdout) == {"cluster": "cluster-3", "adopted": 4, "refused": {}}
     stale = rest("POST", "/clusters/cluster-3/adoption", {"digest": plan["digest"]})
     assert (stale.status_code, stale.json()["type"]) == (409, "urn:treeline:plan-stale")
 
