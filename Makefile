@@ -19,6 +19,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 VENV_MADE := $(VENV)/.made
 RUNTIME := $(VENV)/.runtime-installed
+SPARK := $(VENV)/.spark-installed
 PROJECT := $(VENV)/.project-installed
 DEV := $(VENV)/.dev-installed
 NATIVE := $(VENV)/.native-built
@@ -53,7 +54,7 @@ lint: install-dev ## Check style, types and import layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-install: programs $(PROJECT) $(NATIVE) $(FRONTEND)
+install: programs $(SPARK) $(PROJECT) $(NATIVE) $(FRONTEND)
 
 install-dev: install test-programs $(DEV)
 
@@ -73,6 +74,12 @@ $(VENV_MADE):
 $(RUNTIME): requirements/runtime.txt $(VENV_MADE)
 	@echo "installing pinned packages" >&2
 	@$(PIP) --require-hashes --no-deps -r requirements/runtime.txt
+	@touch $@
+
+# PySpark comes as source; it is built with the setuptools that is pinned.
+$(SPARK): requirements/spark.txt $(RUNTIME)
+	@echo "installing Spark" >&2
+	@$(PIP) --require-hashes --no-deps --no-build-isolation -r requirements/spark.txt
 	@touch $@
 
 $(PROJECT): pyproject.toml requirements/runtime.in $(RUNTIME)

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-FOLDERS_WITH_AN_ESTATE = ("tests/faults/five/",)
+FOLDERS_THAT_SHARE = ("tests/faults/five/", "tests/spark/")
 
 
 def shared_with(test: str) -> str:
     """What a test shares its process with, by its node id: the folder's other tests, or those of its file."""
-    for folder in FOLDERS_WITH_AN_ESTATE:
+    for folder in FOLDERS_THAT_SHARE:
         if test.startswith(folder):
             return folder
     return test.split("::", 1)[0]

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = ("backend", "workers", "migrations")
+PACKAGES = ("backend", "workers", "spark", "migrations")
 PYTHON_FOLDERS = (*PACKAGES, "client", "spark", "bench", "docs", "tests")
 NOT_OURS = {"node_modules", "__pycache__"}
 

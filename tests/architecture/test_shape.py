@@ -31,7 +31,7 @@ def test_no_module_is_named_after_nothing(path):
     assert not names & EMPTY_NAMES, shown(path)
 
 
-@pytest.mark.parametrize("path", python_files("backend", "workers", "client"), ids=shown)
+@pytest.mark.parametrize("path", python_files("backend", "workers", "spark", "client"), ids=shown)
 def test_every_module_says_what_it_is_for(path):
     if path.read_text().strip():
         assert ast.get_docstring(parsed(path)), f"{shown(path)} has no docstring"

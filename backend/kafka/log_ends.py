@@ -1,0 +1,56 @@
+"""Where logs begin and end, asked of many partitions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from backend.kafka.errors import KafkaCallFailed, sentence
+
+Place = tuple[str, int]
+"""(topic, partition)."""
+
+
+def partitions(config: Mapping[str, Any], topic: str, seconds: float) -> list[Place]:
+    """All partitions of a topic; none if there is no such topic. Raises KafkaCallFailed."""
+    try:
+        found = AdminClient(dict(config)).list_topics(topic, seconds).topics[topic].partitions
+    except KafkaException as error:
+        raise KafkaCallFailed(sentence(error)) from error
+    return [(topic, number) for number in sorted(found)]
+
+
+def ends(config: Mapping[str, Any], places: Iterable[Place], seconds: float) -> dict[Place, tuple[int, int]]:
+    """(first offset, end for readers of committed records) of each partition; those that cannot be asked are left
+    out. Raises KafkaCallFailed if the cluster cannot."""
+    wanted = [TopicPartition(*place) for place in places]
+    if not wanted:
+        return {}
+    try:
+        admin = AdminClient(dict(config))
+        lows, highs = (
+            admin.list_offsets(
+                dict.fromkeys(wanted, spec),
+                isolation_level=IsolationLevel.READ_COMMITTED,
+                request_timeout=seconds,
+            )
+            for spec in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        )
+    except KafkaException as error:
+        raise KafkaCallFailed(sentence(error)) from error
+    found: dict[Place, tuple[int, int]] = {}
+    failed: KafkaException | None = None
+    for place in wanted:
+        try:
+            found[place.topic, place.partition] = (
+                lows[place].result(seconds + 1).offset,
+                highs[place].result(seconds + 1).offset,
+            )
+        except (KafkaException, TimeoutError) as error:
+            failed = KafkaException(*error.args)
+    if failed is not None and not found:
+        raise KafkaCallFailed(sentence(failed)) from failed
+    return found

@@ -1,0 +1,88 @@
+"""Timestamps and origin vectors of committed offsets (design, "Offsets", 2).
+
+    spark-submit spark/jobs/offset_timestamps.py REQUEST.json OUTPUT
+
+`REQUEST.json` says which clusters and logs there are (docs/offsets.md); the job reads what groups have committed
+there, and each log once for all of them, and writes one JSON line for each group's commit into files below OUTPUT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from spark import transforms
+from spark.session import session
+from spark.sources import commits, log_records, slices
+from spark.sources.slices import Slice
+
+TASKS_PER_CLUSTER = 2
+
+
+def records(spark: SparkSession, parts: Sequence[Slice]) -> DataFrame:
+    """Records of the ranges."""
+    cut = [each for each in slices.cut(parts, TASKS_PER_CLUSTER) if each.size]
+    if not cut:
+        return spark.createDataFrame([], log_records.SCHEMA)
+    return spark.read.format(log_records.NAME).option("slices", slices.encode(cut)).load()
+
+
+def all_commits(spark: SparkSession, request: dict[str, Any]) -> DataFrame:
+    """The latest commit of every group, with the number of its log; those of topics that are no log of the request
+    are left out."""
+    read = spark.read.format(commits.NAME).option("clusters", json.dumps(request["clusters"])).load()
+    logs = spark.createDataFrame(
+        [(log["cluster"], log["topic"], log["partition"], log["log"]) for log in request["logs"]],
+        "cluster string, topic string, partition int, log int",
+    )
+    return transforms.latest(read).join(f.broadcast(logs), ["cluster", "topic", "partition"])
+
+
+def whole(request: dict[str, Any]) -> list[Slice]:
+    """Every log of a request, from its first record on."""
+    by_cluster: dict[str, list[Any]] = {}
+    for log in request["logs"]:
+        by_cluster.setdefault(log["cluster"], []).append([log["range"], log["born"]])
+    return slices.decode(
+        json.dumps(
+            [
+                {
+                    "bootstrap_servers": cluster["bootstrap_servers"],
+                    "properties": cluster["properties"],
+                    "ranges": by_cluster.get(cluster["cluster"], []),
+                }
+                for cluster in request["clusters"]
+            ]
+        )
+    )
+
+
+def main(words: Sequence[str]) -> int:
+    """As spark-submit starts it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("request", type=Path)
+    parser.add_argument("output")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--heap-megabytes", type=int, default=1500)
+    given = parser.parse_args(words)
+    request = json.loads(given.request.read_text())
+    spark = session(given.master, Path(given.output) / ".spark", given.heap_megabytes)
+    committed = all_commits(spark, request).persist()
+    asked = committed.select("log", "offset").distinct().persist()
+    found = transforms.segments(records(spark, whole(request)), asked).persist()
+    results = committed.join(transforms.answers(found, asked), ["log", "offset"])
+    results.write.mode("overwrite").json(f"{given.output}/groups")
+    print(json.dumps({"groups": results.count(), "segments": found.count()}))  # noqa: T201 - a program's output
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

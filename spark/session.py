@@ -1,0 +1,43 @@
+"""The Spark session of a process: local with few resources, or a client of a cluster's master."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark.sources.commits import Commits
+from spark.sources.log_records import LogRecords
+
+
+def session(master: str, folder: Path, heap_megabytes: int) -> SparkSession:
+    """The process's session, with our data sources; `folder` is for what Spark writes down meanwhile."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("treeline").master(master)
+    for key, value in {
+        "spark.driver.memory": f"{heap_megabytes}m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(folder / "blocks"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        # Frames of a few rows: what adapts costs more than it saves.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.worker.reuse": "true",
+    }.items():
+        if not (master.startswith("spark://") and key in _LOCAL_ONLY):
+            builder = builder.config(key, value)
+    found = builder.getOrCreate()
+    found.sparkContext.setLogLevel("ERROR")
+    found.dataSource.register(LogRecords)
+    found.dataSource.register(Commits)
+    return found
+
+
+_LOCAL_ONLY = frozenset({"spark.driver.host", "spark.driver.bindAddress", "spark.local.dir"})

@@ -1,0 +1,1 @@
+"""Spark data sources on confluent-kafka: logs of topics, and committed offsets."""

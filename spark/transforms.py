@@ -1,0 +1,140 @@
+"""From records of logs to what stands at a committed offset: timestamps and origin vector (design, "Offsets").
+
+A log is cut into **segments**: at every `BLOCK` offsets, and at every committed offset that is asked about. Each
+record is in one segment, so one pass over the records makes all segments, however many groups have committed in
+the log; what stands at an offset then is a matter of the segments before it and behind it. Segments between two
+cuts of blocks are also the index: a later run reads a block again only if an offset within it is asked about, and
+takes the others as they are.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+OWN_GROUPS, OWN_METADATA = "_treeline.", "treeline:"
+BLOCK = 1_000
+"""Offsets of an index entry: so many records are read again at most for an offset that is asked about."""
+
+SEGMENTS = (
+    "log int not null, first bigint not null, origin int, incarnation bigint, reached bigint, "
+    "min_timestamp_ms bigint, last_offset bigint, last_timestamp_ms bigint"
+)
+"""One row for each origin in a segment: the highest that came of it (incarnation, offset where it was born), the
+smallest timestamp, and the last record. `first` is where the segment begins."""
+ASKED = "log int not null, offset bigint not null"
+"""Offsets that groups have committed: the next record that they will read."""
+
+_PLACE = ["log", "first"]
+
+
+def segments(records: DataFrame, asked: DataFrame) -> DataFrame:
+    """Segments of `records` (columns of `treeline_log`), cut at the blocks and at the offsets of `asked`."""
+    cuts = (
+        asked.withColumn("block", _block("offset"))
+        .groupBy("log", "block")
+        .agg(f.collect_set("offset").alias("cuts"))
+    )
+    cut_before = f.array_max(f.filter("cuts", lambda cut: cut <= f.col("offset")))
+    return (
+        records.withColumn("block", _block("offset"))
+        .join(f.broadcast(cuts), ["log", "block"], "left")
+        .withColumn("first", f.coalesce(cut_before, f.col("block") * BLOCK))
+        .groupBy("log", "first", "origin")
+        .agg(
+            f.max(f.struct("incarnation", "reached")).alias("highest"),
+            f.min("timestamp_ms").alias("min_timestamp_ms"),
+            f.max(f.struct("offset", "timestamp_ms")).alias("last"),
+        )
+        .select(
+            "log",
+            "first",
+            "origin",
+            "highest.incarnation",
+            "highest.reached",
+            "min_timestamp_ms",
+            f.col("last.offset").alias("last_offset"),
+            f.col("last.timestamp_ms").alias("last_timestamp_ms"),
+        )
+    )
+
+
+def latest(commits: DataFrame) -> DataFrame:
+    """Of each group's commits (columns of `treeline_commits`) for a partition the last one in the log.
+
+    Those of our own groups, and those that an offset committer made, are nobody's progress. A group whose last one
+    is a tombstone has none any more.
+    """
+    foreign = commits.where(
+        ~f.startswith("group", f.lit(OWN_GROUPS))
+        & ~f.coalesce(f.startswith("metadata", f.lit(OWN_METADATA)), f.lit(False))
+    )
+    # All commits of a group are in one partition of the log, whose offsets order them.
+    return (
+        foreign.groupBy("cluster", "group", "topic", "partition")
+        .agg(f.max_by(f.struct("offset", "committed_at_ms"), "log_offset").alias("last"))
+        .select("cluster", "group", "topic", "partition", "last.offset", "last.committed_at_ms")
+        .where("offset is not null")
+    )
+
+
+def answers(found: DataFrame, asked: DataFrame) -> DataFrame:
+    """What stands at each offset of `asked`, given all segments of its log (also those known from before).
+
+    log, offset; last_timestamp_ms: of the last record before the offset, null if there is none; safe_timestamp_ms:
+    the smallest of the records at or behind it, null if there are none; vector: [(origin, incarnation, reached)]
+    of the records before it.
+    """
+    asked = asked.distinct()
+    return _timestamps(found, asked).join(_vectors(found, asked), ["log", "offset"], "left")
+
+
+def _timestamps(found: DataFrame, asked: DataFrame) -> DataFrame:
+    whole = found.groupBy(*_PLACE).agg(
+        f.min("min_timestamp_ms").alias("min_timestamp_ms"),
+        f.max(f.struct("last_offset", "last_timestamp_ms")).alias("last"),
+    )
+    rows = whole.withColumn("asks", f.lit(0)).unionByName(_probes(asked), allowMissingColumns=True)
+    # An offset that is asked about comes before the segment that begins there.
+    ordered = Window.partitionBy("log").orderBy("first", f.desc("asks"))
+    before = ordered.rowsBetween(Window.unboundedPreceding, -1)
+    behind = ordered.rowsBetween(1, Window.unboundedFollowing)
+    return (
+        rows.withColumn("before", f.max("last").over(before))
+        .withColumn("safe_timestamp_ms", f.min("min_timestamp_ms").over(behind))
+        .where("asks = 1")
+        .select(
+            "log",
+            f.col("first").alias("offset"),
+            f.col("before.last_timestamp_ms").alias("last_timestamp_ms"),
+            "safe_timestamp_ms",
+        )
+    )
+
+
+def _vectors(found: DataFrame, asked: DataFrame) -> DataFrame:
+    known = found.where("origin is not null")
+    probes = _probes(asked).join(f.broadcast(known.select("log", "origin").distinct()), "log")
+    highest = f.struct("incarnation", "reached")
+    rows = (
+        known.select(*_PLACE, "origin", highest.alias("highest"))
+        .withColumn("asks", f.lit(0))
+        .unionByName(probes, allowMissingColumns=True)
+    )
+    ordered = Window.partitionBy("log", "origin").orderBy("first", f.desc("asks"))
+    before = ordered.rowsBetween(Window.unboundedPreceding, -1)
+    return (
+        rows.withColumn("seen", f.max("highest").over(before))
+        .where("asks = 1 and seen is not null")
+        .groupBy("log", f.col("first").alias("offset"))
+        .agg(f.array_sort(f.collect_list(f.struct("origin", "seen.incarnation", "seen.reached"))).alias("vector"))
+    )
+
+
+def _probes(asked: DataFrame) -> DataFrame:
+    return asked.select("log", f.col("offset").alias("first"), f.lit(1).alias("asks"))
+
+
+def _block(column: str) -> Column:
+    # Whole numbers: a double does not hold every offset.
+    return f.expr(f"{column} div {BLOCK}")
