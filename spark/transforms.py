@@ -12,7 +12,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-OWN_GROUPS, OWN_METADATA = "_treeline.", "treeline:"
+from backend.domain.assignment import OWN_GROUPS
+
+OWN_METADATA = "treeline:"
 BLOCK = 1_000
 """Offsets of an index entry: so many records are read again at most for an offset that is asked about."""
 

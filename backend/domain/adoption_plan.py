@@ -21,6 +21,7 @@ from typing import Any
 
 from backend.domain import formats, steps
 from backend.domain.adoption import AdoptedTopic
+from backend.domain.assignment import OWN_GROUPS
 from backend.domain.errors import DomainError, FieldError, ValueInvalid
 from backend.domain.formats import ClusterFormats
 from backend.domain.names import StreamName
@@ -340,7 +341,7 @@ def _warnings(facts: Facts) -> Iterable[str]:
 
 
 def _group(reader: Reader, name: str, kind: str) -> GroupPlan:
-    if name.startswith("_treeline."):
+    if name.startswith(OWN_GROUPS):
         return GroupPlan(group=name, found=None, reason="it is one of Treeline's own")
     if kind not in _KINDS_OF_GROUPS:
         return GroupPlan(

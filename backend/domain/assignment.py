@@ -11,6 +11,9 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+OWN_GROUPS = "_treeline."
+"""What names of our own groups begin with: positions of ours are nobody's progress, and never distributed."""
+
 
 @dataclass(frozen=True, order=True)
 class Unit:
@@ -28,7 +31,7 @@ class Unit:
     @property
     def kafka_name(self) -> str:
         """Transactional id and position group on the target; internal groups start with `_treeline.`."""
-        return f"_treeline.distributor.{self.cluster}.{self.level}.{self.bucket}"
+        return f"{OWN_GROUPS}distributor.{self.cluster}.{self.level}.{self.bucket}"
 
 
 def units(distributors: Iterable[tuple[str, int]], buckets: int) -> tuple[Unit, ...]:

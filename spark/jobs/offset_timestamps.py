@@ -50,17 +50,8 @@ def whole(request: dict[str, Any]) -> list[Slice]:
     by_cluster: dict[str, list[Any]] = {}
     for log in request["logs"]:
         by_cluster.setdefault(log["cluster"], []).append([log["range"], log["born"]])
-    return slices.decode(
-        json.dumps(
-            [
-                {
-                    "bootstrap_servers": cluster["bootstrap_servers"],
-                    "properties": cluster["properties"],
-                    "ranges": by_cluster.get(cluster["cluster"], []),
-                }
-                for cluster in request["clusters"]
-            ]
-        )
+    return slices.parsed(
+        {**cluster, "ranges": by_cluster.get(cluster["cluster"], [])} for cluster in request["clusters"]
     )
 
 

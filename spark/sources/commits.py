@@ -18,6 +18,7 @@ from backend.domain import group_log
 from backend.kafka.client_config import client_config
 from backend.kafka.log_ends import ends, partitions
 from backend.kafka.log_ranges import LogRange, messages
+from spark.sources.batches import batch
 
 NAME = "treeline_commits"
 SCHEMA = (
@@ -88,11 +89,7 @@ class CommitReader(DataSourceReader):
                 if row is not None:
                     rows.append((cluster["cluster"], *row, one.partition, message.offset()))
             if rows:
-                columns = zip(*rows, strict=True)
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)],
-                    schema=ARROW,
-                )
+                yield batch(zip(*rows, strict=True), ARROW)
 
 
 def decoded(

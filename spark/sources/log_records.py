@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from backend.kafka.client_config import client_config
 from backend.kafka.log_ranges import LogRows, messages, prefix, row_adder
+from spark.sources.batches import batch
 from spark.sources.slices import Slice, decode
 
 NAME = "treeline_log"
@@ -71,12 +72,7 @@ class LogReader(DataSourceReader):
             for message in found:
                 add(message)
             if len(rows.offset) >= _BATCH_RECORDS:
-                yield _batch(rows)
+                yield batch(rows.columns, ARROW)
                 rows.clear()
         if rows.offset:
-            yield _batch(rows)
-
-
-def _batch(rows: LogRows) -> pa.RecordBatch:
-    columns = [pa.array(column, field.type) for column, field in zip(rows.columns, ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=ARROW)
+            yield batch(rows.columns, ARROW)

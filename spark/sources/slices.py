@@ -65,13 +65,18 @@ def _plain_born(born: BornIn) -> dict[str, Any]:
 
 def decode(text: str) -> list[Slice]:
     """Slices from the option's text."""
+    return parsed(json.loads(text))
+
+
+def parsed(plain: Iterable[Mapping[str, Any]]) -> list[Slice]:
+    """Slices from what JSON says of them."""
     return [
         Slice(
             bootstrap_servers=one["bootstrap_servers"],
             properties=one["properties"],
             ranges=[(LogRange(**log_range), _born(born)) for log_range, born in one["ranges"]],
         )
-        for one in json.loads(text)
+        for one in plain
     ]
 
 

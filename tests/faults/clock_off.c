@@ -5,7 +5,6 @@
    EINVAL, and librdkafka, whose waits are C11's, hangs.) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>

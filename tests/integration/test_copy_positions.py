@@ -36,15 +36,12 @@ def test_positions_of_idle_partitions_are_renewed_beside_busy_ones(pair, monkeyp
     pair.produce(numbered(10))
     session = pair.session()
     drain(session)
-    group = pair.plan().unit.kafka_name
-    admin = AdminClient({"bootstrap.servers": pair.servers[pair.b]})
-    # The broker has forgotten them, as it does with those that are not committed for a week.
-    admin.delete_consumer_groups([group])[group].result(15)
+    pair.forget_positions()
     monkeypatch.setattr(copy_session, "_RENEW_POSITIONS_SECONDS", 0.0)
     monkeypatch.setattr(copy_session, "_SKIPPED_COMMIT_SECONDS", 1e9)  # partition 0 is never idle for so long
     pair.produce([{"value": b"busy", "partition": 0}])
     copy(session, 11)
-    kept = positions.read_all(pair.servers[pair.b], {}, [group])
+    kept = positions.read_all(pair.servers[pair.b], {}, [pair.plan().unit.kafka_name])
     session.close()
     assert set(kept) == {(pair.copy_topic, 0), (pair.copy_topic, 1)}
     pair.copy_until_idle()

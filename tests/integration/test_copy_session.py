@@ -91,6 +91,12 @@ class Pair:
     def copied(self):
         return read_all(self.servers[self.b], self.copy_topic)
 
+    def forget_positions(self):
+        """Brokers forget positions that are not committed again for long; deleting them stands for that."""
+        group = self.plan().unit.kafka_name
+        admin = AdminClient({"bootstrap.servers": self.servers[self.b]})
+        admin.delete_consumer_groups([group])[group].result(15)
+
 
 def drain(session):
     """Of a new session only: one that has reached an end before does not know at once that there is more."""

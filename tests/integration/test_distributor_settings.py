@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from backend.domain.distributor_settings import COMPRESSIONS
 from backend.kafka import copy as copy_session
@@ -152,13 +151,10 @@ def test_another_compression_needs_another_session_and_loses_nothing(pair, start
 
 
 def test_resting_keeps_positions_that_the_target_forgot(pair, monkeypatch):
-    """Brokers forget positions that are not committed again; deleting them stands for that."""
     pair.produce(numbered(10))
     session = pair.session()
     drain(session)
-    group = pair.plan().unit.kafka_name
-    admin = AdminClient({"bootstrap.servers": pair.servers[pair.b]})
-    admin.delete_consumer_groups([group])[group].result(15)
+    pair.forget_positions()
     monkeypatch.setattr(copy_session, "_RENEW_POSITIONS_SECONDS", 0.0)
     monkeypatch.setattr(copy_session, "_SKIPPED_COMMIT_SECONDS", 0.0)
     session.rest()
