@@ -1,0 +1,159 @@
+"""The index of one log: where its blocks begin, with the vector there, and what is known of the records in each.
+
+An index saves reading a log again for every commit. It is a row of **marks**, one at the beginning of every
+`BLOCK` offsets from somewhere on, in order. Each has the vector of the records before it; all but the last also
+what is asked of the records up to the next one: the smallest timestamp, and the last record. What a run has to
+read is then the blocks in which offsets are asked about, and what came behind the last mark (`plan`); what it read
+makes new marks (`extended`).
+
+Rows that stand for many records are **segments**, as `spark/transforms.py` has them: for each origin in them the
+highest that came of it, and the smallest timestamp and the last record of all together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from backend.domain.origin import Vector, merge
+
+BLOCK = 1_000
+"""Offsets between two marks: so many records are read again at most for an offset that is asked about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A place of the index; `min_timestamp_ms` and `last` are of the records from here to the next mark, None if
+    there are none, or if this is the last mark."""
+
+    first: int
+    seen: Vector
+    min_timestamp_ms: int | None = None
+    last: tuple[int, int] | None = None
+    """(offset, timestamp) of the last record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Records from an offset on, of one origin (None: not known, or none at all)."""
+
+    first: int
+    origin: int | None
+    reached: tuple[int, int] | None
+    """(incarnation, offset) on the cluster of origin, the highest of the segment or of all before its end."""
+    min_timestamp_ms: int | None
+    last: tuple[int, int] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Offsets to be read, and the vector of the records before them."""
+
+    first: int
+    end: int
+    seen: Vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run reads of a log, and what it knows already of the rest."""
+
+    parts: tuple[Part, ...]
+    known: tuple[Segment, ...]
+    answers: bool
+    """Whether the offsets asked about can be answered after this run; if not, more has to be read first."""
+    anew: bool
+    """Whether the marks that there were are to be forgotten."""
+
+    @property
+    def size(self) -> int:
+        """Offsets to be read."""
+        return sum(part.end - part.first for part in self.parts)
+
+
+def plan(marks: Sequence[Mark], base: Mark | None, low: int, end: int, asked: Collection[int], most: int) -> Plan:
+    """What to read so that all `asked` can be answered; not more than `most` offsets that have no marks yet.
+
+    `marks` in order, perhaps none; `base`: a place before the first mark from which reading can begin (a
+    checkpoint, or the log's first offset), given if an offset before the first mark is asked about, or there is no
+    mark. The log's offsets are from `low` up to, not with, `end`.
+    """
+    anew = base is not None and bool(marks) and marks[0].first - base.first > most
+    if anew:
+        # Marks stand in one row: what is too long to be closed at once is made again from its beginning.
+        marks = ()
+    growing: list[Part] = []
+    if base is not None:
+        growing.append(Part(first=max(base.first, low), end=marks[0].first if marks else end, seen=base.seen))
+    again = [
+        Part(first=max(mark.first, low), end=following.first, seen=mark.seen)
+        for mark, following in itertools.pairwise(marks)
+        if any(mark.first <= offset < following.first for offset in asked)
+    ]
+    if marks:
+        growing.append(Part(first=max(marks[-1].first, low), end=end, seen=marks[-1].seen))
+    longest = growing[-1]
+    if longest.end - longest.first > most:
+        few = replace(longest, end=longest.first + max(most, 2 * BLOCK))
+        return Plan(parts=(few,), known=(), answers=False, anew=anew)
+    parts = sorted((part for part in [*growing, *again] if part.first < part.end), key=lambda part: part.first)
+    return Plan(parts=tuple(parts), known=tuple(_known(marks, base, parts)), answers=True, anew=anew)
+
+
+def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> Iterable[Segment]:
+    """What lies before the first part, between the parts, and behind the last one, condensed."""
+    seen_at = [(part.first, part.seen) for part in parts]
+    until = [(first, seen) for first, seen in seen_at] + [
+        (None, marks[-1].seen if marks else base.seen if base else {})
+    ]
+    since = [-1, *(part.end for part in parts)]
+    for begin, (end, seen) in zip(since, until, strict=True):
+        blocks = [mark for mark in marks[:-1] if mark.first >= begin and (end is None or mark.first < end)]
+        if begin == -1 or blocks:
+            yield from _condensed(begin, seen, blocks)
+
+
+def _condensed(first: int, seen: Vector, blocks: Sequence[Mark]) -> Iterable[Segment]:
+    smallest = min((mark.min_timestamp_ms for mark in blocks if mark.min_timestamp_ms is not None), default=None)
+    last = max((mark.last for mark in blocks if mark.last is not None), default=None)
+    for number, reached in seen.items():
+        yield Segment(first=first, origin=number, reached=reached, min_timestamp_ms=smallest, last=last)
+    if not seen and last is not None:
+        yield Segment(first=first, origin=None, reached=None, min_timestamp_ms=smallest, last=last)
+
+
+def extended(part: Part, found: Iterable[Segment]) -> list[Mark]:
+    """Marks at the blocks that begin in a part that was read. The last has nothing of its own: what is behind it
+    was not read to the end of its block."""
+    rows_of: dict[int, list[Segment]] = {}
+    for segment in found:
+        block = segment.first // BLOCK * BLOCK
+        if part.first // BLOCK * BLOCK <= block < part.end:
+            rows_of.setdefault(block, []).append(segment)
+    marks: list[Mark] = []
+    seen, block = part.seen, part.first // BLOCK * BLOCK
+    while True:
+        rows, whole = rows_of.get(block, []), block + BLOCK <= part.end
+        if block >= part.first:
+            timestamps = [row.min_timestamp_ms for row in rows if whole and row.min_timestamp_ms is not None]
+            lasts = [row.last for row in rows if whole and row.last is not None]
+            smallest, last = min(timestamps, default=None), max(lasts, default=None)
+            marks.append(Mark(first=block, seen=seen, min_timestamp_ms=smallest, last=last))
+        if not whole:
+            return marks
+        seen = merge(
+            [seen, *({row.origin: row.reached} for row in rows if row.origin is not None and row.reached)]
+        )
+        block += BLOCK
+        if block == part.end:
+            return [*marks, Mark(first=block, seen=seen)]
+
+
+def joined(marks: Sequence[Mark], new: Sequence[Mark]) -> list[Mark]:
+    """One row of marks from both; where both have one, that which says more."""
+    found = {mark.first: mark for mark in marks}
+    for mark in new:
+        if mark.last is not None or mark.first not in found:
+            found[mark.first] = mark
+    return [found[first] for first in sorted(found)]

@@ -1,0 +1,144 @@
+"""The map that carries progress of groups through the tree: records of `_treeline.offset-timestamps`.
+
+Key: whose progress, and on which cluster it was made. Value: where that is in time, and of which records (the
+origin vector), with what orders two commits of a group. The topic is compacted; its records are distributed like
+all others, with copy flags. Source: contract, "Kafka"; design, "Offsets", 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from backend.domain.origin import Vector
+
+
+class MapInvalid(ValueError):
+    """Bytes in the topic that are no record of the map; the message says what is wrong."""
+
+
+@dataclass(frozen=True, order=True, kw_only=True)
+class Follower:
+    """A group on one partition of a stream, by logical names."""
+
+    tenant: str
+    instance: str
+    environment: str
+    stream: str
+    partition: int
+    group: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a group had come on the cluster where it committed."""
+
+    timestamp_ms: int | None
+    """Of the last record before the offset, less the margin; of the first at or behind it if that is smaller. None
+    if there was no record to tell."""
+    committed_at_ms: int
+    """By the clock of the broker that took the commit."""
+    generation: int
+    """Of the environment: rises with each switch."""
+    vector: Vector | None
+    """Of the records before the offset; None where origins are not written."""
+    offset: int
+    """On the cluster of origin: shown, never applied elsewhere."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Of two commits of one group and partition, the one with the higher order is the later progress."""
+        return self.generation, self.committed_at_ms
+
+
+def encode_key(follower: Follower, origin_cluster: str) -> bytes:
+    """Key of the record."""
+    return _json({**asdict(follower), "origin_cluster": origin_cluster})
+
+
+def encode_value(progress: Progress) -> bytes:
+    """Value of the record."""
+    vector = progress.vector
+    plain = {
+        **asdict(progress),
+        "vector": None if vector is None else {str(n): list(r) for n, r in vector.items()},
+    }
+    return _json(plain)
+
+
+def decode_key(data: bytes | None) -> tuple[Follower, str]:
+    """(whose progress, cluster where it was made). Raises MapInvalid."""
+    plain = _object(data, "key")
+    try:
+        cluster = _text(plain.pop("origin_cluster"))
+        partition = _integer(plain.pop("partition"))
+        return Follower(partition=partition, **{name: _text(plain[name]) for name in _NAMES}), cluster
+    except KeyError as error:
+        raise MapInvalid(f"its key has no {error.args[0]!r}") from error
+
+
+def decode_value(data: bytes | None) -> Progress | None:
+    """The progress; None for a tombstone: the group has none on that cluster any more. Raises MapInvalid."""
+    if data is None:
+        return None
+    plain = _object(data, "value")
+    try:
+        timestamp = plain["timestamp_ms"]
+        return Progress(
+            timestamp_ms=None if timestamp is None else _integer(timestamp),
+            committed_at_ms=_integer(plain["committed_at_ms"]),
+            generation=_integer(plain["generation"]),
+            vector=_vector(plain["vector"]),
+            offset=_integer(plain["offset"]),
+        )
+    except KeyError as error:
+        raise MapInvalid(f"its value has no {error.args[0]!r}") from error
+
+
+def newest(found: Iterable[tuple[str, Progress]]) -> tuple[str, Progress] | None:
+    """Of one group's progress on several clusters the latest, with its cluster; the same on all clusters."""
+    return max(found, key=lambda each: (*each[1].order, each[0]), default=None)
+
+
+_NAMES = ("tenant", "instance", "environment", "stream", "group")
+
+
+def _json(plain: dict[str, Any]) -> bytes:
+    return json.dumps(plain, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _object(data: bytes | None, what: str) -> dict[str, Any]:
+    try:
+        plain = json.loads(data or b"")
+    except (ValueError, RecursionError) as error:
+        raise MapInvalid(f"its {what} is no JSON") from error
+    if not isinstance(plain, dict):
+        raise MapInvalid(f"its {what} is no JSON object")
+    return plain
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise MapInvalid(f"{value!r} is no text")
+    return value
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise MapInvalid(f"{value!r} is no 64-bit integer")
+    return value
+
+
+def _vector(plain: object) -> Vector | None:
+    if plain is None:
+        return None
+    if not isinstance(plain, dict):
+        raise MapInvalid(f"the vector {plain!r} is no JSON object")
+    vector: Vector = {}
+    for number, reached in plain.items():
+        if not number.isdecimal() or not isinstance(reached, list) or len(reached) != 2:
+            raise MapInvalid(f"{number!r}: {reached!r} is no part of a vector")
+        vector[int(number)] = (_integer(reached[0]), _integer(reached[1]))
+    return vector
