@@ -78,6 +78,11 @@ class Reader:
         why = "; logical names are lower case" if name != name.lower() else ""
         return Reading(reason=f"the format {self._text!r} gives this name to no {self._part}{why}")
 
+    def within(self, name: str) -> StreamName | None:
+        """The one reading of a name within the environments, None if there is none, or more."""
+        known = list(islice(self._in_environments(name), 2))
+        return known[0] if len(known) == 1 else None
+
     def _ambiguous(self, name: str, readings: Sequence[StreamName]) -> Reading:
         more = " and more" if len(readings) == MOST_READINGS else ""
         listed = ", ".join(map(str, readings))

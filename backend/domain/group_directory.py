@@ -1,0 +1,56 @@
+"""Whose progress a commit on a cluster is: from technical names of topic and group to logical ones.
+
+The topic tells the stream by look-up. A group is read within the environment of that stream: there its cluster's
+group format says all but the group's own name, so a name is never split by guessing. Groups that the format does
+not know, and those of another environment, are not distributed; they are listed, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backend.domain.names import StreamName
+from backend.domain.offset_map import Follower
+from backend.domain.readings import EnvironmentPlace, Reader
+
+
+@dataclass(frozen=True)
+class NotFollowed:
+    """Why a group's offsets for a topic are not distributed."""
+
+    reason: str
+
+
+class GroupDirectory:
+    """One cluster's; made anew when streams, environments or formats change."""
+
+    def __init__(self, cluster: str, group_format: str, streams: Mapping[str, StreamName]) -> None:
+        """`streams`: technical name on the cluster -> the distributed stream that has it."""
+        self._cluster = cluster
+        self._format = group_format
+        self._streams = streams
+        self._readers: dict[EnvironmentPlace, Reader] = {}
+
+    def follower(self, group: str, topic: str, partition: int) -> Follower | NotFollowed:
+        """Whose progress an offset of `group` for a partition of `topic` is."""
+        stream = self._streams.get(topic)
+        if stream is None:
+            return NotFollowed(f"{topic} is no distributed stream's topic on {self._cluster}")
+        place = (stream.tenant, stream.instance, stream.environment)
+        reader = self._readers.get(place)
+        if reader is None:
+            reader = self._readers[place] = Reader(self._format, "group", [place], {})
+        found = reader.within(group)
+        if found is None:
+            return NotFollowed(
+                f"the format {self._format!r} of {self._cluster} gives the name {group!r} to no group of "
+                f"{'/'.join(place)}, where {topic} is a stream"
+            )
+        return Follower(
+            tenant=stream.tenant,
+            instance=stream.instance,
+            environment=stream.environment,
+            stream=stream.stream,
+            partition=partition,
+            group=found.stream,
+        )

@@ -1,0 +1,56 @@
+"""From technical names on a cluster to logical ones, for commits."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.domain.group_directory import GroupDirectory, NotFollowed
+from backend.domain.names import StreamName
+from backend.domain.offset_map import Follower
+
+ORDERS = StreamName("acme", "retail", "prod", "orders")
+TESTS = StreamName("acme", "retail", "test", "orders")
+STREAMS = {"acme-retail-prod-orders": ORDERS, "acme-retail-test-orders": TESTS}
+FULL = GroupDirectory("c1", "{tenant}-{instance}-{environment}-{group}", STREAMS)
+SHORT = GroupDirectory("c4", "{group}.{tenant}", {"acme-prod-orders": ORDERS})
+
+
+def follower(group, environment="prod", partition=3):
+    return Follower(
+        tenant="acme",
+        instance="retail",
+        environment=environment,
+        stream="orders",
+        partition=partition,
+        group=group,
+    )
+
+
+@pytest.mark.parametrize(
+    ("directory", "group", "topic", "found"),
+    [
+        (FULL, "acme-retail-prod-billing", "acme-retail-prod-orders", follower("billing")),
+        (FULL, "acme-retail-prod-billing-eu", "acme-retail-prod-orders", follower("billing-eu")),
+        (FULL, "acme-retail-test-x", "acme-retail-test-orders", follower("x", "test")),
+        # A format that leaves parts out is enough: the topic tells them.
+        (SHORT, "billing.acme", "acme-prod-orders", follower("billing")),
+    ],
+)
+def test_groups_of_the_streams_environment(directory, group, topic, found):
+    assert directory.follower(group, topic, 3) == found
+
+
+@pytest.mark.parametrize(
+    ("group", "topic", "told"),
+    [
+        ("acme-retail-prod-billing", "elsewhere", "elsewhere is no distributed stream's topic on c1"),
+        ("acme-retail-test-billing", "acme-retail-prod-orders", "gives the name 'acme-retail-test-billing' to no"),
+        ("connect-cluster", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
+        ("acme-retail-prod-", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
+        ("acme-retail-prod-Billing", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
+    ],
+)
+def test_others_are_not_followed_and_the_reason_is_told(group, topic, told):
+    found = FULL.follower(group, topic, 0)
+    assert isinstance(found, NotFollowed)
+    assert told in found.reason

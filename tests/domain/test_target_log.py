@@ -1,0 +1,89 @@
+"""Where a group goes on on another cluster: no gap, and no more again than the bound says."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from backend.domain import target_log
+from backend.domain.target_log import TargetLog
+
+
+def interleaved(source, sequences):
+    """A log: the origins' records, each origin's in its order; holes between (markers)."""
+    left = {origin: list(rows) for origin, rows in sequences.items()}
+    log, place = [], source.choice((0, 17))
+    while any(left.values()):
+        origin = source.choice([each for each, rows in left.items() if rows])
+        log.append((place, origin, left[origin].pop(0)))
+        place += source.choice((1, 1, 1, 3))
+    return log
+
+
+def born(source):
+    sequences = {}
+    for origin in range(1, source.randint(2, 5)):
+        incarnation, offset, rows = 1, -1, []
+        for _ in range(source.randint(0, 25)):
+            if source.random() < 0.05:
+                incarnation, offset = incarnation + 1, -1
+            offset += source.choice((1, 1, 2))
+            rows.append((incarnation, offset))
+        sequences[origin] = rows
+    return sequences
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_no_gap_and_the_bound_holds(seed):
+    source = random.Random(seed)
+    sequences = born(source)
+    there, here = interleaved(source, sequences), interleaved(source, sequences)
+    read = there[: source.randint(0, len(there))]
+    vector = {}
+    for _, origin, reached in read:
+        vector[origin] = max(vector.get(origin, (-1, -1)), reached)
+    done = {(origin, reached) for _, origin, reached in read}
+    arrived = source.choice((0, source.randint(0, len(here))))
+    log, walked = TargetLog(here[0][0] if here else 0, {}), here[:arrived]
+    last = None
+    while True:
+        for row in walked:
+            log.add(*row)
+        if source.random() < 0.5:
+            # Only what the group has read may be forgotten.
+            log.forget_before(min(log.first_uncovered(vector), source.randint(log.first, log.end)))
+        assert log.reaches_back_to(vector)
+        chosen = target_log.exact(vector, log)
+        skipped = [(origin, reached) for place, origin, reached in here if place < chosen.offset]
+        assert set(skipped) <= done, f"seed {seed}: skipped what was never read"
+        again = [row for row in here if row[0] >= chosen.offset and (row[1], row[2]) in done]
+        assert chosen.re_read_bound is None or len(again) <= chosen.re_read_bound, f"seed {seed}"
+        assert chosen.re_read_bound is not None or any(reached[0] > 1 for reached in vector.values())
+        assert last is None or chosen.offset >= last, "as the target catches up the group is never moved back"
+        early = source.randint(0, chosen.offset)
+        margin = target_log.with_margin(chosen, early)
+        assert margin.offset == early
+        again = [row for row in here if row[0] >= early and (row[1], row[2]) in done]
+        assert margin.re_read_bound is None or len(again) <= margin.re_read_bound
+        assert target_log.with_margin(chosen, chosen.offset + 5) == chosen
+        last = chosen.offset
+        if arrived == len(here):
+            break
+        more = source.randint(1, 10)
+        walked, arrived = here[arrived : arrived + more], min(len(here), arrived + more)
+    assert chosen.settled
+    if len(sequences) == 1:
+        assert chosen.re_read_bound == 0, "with one producing cluster nothing comes again"
+
+
+def test_what_carries_no_origin_and_replays_do_not_hold_it_up():
+    log = TargetLog(0, {})
+    log.add(0, 1, (1, 0))
+    log.add(1, None, None)
+    log.add(2, 1, (1, 5))
+    log.add(3, 1, (1, 3))  # it was set aside and is replayed
+    assert log.first_uncovered({1: (1, 5)}) == 4
+    assert log.first_uncovered({1: (1, 4)}) == 2
+    log.walked_to(9)
+    assert log.first_uncovered({1: (1, 5)}) == 9
