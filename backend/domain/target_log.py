@@ -70,7 +70,7 @@ class TargetLog:
         """The first record that the vector does not cover; `end` if it covers all."""
         places = [self.end]
         for origin, track in self._tracks.items():
-            index = bisect.bisect_right(track, vector.get(origin, _NOTHING))  # type: ignore[arg-type]
+            index = bisect.bisect_right(track, vector.get(origin, _NOTHING))
             if index < len(track):
                 places.append(track.places[index])
         return min(places)
@@ -88,7 +88,7 @@ class TargetLog:
         """How many records at or behind a place the vector covers."""
         count = 0
         for origin, track in self._tracks.items():
-            covered = bisect.bisect_right(track, vector.get(origin, _NOTHING))  # type: ignore[arg-type]
+            covered = bisect.bisect_right(track, vector.get(origin, _NOTHING))
             count += max(0, covered - bisect.bisect_left(track.places, place))
         return count
 

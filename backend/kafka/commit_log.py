@@ -76,15 +76,15 @@ class CommitLog:
         except KafkaException as error:
             raise KafkaCallFailed(sentence(error)) from error
         for message in messages:
-            number, offset, error = message.partition(), message.offset(), message.error()
+            number, offset, failure = message.partition(), message.offset(), message.error()
             assert number is not None
-            if error is None and offset is not None:
+            if failure is None and offset is not None:
                 self._found.positions[number] = offset + 1
-                self._take(message.key(), message.value())  # type: ignore[arg-type]
-            elif error is not None and error.code() == KafkaError._PARTITION_EOF:
+                self._take(message.key(), message.value())
+            elif failure is not None and failure.code() == KafkaError._PARTITION_EOF:
                 self._behind.discard(number)
-            elif error is not None and not error.retriable():
-                raise KafkaCallFailed(str(error.str()))
+            elif failure is not None and not failure.retriable():
+                raise KafkaCallFailed(str(failure.str()))
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         if key is None or key.startswith(_OWN, _GROUP_AT):

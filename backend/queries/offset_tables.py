@@ -1,0 +1,77 @@
+"""What workers see and do about consumer offsets. Observations, like those of `observed.py`: losing them is no harm.
+
+Workers write these tables; queries read them.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+from backend.eventlog.tables import METADATA
+
+
+def _place() -> tuple[sa.Column[str], sa.Column[str], sa.Column[int]]:
+    return (
+        sa.Column("cluster", sa.Text, primary_key=True),
+        sa.Column("stream", sa.Text, primary_key=True),
+        sa.Column("partition", sa.Integer, primary_key=True, autoincrement=False),
+    )
+
+
+# The index of a log: `domain/log_index.py`, Mark.
+log_marks = sa.Table(
+    "log_marks",
+    METADATA,
+    *_place(),
+    sa.Column("first", sa.BigInteger, primary_key=True, autoincrement=False),
+    # Newest incarnation of the log's records: marks of another one speak of a log that is no more.
+    sa.Column("incarnation", sa.BigInteger, nullable=False),
+    # {origin's cluster number: [incarnation, highest offset]} of the records before `first`.
+    sa.Column("seen", JSONB, nullable=False),
+    sa.Column("min_timestamp_ms", sa.BigInteger),
+    sa.Column("last_offset", sa.BigInteger),
+    sa.Column("last_timestamp_ms", sa.BigInteger),
+)
+
+# What groups have committed on a cluster by themselves, and what stands there.
+group_commits = sa.Table(
+    "group_commits",
+    METADATA,
+    *_place(),
+    sa.Column("group", sa.Text, primary_key=True),
+    sa.Column("technical_group", sa.Text, nullable=False),
+    sa.Column("committed_offset", sa.BigInteger, nullable=False),
+    sa.Column("committed_at_ms", sa.BigInteger, nullable=False),
+    # Of the last record before the offset; NULL if there is none.
+    sa.Column("timestamp_ms", sa.BigInteger),
+    # The smallest of the records at or behind it; NULL if there are none.
+    sa.Column("safe_timestamp_ms", sa.BigInteger),
+    # As in log_marks; NULL where origins are not written.
+    sa.Column("vector", JSONB),
+    sa.Column("published_at_ms", sa.BigInteger, nullable=False),
+)
+
+# Groups whose offsets are not distributed, with the reason.
+groups_not_followed = sa.Table(
+    "groups_not_followed",
+    METADATA,
+    sa.Column("cluster", sa.Text, primary_key=True),
+    sa.Column("technical_group", sa.Text, primary_key=True),
+    sa.Column("topic", sa.Text, primary_key=True),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+
+# How far `__consumer_offsets` of each cluster was read, and its results written down.
+commit_log_positions = sa.Table(
+    "commit_log_positions",
+    METADATA,
+    sa.Column("cluster", sa.Text, primary_key=True),
+    # Another cluster at the same address has another log.
+    sa.Column("kafka_cluster_id", sa.Text, nullable=False),
+    # {partition: next offset}
+    sa.Column("positions", JSONB, nullable=False),
+)
+
+TABLES = (log_marks, group_commits, groups_not_followed, commit_log_positions)

@@ -1,0 +1,119 @@
+"""What the translator keeps in the database between its runs (`queries/offset_tables.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.domain.log_index import Mark
+from backend.domain.origin import Vector
+from backend.queries.offset_tables import commit_log_positions, group_commits, groups_not_followed, log_marks
+
+Log = tuple[str, str, int]
+"""(cluster, stream, partition)."""
+
+
+def read_marks(connection: Connection, logs: Mapping[Log, int]) -> dict[Log, list[Mark]]:
+    """The index of each log, in order; `logs`: log -> incarnation of its newest records."""
+    t = log_marks.c
+    wanted = [(*log, incarnation) for log, incarnation in logs.items()]
+    query = sa.select(log_marks).where(sa.tuple_(t.cluster, t.stream, t.partition, t.incarnation).in_(wanted))
+    found: dict[Log, list[Mark]] = {}
+    for row in connection.execute(query.order_by(t.cluster, t.stream, t.partition, t.first)):
+        last = None if row.last_offset is None else (row.last_offset, row.last_timestamp_ms)
+        mark = Mark(
+            first=row.first, seen=vector_of(row.seen) or {}, min_timestamp_ms=row.min_timestamp_ms, last=last
+        )
+        found.setdefault((row.cluster, row.stream, row.partition), []).append(mark)
+    return found
+
+
+def write_marks(connection: Connection, log: Log, incarnation: int, marks: Iterable[Mark], anew: bool) -> None:
+    """Add marks to a log's index, replacing those at the same places; `anew`: forget all others."""
+    cluster, stream, partition = log
+    t = log_marks.c
+    other = t.incarnation != incarnation if not anew else sa.true()
+    these = (t.cluster == cluster, t.stream == stream, t.partition == partition)
+    connection.execute(sa.delete(log_marks).where(*these, other))
+    rows = [
+        {
+            "cluster": cluster,
+            "stream": stream,
+            "partition": partition,
+            "first": mark.first,
+            "incarnation": incarnation,
+            "seen": plain_vector(mark.seen),
+            "min_timestamp_ms": mark.min_timestamp_ms,
+            "last_offset": mark.last[0] if mark.last else None,
+            "last_timestamp_ms": mark.last[1] if mark.last else None,
+        }
+        for mark in marks
+    ]
+    if rows:
+        _upsert(connection, log_marks, rows)
+
+
+def write_commits(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Groups' latest commits, with what stands there."""
+    if rows:
+        _upsert(connection, group_commits, rows)
+
+
+def forget_commits(connection: Connection, gone: Collection[tuple[str, str, int, str]]) -> None:
+    """(cluster, stream, partition, group) whose offset expired or was deleted."""
+    if gone:
+        t = group_commits.c
+        these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(list(gone))
+        connection.execute(sa.delete(group_commits).where(these))
+
+
+def write_not_followed(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Groups whose offsets are not distributed."""
+    if rows:
+        _upsert(connection, groups_not_followed, rows)
+
+
+def read_positions(connection: Connection, cluster: str, kafka_cluster_id: str) -> dict[int, int]:
+    """Where reading a cluster's `__consumer_offsets` goes on; empty for one that was never read."""
+    t = commit_log_positions.c
+    query = sa.select(t.positions).where(t.cluster == cluster, t.kafka_cluster_id == kafka_cluster_id)
+    found = connection.execute(query).scalar_one_or_none() or {}
+    return {int(number): offset for number, offset in found.items()}
+
+
+def write_positions(
+    connection: Connection, cluster: str, kafka_cluster_id: str, positions: Mapping[int, int]
+) -> None:
+    """Where reading goes on, once what came before is written down."""
+    known = {**read_positions(connection, cluster, kafka_cluster_id), **positions}
+    row = {
+        "cluster": cluster,
+        "kafka_cluster_id": kafka_cluster_id,
+        "positions": {str(number): offset for number, offset in known.items()},
+    }
+    _upsert(connection, commit_log_positions, [row])
+
+
+def plain_vector(vector: Vector | None) -> dict[str, list[int]] | None:
+    """A vector as JSON."""
+    return None if vector is None else {str(number): list(reached) for number, reached in vector.items()}
+
+
+def vector_of(plain: Mapping[str, Sequence[int]] | None) -> Vector | None:
+    """A vector from JSON."""
+    if plain is None:
+        return None
+    return {int(number): (incarnation, offset) for number, (incarnation, offset) in plain.items()}
+
+
+def _upsert(connection: Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    keys = [column.name for column in table.primary_key]
+    # Sorted, so that two who write the same rows never wait for each other in a ring.
+    ordered = sorted(rows, key=lambda row: tuple(row[key] for key in keys))
+    statement = insert(table)
+    changed = {column.name: statement.excluded[column.name] for column in table.c if column.name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), ordered)
