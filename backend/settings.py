@@ -56,6 +56,11 @@ class Settings(BaseSettings):
     verify_stream: str = Field(
         "_treeline.verify", description="Internal stream, and topic on every cluster, of `treeline verify`."
     )
+    offsets_topic: str = Field(
+        "_treeline.offset-timestamps",
+        description="Internal stream, and topic on every cluster, that carries progress of groups through the tree.",
+    )
+    offsets_partitions: int = Field(4, ge=1, description="Partitions of the offsets topic.")
     verify_partitions: int = Field(4, ge=1, description="Partitions of the verify stream.")
 
     quarantine_topic: str = Field(

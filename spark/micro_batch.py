@@ -1,4 +1,4 @@
-"""The same transforms for a few commits at a time: what stands at their offsets, and what the index gets from it."""
+"""The same transforms for a few commits at a time: what stands at their offsets, and what the index gets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(
     known: Sequence[tuple[int, Segment]],
     asked: Sequence[tuple[int, int]],
 ) -> Found:
-    """Answers for `asked` (log, offset), from the ranges of `parts` and the segments `known` (log, segment) of the rest.
+    """Answers for `asked` (log, offset), from the ranges of `parts` and the segments `known` (log, segment).
 
     For each log they must cover it from its beginning, or from where the vector before it is known, to its end.
     """

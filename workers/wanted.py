@@ -85,29 +85,29 @@ def _internal(connection: Connection, settings: Settings) -> list[WantedTopic]:
     if tree is None:
         return []
     root = tree_shape.parse(tree.root, clusters_of(tree.root))
-    known = {
-        row.cluster: row
-        for row in connection.execute(
-            sa.select(internal_topics).where(internal_topics.c.topic == settings.verify_stream)
-        )
+    wanted = {
+        settings.verify_stream: (settings.verify_partitions, "delete"),
+        settings.offsets_topic: (settings.offsets_partitions, "compact"),
     }
+    known = {(row.topic, row.cluster): row.topic_id for row in connection.execute(sa.select(internal_topics))}
     return [
         WantedTopic(
-            stream=settings.verify_stream,
+            stream=topic,
             cluster=cluster,
-            topic=settings.verify_stream,
-            partitions=settings.verify_partitions,
+            topic=topic,
+            partitions=partitions,
             replication_factor=INTERNAL_REPLICAS,
             min_insync_replicas=1,
             config=topic_config(
                 retention_ms=INTERNAL_RETENTION_MS,
-                cleanup_policy="delete",
+                cleanup_policy=policy,
                 max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES,
                 distributed=True,
             ),
             revision=None,
-            applied=cluster in known,
-            topic_id=known[cluster].topic_id if cluster in known else None,
+            applied=(topic, cluster) in known,
+            topic_id=known.get((topic, cluster)),
         )
+        for topic, (partitions, policy) in wanted.items()
         for cluster in tree_shape.leaves(root)
     ]

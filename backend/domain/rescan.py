@@ -36,7 +36,7 @@ def start(candidates: Iterable[Checkpoint], births: Births, origins: Iterable[in
     fit = (
         candidate
         for candidate in candidates
-        if _holds(candidate, births) and origin.covers(covered, candidate.seen, carried)
+        if holds(candidate, births) and origin.covers(covered, candidate.seen, carried)
     )
     return max(fit, key=lambda one: one.offset, default=BEGINNING)
 
@@ -59,7 +59,7 @@ def worth_keeping(offsets: Iterable[int]) -> frozenset[int]:
     return frozenset(each for near in kept.values() for each in near)
 
 
-def _holds(candidate: Checkpoint, births: Births) -> bool:
+def holds(candidate: Checkpoint, births: Births) -> bool:
     """Whether the candidate is a place of the log as it is now.
 
     In a topic that was made anew the old one's places mean nothing. Of a log that was cut off since, those behind

@@ -1,4 +1,4 @@
-"""What workers see and do about consumer offsets. Observations, like those of `observed.py`: losing them is no harm.
+"""What workers see and do about consumer offsets: observations, like those of `observed.py`.
 
 Workers write these tables; queries read them.
 """

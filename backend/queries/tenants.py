@@ -73,6 +73,15 @@ def list_environments(
     return [EnvironmentRow(**row) for row in found]
 
 
+def margins_ms(connection: Connection) -> dict[tuple[str, str, str], int]:
+    """(tenant, instance, environment) -> what is taken off timestamps of its groups, of all environments."""
+    t = environments.c
+    query = sa.select(t.tenant, t.instance, t.name, t.margin_seconds).where(as_of(environments, None))
+    return {
+        (tenant, instance, name): seconds * 1000 for tenant, instance, name, seconds in connection.execute(query)
+    }
+
+
 def get_environment(
     connection: Connection, tenant: str, instance: str, name: str, at: int | None = None
 ) -> EnvironmentRow | None:

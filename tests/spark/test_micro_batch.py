@@ -1,4 +1,4 @@
-"""Micro-batches on a growing log of real Kafka with its index: the answers are those of a reading from end to end."""
+"""Micro-batches on a growing log of real Kafka with its index: the answers are those of reading all of it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,107 @@
+"""One micro-batch: from commits to what has to be read, and from what was read to answers and a longer index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from backend.domain import log_index
+from backend.domain.births import Births
+from backend.domain.log_index import Mark, Plan, Segment
+from backend.domain.rescan import Checkpoint
+from backend.kafka.log_ranges import BornIn, LogRange
+from backend.queries.clusters import ClusterRow
+from spark.micro_batch import Answer, Found
+from spark.sources.slices import Slice
+from workers.offsets.directory import Directory
+from workers.offsets.store import Log
+
+
+@dataclass(kw_only=True)
+class AskedLog:
+    """A log with the offsets that are asked about."""
+
+    log: Log
+    topic: str
+    births: Births
+    asked: set[int]
+    marks: Sequence[Mark] = ()
+    checkpoints: Sequence[Checkpoint] = ()
+    low: int = 0
+    end: int = 0
+    plan: Plan | None = field(default=None, init=False)
+
+    @property
+    def incarnation(self) -> int:
+        """Of the log's newest records: an index of another one is of no use."""
+        return self.births[-1][1]
+
+    def make_plan(self, most: int) -> None:
+        """What to read, at most so many offsets that have no marks yet."""
+        first = min(self.asked)
+        base = None
+        if not self.marks or first < self.marks[0].first:
+            fit = [
+                each
+                for each in self.checkpoints
+                if self.low <= each.offset <= first and each.seen and rescan.holds(each, self.births)
+            ]
+            nearest = max(fit, key=lambda each: each.offset, default=Checkpoint(self.low, 0, {}))
+            base = Mark(first=nearest.offset, seen=nearest.seen)
+        self.plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), self.asked, most)
+
+    def new_marks(self, found: Sequence[Segment]) -> list[Mark]:
+        """Marks that what was read gives, where there were none or ones that say less."""
+        assert self.plan is not None
+        before = {} if self.plan.anew else {mark.first: mark for mark in self.marks}
+        made = [mark for part in self.plan.parts for mark in log_index.extended(part, found)]
+        return [mark for mark in made if mark.last is not None or mark.first not in before]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Logs by their numbers in the job."""
+
+    logs: Sequence[AskedLog]
+
+    def slices(self, directory: Directory) -> list[Slice]:
+        """What the job reads, by cluster."""
+        by_cluster: dict[str, list[tuple[LogRange, BornIn]]] = {}
+        for number, one in enumerate(self.logs):
+            cluster, stream, partition = one.log
+            assert one.plan is not None
+            for part in one.plan.parts:
+                read = LogRange(log=number, topic=one.topic, partition=partition, first=part.first, end=part.end)
+                born = BornIn(
+                    number=directory.clusters[cluster].number,
+                    stream=stream,
+                    births=one.births,
+                    seen=part.seen,
+                    known_origins=directory.known_origins,
+                    holes=directory.holes.get((stream, partition), frozenset()),
+                )
+                by_cluster.setdefault(cluster, []).append((read, born))
+        return [_slice(directory.clusters[name], ranges) for name, ranges in by_cluster.items()]
+
+    def known(self) -> list[tuple[int, Segment]]:
+        """What the index says of the rest."""
+        return [
+            (number, segment) for number, one in enumerate(self.logs) if one.plan for segment in one.plan.known
+        ]
+
+    def asked(self) -> list[tuple[int, int]]:
+        """(number of the log, offset) that can be answered by this run."""
+        return [
+            (number, offset)
+            for number, one in enumerate(self.logs)
+            if one.plan and one.plan.answers
+            for offset in sorted(one.asked)
+        ]
+
+    def answers(self, found: Found) -> Mapping[tuple[Log, int], Answer]:
+        """By (log, offset)."""
+        return {(self.logs[number].log, offset): answer for (number, offset), answer in found.answers.items()}
+
+
+def _slice(row: ClusterRow, ranges: list[tuple[LogRange, BornIn]]) -> Slice:
+    return Slice(bootstrap_servers=row.bootstrap_servers, properties=row.properties, ranges=ranges)
