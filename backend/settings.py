@@ -58,7 +58,7 @@ class Settings(BaseSettings):
     )
     offsets_topic: str = Field(
         "_treeline.offset-timestamps",
-        description="Internal stream, and topic on every cluster, that carries progress of groups through the tree.",
+        description="Internal stream, and topic on every cluster, that carries groups' progress.",
     )
     offsets_partitions: int = Field(4, ge=1, description="Partitions of the offsets topic.")
     verify_partitions: int = Field(4, ge=1, description="Partitions of the verify stream.")

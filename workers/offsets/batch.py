@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from backend.domain import log_index
+from backend.domain import log_index, rescan
 from backend.domain.births import Births
 from backend.domain.log_index import Mark, Plan, Segment
 from backend.domain.rescan import Checkpoint
