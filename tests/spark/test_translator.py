@@ -1,0 +1,110 @@
+"""From a group's commit on one cluster to its progress on every cluster, over the tree."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+import sqlalchemy as sa
+from confluent_kafka import Consumer, TopicPartition
+
+from backend.domain import copy_flags, offset_map
+from backend.eventlog.engine import create_engine
+from backend.queries.offset_tables import group_commits, groups_not_followed
+from backend.settings import Settings
+from tests.eventually import eventually
+from tests.faults.runs import Place
+from tests.kafka import produce, read_all
+from tests.rest_client import RestClient
+from workers.offsets.translator import Translator
+
+PROD = "/tenants/acme/instances/retail/environments/prod"
+
+
+@pytest.fixture
+def stream(estate):
+    """A stream of the test's own, on every cluster: (its name, technical names)."""
+    rest, name = RestClient(estate.url, estate.token), f"o{secrets.token_hex(4)}"
+    rest.ok("POST", f"{PROD}/streams", {"name": name, "partitions": 2})
+    path = f"{PROD}/streams/{name}"
+    eventually(lambda: set(rest.ok("GET", path)["applied"].values()) == {"applied"}, "it is everywhere")
+    yield name, rest.ok("GET", path)["technical_names"]
+    rest("DELETE", f"{path}?confirm={name}")
+
+
+@pytest.fixture
+def translator(spark, estate):
+    place = Place(estate)
+    settings = Settings(database_url=place.database_url())
+    engine = create_engine(settings.database_url)
+    found = Translator(engine, settings, lambda: spark)
+    yield found
+    found.close()
+    engine.dispose()
+
+
+def commit(servers, group, topic, offsets):
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, p, at) for p, at in offsets.items()], asynchronous=False)
+    consumer.close()
+
+
+def published(servers, topic, stream):
+    """Progress that a cluster knows of: (partition, group, cluster of origin) -> (progress, copy flags)."""
+    found = {}
+    for message in read_all(servers, topic):
+        whose, cluster = offset_map.decode_key(message.key())
+        flags, _ = copy_flags.decode([v for name, v in message.headers() or () if name == "copy-flags"])
+        if whose.stream == stream:
+            found[whose.partition, whose.group, cluster] = (offset_map.decode_value(message.value()), flags)
+    return found
+
+
+def test_progress_is_known_on_every_cluster_with_the_flags_of_its_way(translator, estate, stream):
+    name, topics = stream
+    servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}
+    for cluster in ("cluster-1", "cluster-4"):
+        produce(servers[cluster], topics[cluster], [{"value": b"x", "partition": n % 2} for n in range(200)])
+    eventually(lambda: len(read_all(servers["cluster-1"], topics["cluster-1"])) == 400, "cluster-1 has all", 0.5)
+    records = [m for m in read_all(servers["cluster-1"], topics["cluster-1"]) if m.partition() == 1]
+    at = records[120].offset()
+    commit(servers["cluster-1"], "acme-retail-prod-app", topics["cluster-1"], {1: at})
+    commit(servers["cluster-1"], "a-stranger", topics["cluster-1"], {0: 5})
+    where = translator._settings.offsets_topic
+    key = (1, "app", "cluster-1")
+
+    def everywhere():
+        translator.tick()
+        found = {cluster: published(servers[cluster], where, name).get(key) for cluster in servers}
+        return found if all(found.values()) else None
+
+    found = eventually(everywhere, "progress is known everywhere", 0.2)
+    assert {cluster: flags for cluster, (_, flags) in found.items()} == {
+        "cluster-1": 0, "cluster-2": 2, "cluster-3": 3, "cluster-4": 4, "cluster-5": 5,
+    }  # fmt: skip
+    (progress,) = {str(each): each for each, _ in found.values()}.values()
+    times = [record.timestamp()[1] for record in records]
+    assert progress.offset == at
+    assert progress.timestamp_ms == min(times[119], *times[120:]) - 60_000, "the margin is taken off once"
+    own = sum(not any(name == "copy-origin" for name, _ in m.headers() or ()) for m in records[:120])
+    assert set(progress.vector) == {1} | ({4} if own < 120 else set())
+    with translator._engine.connect() as connection:
+        rows = connection.execute(sa.select(group_commits).where(group_commits.c.group == "app")).all()
+        others = connection.execute(
+            sa.select(groups_not_followed.c.reason).where(groups_not_followed.c.technical_group == "a-stranger")
+        ).scalars()
+        assert [row.committed_offset for row in rows if row.stream.endswith(name)] == [at]
+        assert "to no group of acme/retail/prod" in "".join(others)
+
+
+def test_nothing_runs_on_spark_while_nothing_is_committed(translator, estate, stream, monkeypatch):
+    def never():
+        pytest.fail("a Spark job without a commit of anybody's")
+
+    eventually(lambda: translator.tick() == 0, "all that there is is translated")
+    monkeypatch.setattr(translator, "_spark", never)
+    # Positions of distributors move meanwhile, in the same topic.
+    verified = estate.treeline("verify", "--records", "50")
+    assert verified.returncode == 0, verified.stderr
+    for _ in range(10):
+        assert translator.tick() == 0
