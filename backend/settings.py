@@ -56,6 +56,16 @@ class Settings(BaseSettings):
     verify_stream: str = Field(
         "_treeline.verify", description="Internal stream, and topic on every cluster, of `treeline verify`."
     )
+    spark_master: str = Field(
+        "local[2]",
+        description="Spark's master for offsets and placement: a cluster's, or threads of this machine.",
+    )
+    spark_heap_megabytes: int = Field(700, ge=300, description="Heap of the Spark driver.")
+    offsets_every_seconds: float = Field(
+        1.0,
+        gt=0,
+        description="Pause between two rounds of translating commits; none runs on Spark without commits.",
+    )
     offsets_topic: str = Field(
         "_treeline.offset-timestamps",
         description="Internal stream, and topic on every cluster, that carries groups' progress.",

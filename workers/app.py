@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 from functools import cache
+from typing import TYPE_CHECKING
 
 import structlog
 from celery import Celery
@@ -29,8 +30,12 @@ from workers.reconcile import Reconciler
 from workers.rerooting import Rerooting
 from workers.shift import UnitHost
 
+if TYPE_CHECKING:
+    from workers.offsets.shift import OffsetsHost
+
 CONTROL_QUEUE = "treeline.control"
 SHIFT_QUEUE = "treeline.shifts"
+OFFSETS_QUEUE = "treeline.offsets"
 RECONCILE_LEASE = "reconcile"
 _BROKER_SECONDS = 3.0
 
@@ -39,10 +44,10 @@ app.conf.update(
     # Each with an exchange of its own: queues on one exchange and key would each get every message.
     task_queues=tuple(
         Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
-        for name in (CONTROL_QUEUE, SHIFT_QUEUE)
+        for name in (CONTROL_QUEUE, SHIFT_QUEUE, OFFSETS_QUEUE)
     ),
     task_default_queue=CONTROL_QUEUE,
-    task_routes={"treeline.shift": {"queue": SHIFT_QUEUE}},
+    task_routes={"treeline.shift": {"queue": SHIFT_QUEUE}, "treeline.offsets": {"queue": OFFSETS_QUEUE}},
     task_ignore_result=True,
     task_acks_late=True,
     task_reject_on_worker_lost=True,
@@ -99,6 +104,14 @@ def _host() -> UnitHost:
 
 
 @cache
+def _offsets() -> OffsetsHost:
+    # Spark's modules take 100 MB, which only the process that translates is to pay.
+    from workers.offsets.shift import OffsetsHost
+
+    return OffsetsHost(context.engine(), settings())
+
+
+@cache
 def _reconciler() -> Reconciler:
     return Reconciler(context.engine(), settings())
 
@@ -133,6 +146,15 @@ def _broker_answers() -> bool:
     return True
 
 
+@app.task(name="treeline.offsets")  # type: ignore[untyped-decorator]
+def offsets() -> None:
+    """Translate commits for `shift_seconds`; longer while no nudge can come for the next."""
+    while True:
+        _offsets().run_shift(settings().shift_seconds, _stopping)
+        if _stopping(0) or _broker_answers():
+            return
+
+
 @app.task(name="treeline.reconcile")  # type: ignore[untyped-decorator]
 def reconcile() -> None:
     """One round of the reconcile loop, if no other worker runs it."""
@@ -149,11 +171,12 @@ def reconcile() -> None:
 
 def _keep_a_nudge_waiting() -> None:
     with app.connection_for_write() as broker:
-        if _waiting(broker) == 0:
-            shift.apply_async()
+        for queue, task in ((SHIFT_QUEUE, shift), (OFFSETS_QUEUE, offsets)):
+            if _waiting(broker, queue) == 0:
+                task.apply_async()
 
 
-def _waiting(broker: BrokerConnection) -> int:
-    """Nudges in the queue that no worker has taken."""
-    declared = broker.default_channel.queue_declare(SHIFT_QUEUE, durable=True)  # type: ignore[no-untyped-call]
+def _waiting(broker: BrokerConnection, queue: str) -> int:
+    """Nudges in a queue that no worker has taken."""
+    declared = broker.default_channel.queue_declare(queue, durable=True)  # type: ignore[no-untyped-call]
     return int(declared.message_count)

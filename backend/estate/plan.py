@@ -258,6 +258,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
         ),
         worker("control", "treeline.control", 1),
         worker("shifts", "treeline.shifts", 2),
+        worker("offsets", "treeline.offsets", 1),
         process(
             "beat",
             ["celery", "-A", "workers.app", "beat", "--schedule", str(schedule), "-l", "warning"],
