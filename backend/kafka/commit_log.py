@@ -41,6 +41,9 @@ class CommitLog:
     def __init__(self, config: Mapping[str, Any], positions: Mapping[int, int]) -> None:
         """A partition without a position is read from its beginning."""
         places = partitions(config, group_log.INTERNAL_TOPIC, _REQUEST_SECONDS)
+        if not places:
+            # Brokers make it when the first group asks for its coordinator.
+            raise KafkaCallFailed(f"there is no {group_log.INTERNAL_TOPIC} yet: no group has ever committed there")
         try:
             self._consumer = Consumer(
                 {
