@@ -8,7 +8,18 @@ import sys
 import structlog
 import typer
 
-from backend.commands import adopt, distributor, edge_losses, estate, events, login, resources, trace, verify
+from backend.commands import (
+    adopt,
+    distributor,
+    edge_losses,
+    estate,
+    events,
+    login,
+    offsets,
+    resources,
+    trace,
+    verify,
+)
 
 app = typer.Typer(no_args_is_help=True, help="Treeline: the control plane that makes several Kafka clusters one.")
 estate.register(app)
@@ -20,6 +31,7 @@ distributor.register(app)
 login.register(app)
 trace.register(app)
 edge_losses.register(app)
+offsets.register(app)
 
 
 def main() -> None:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from backend.dispatch import Decider
-from backend.domain import adoption, cluster, edge_losses, leaf, lost_origin, tenant, tenant_commands, tree
+from backend.domain import (
+    adoption,
+    cluster,
+    edge_losses,
+    group_reset,
+    leaf,
+    lost_origin,
+    tenant,
+    tenant_commands,
+    tree,
+)
 
 ADOPTION: Decider[adoption.Adoption | None, adoption.AdoptionCommand] = Decider(
     adoption.INITIAL, adoption.decide, adoption.evolve
@@ -21,4 +31,7 @@ LOST_ORIGIN: Decider[lost_origin.LostOrigin, lost_origin.Reroot] = Decider(
 )
 EDGE: Decider[edge_losses.Edge, edge_losses.EdgeCommand] = Decider(
     edge_losses.INITIAL, edge_losses.decide, edge_losses.evolve
+)
+GROUP_RESETS: Decider[group_reset.Resets, group_reset.RecordReset] = Decider(
+    group_reset.INITIAL, group_reset.decide, group_reset.evolve
 )

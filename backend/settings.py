@@ -71,6 +71,12 @@ class Settings(BaseSettings):
         description="Internal stream, and topic on every cluster, that carries groups' progress.",
     )
     offsets_partitions: int = Field(4, ge=1, description="Partitions of the offsets topic.")
+    offsets_renew_seconds: float = Field(
+        86_400.0,
+        gt=0,
+        description="Applied offsets of idle groups are set again when they are so old; brokers forget them after "
+        "`offsets.retention.minutes`, 7 days by default.",
+    )
     verify_partitions: int = Field(4, ge=1, description="Partitions of the verify stream.")
 
     quarantine_topic: str = Field(

@@ -18,6 +18,7 @@ from backend.api import (
     events,
     health,
     login,
+    offsets,
     operations,
     problems,
     projections,
@@ -108,6 +109,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
         projections,
         trace,
         edge_losses,
+        offsets,
     ):
         api.include_router(module.router)
     api.include_router(login.links)

@@ -143,7 +143,7 @@ def _read_cursor(cursor: str) -> str | int:
         key = json.loads(base64.urlsafe_b64decode(cursor.encode()))
     except (binascii.Error, ValueError, RecursionError):
         key = None
-    if type(key) not in (str, int) or (isinstance(key, str) and not is_name(key)):
+    if type(key) not in (str, int) or (isinstance(key, str) and _NO_TEXT.search(key)):
         raise ValueInvalid("this cursor was not given by a list of ours")
     found: str | int = key
     return found

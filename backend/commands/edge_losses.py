@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, rest_client
+from backend.commands.rest import answer, pages, rest_client
 
 SET_ASIDE_COLUMNS = ("id", "cluster", "level", "target", "offset", "replayed", "reason")
 LOSS_COLUMNS = ("cluster", "level", "stream", "partition", "first_offset", "last_offset", "acknowledged", "reason")
@@ -62,13 +62,6 @@ def acknowledge(
 
 
 def _list(path: str, columns: tuple[str, ...], form: Form) -> None:
-    items: list[dict[str, Any]] = []
-    cursor: str | None = None
     with rest_client() as client:
-        while True:
-            page = answer(client.get(path, params={} if cursor is None else {"cursor": cursor}))
-            items += page["items"]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
+        items = pages(client, path, {})
     show({"items": items, "next_cursor": None}, form, columns, items)

@@ -53,7 +53,7 @@ ENVIRONMENT = Kind(
 )
 STREAM = Kind("stream", "streams", _TENANTS, ("stream", "partitions", "replication_factor", "applied"))
 TREE = Kind("tree", "trees", ("trees",), ("name", "primary_cluster", "coverage", "root"))
-DISTRIBUTORS = "distributors"
+DISTRIBUTORS, OFFSETS = "distributors", "offsets"
 DISTRIBUTOR_COLUMNS = ("cluster", "level", "target", "state", "lag_records", "records_per_second", "reason")
 
 _KINDS: Mapping[str, Kind] = {
@@ -61,7 +61,7 @@ _KINDS: Mapping[str, Kind] = {
     for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM)
     for word in (kind.name, kind.plural)
 }
-KNOWN = f"{', '.join(sorted(_KINDS))}, {DISTRIBUTORS}"
+KNOWN = f"{', '.join(sorted(_KINDS))}, {DISTRIBUTORS}, {OFFSETS}"
 
 
 def kind_of(word: str) -> Kind:

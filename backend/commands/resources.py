@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backend.commands import kinds
-from backend.commands.kinds import DISTRIBUTOR_COLUMNS, DISTRIBUTORS, KNOWN, Kind, kind_of
+from backend.commands import kinds, offsets
+from backend.commands.kinds import DISTRIBUTOR_COLUMNS, DISTRIBUTORS, KNOWN, OFFSETS, Kind, kind_of
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, fail, rest_client
+from backend.commands.rest import answer, fail, pages, rest_client
 
 if TYPE_CHECKING:
     import httpx2
@@ -40,13 +40,19 @@ def get(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List things (`get streams acme/retail/prod`) or show one (`get stream acme/retail/prod/orders`)."""
+    """List things (`get streams acme/retail/prod`) or show one (`get stream acme/retail/prod/orders`).
+
+    `get offsets` lists what groups have committed and where they go on elsewhere; its place is a group's name.
+    """
     form = Form.JSON if as_json else form
     params: dict[str, Any] = {} if at is None else {"at": at}
     with rest_client() as client:
         if kind == DISTRIBUTORS:
             rows = answer(client.get("/trees/main/distributors", params=params))
             show(rows, form, DISTRIBUTOR_COLUMNS, rows)
+            return
+        if kind == OFFSETS:
+            offsets.show_offsets(client, place, form)
             return
         of = kind_of(kind)
         if kind == of.name:
@@ -135,26 +141,15 @@ def delete(
 def _list(client: httpx2.Client, kind: Kind, place: str, params: dict[str, Any]) -> list[dict[str, Any]]:
     """Everything of a kind; without a place, below every place there is."""
     if place or len(kind.collections) == 1:
-        return _pages(client, kind.collection(place), params)
+        return pages(client, kind.collection(place), params)
     parents = next(
         k for k in (kinds.TENANT, kinds.INSTANCE, kinds.ENVIRONMENT) if k.plural == kind.collections[-2]
     )
     found = []
     for parent in _list(client, parents, "", params):
         names = [parent[part] for part in ("tenant", "instance") if part in parent]
-        found += _pages(client, kind.collection("/".join([*names, parent["name"]])), params)
+        found += pages(client, kind.collection("/".join([*names, parent["name"]])), params)
     return found
-
-
-def _pages(client: httpx2.Client, path: str, params: dict[str, Any]) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    cursor: dict[str, str] = {}
-    while True:
-        page = answer(client.get(path, params={**params, **cursor}))
-        items += page["items"]
-        if page["next_cursor"] is None:
-            return items
-        cursor = {"cursor": page["next_cursor"]}
 
 
 def _builds_on(difference: Difference, missing: set[tuple[str, str]]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -54,3 +54,15 @@ def answer(response: httpx2.Response) -> Any:
     except (ValueError, KeyError, TypeError):
         sentence = f"The control plane answered {response.status_code}, not as Treeline does."
     fail(sentence, 2 if response.status_code in (400, 422) else 1)
+
+
+def pages(client: httpx2.Client, path: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All items of a list."""
+    items: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = answer(client.get(path, params={**params, **cursor}))
+        items += page["items"]
+        if page["next_cursor"] is None:
+            return items
+        cursor = {"cursor": page["next_cursor"]}

@@ -37,6 +37,10 @@ class CommitMark:
         """Of two marks of one group and partition, the one with the higher order is the later progress."""
         return self.generation, self.committed_at_ms
 
+    def is_of(self, cluster: str, order: tuple[int, int]) -> bool:
+        """Whether it stands for this progress."""
+        return (self.cluster, *self.order) == (cluster, *order)
+
 
 def encode(mark: CommitMark) -> str:
     """Metadata of the offset."""
@@ -53,7 +57,8 @@ def is_ours(metadata: str | None) -> bool:
 
 def decode(metadata: str | None) -> CommitMark | None:
     """The mark; None if no committer of this version wrote it, or it was altered."""
-    found = _FORM.fullmatch(metadata or "")
+    # librdkafka's Python client ends what it writes with a zero byte.
+    found = _FORM.fullmatch((metadata or "").rstrip("\0"))
     if found is None:
         return None
     return CommitMark(

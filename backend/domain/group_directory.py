@@ -54,3 +54,15 @@ class GroupDirectory:
             partition=partition,
             group=found.stream,
         )
+
+    def technical_group(self, follower: Follower) -> str:
+        """What a group is called on the cluster."""
+        name = StreamName(follower.tenant, follower.instance, follower.environment, follower.stream)
+        return technical_group(self._format, name, follower.group)
+
+
+def technical_group(group_format: str, stream: StreamName, group: str) -> str:
+    """What a group of the stream's environment is called by a cluster's group format."""
+    return group_format.format(
+        tenant=stream.tenant, instance=stream.instance, environment=stream.environment, group=group
+    )

@@ -30,6 +30,11 @@ class Follower:
     partition: int
     group: str
 
+    @property
+    def stream_name(self) -> str:
+        """STREAM in full."""
+        return f"{self.tenant}/{self.instance}/{self.environment}/{self.stream}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:

@@ -10,18 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
-
 from backend.domain import commit_metadata, group_log
 from backend.domain.group_log import OffsetKey, OffsetValue
-from backend.kafka.errors import KafkaCallFailed, sentence
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.following import TopicFollower
 from backend.kafka.log_ends import partitions
 
 _OWN = b"_treeline."
 _GROUP_AT = 4
 """Of a key: after its version and the length of the group's name."""
-_REQUEST_SECONDS = 10.0
-_CHUNK_RECORDS = 2_000
+_REQUEST_SECONDS = 5.0
 
 
 @dataclass
@@ -44,50 +42,21 @@ class CommitLog:
         if not places:
             # Brokers make it when the first group asks for its coordinator.
             raise KafkaCallFailed(f"there is no {group_log.INTERNAL_TOPIC} yet: no group has ever committed there")
-        try:
-            self._consumer = Consumer(
-                {
-                    "group.id": "_treeline.offsets",  # names the reader for access rules; it commits nothing
-                    **config,
-                    # Offsets of open and of aborted transactions are nobody's progress.
-                    "isolation.level": "read_committed",
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    "auto.offset.reset": "earliest",
-                    "queued.max.messages.kbytes": 4 * 1024,
-                }
-            )
-            self._consumer.assign(
-                [TopicPartition(*place, positions.get(place[1], OFFSET_BEGINNING)) for place in places]
-            )
-        except (KafkaException, ValueError) as error:
-            raise KafkaCallFailed(sentence(error)) from error
-        self._behind = {number for _, number in places}
+        self._log = TopicFollower(config, places, positions)
         self._found = Commits()
 
     @property
     def caught_up(self) -> bool:
-        """Whether every partition's end was reached once: what is known is not out of date any more."""
-        return not self._behind
+        """Whether every partition's end was reached once."""
+        return self._log.caught_up
 
     def read(self, wait_seconds: float) -> None:
         """Wait for one record, then take what else is there."""
-        try:
-            messages = self._consumer.consume(1, wait_seconds)
-            if messages:
-                messages += self._consumer.consume(_CHUNK_RECORDS, 0)
-        except KafkaException as error:
-            raise KafkaCallFailed(sentence(error)) from error
-        for message in messages:
-            number, offset, failure = message.partition(), message.offset(), message.error()
-            assert number is not None
-            if failure is None and offset is not None:
-                self._found.positions[number] = offset + 1
-                self._take(message.key(), message.value())
-            elif failure is not None and failure.code() == KafkaError._PARTITION_EOF:
-                self._behind.discard(number)
-            elif failure is not None and not failure.retriable():
-                raise KafkaCallFailed(str(failure.str()))
+        for message in self._log.read(wait_seconds):
+            number, offset = message.partition(), message.offset()
+            assert number is not None and offset is not None
+            self._found.positions[number] = offset + 1
+            self._take(message.key(), message.value())
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         if key is None or key.startswith(_OWN, _GROUP_AT):
@@ -110,4 +79,4 @@ class CommitLog:
 
     def close(self) -> None:
         """Give the connections back."""
-        self._consumer.close()
+        self._log.close()

@@ -26,11 +26,19 @@ def partitions(config: Mapping[str, Any], topic: str, seconds: float) -> list[Pl
 def ends(config: Mapping[str, Any], places: Iterable[Place], seconds: float) -> dict[Place, tuple[int, int]]:
     """(first offset, end for readers of committed records) of each partition; those that cannot be asked are left
     out. Raises KafkaCallFailed if the cluster cannot."""
+    try:
+        admin = AdminClient(dict(config))
+    except (KafkaException, ValueError) as error:
+        raise KafkaCallFailed(sentence(error)) from error
+    return ends_by(admin, places, seconds)
+
+
+def ends_by(admin: AdminClient, places: Iterable[Place], seconds: float) -> dict[Place, tuple[int, int]]:
+    """As `ends`, by a client that is there already."""
     wanted = [TopicPartition(*place) for place in places]
     if not wanted:
         return {}
     try:
-        admin = AdminClient(dict(config))
         lows, highs = (
             admin.list_offsets(
                 dict.fromkeys(wanted, spec),

@@ -7,6 +7,7 @@ has no more and where its end is.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from backend.domain.log_prefix import Hole, LogPrefix
 from backend.domain.origin import Vector
 from backend.domain.partition_edge import Header
 from backend.kafka.errors import KafkaCallFailed, sentence
+from backend.kafka.following import GROUP
 
 _CHUNK_RECORDS = 2_000
 _WAIT_SECONDS = 0.2
@@ -61,36 +63,58 @@ def messages(config: Mapping[str, Any], ranges: Sequence[LogRange]) -> Iterator[
 
     Raises KafkaCallFailed, also if a range's beginning is no longer in the log.
     """
-    reader = _Reader(config, ranges)
+    reader = RangeReader(config)
     try:
-        while reader.open:
-            yield from reader.read()
-    except KafkaException as error:
-        raise KafkaCallFailed(sentence(error)) from error
+        yield from reader.messages(ranges)
     finally:
         reader.close()
 
 
-class _Reader:
-    def __init__(self, config: Mapping[str, Any], ranges: Sequence[LogRange]) -> None:
+class RangeReader:
+    """Reads ranges again and again over the same connections; used by one thread. Raises KafkaCallFailed."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        try:
+            self._consumer = Consumer(
+                {
+                    "group.id": GROUP,
+                    **config,
+                    "isolation.level": "read_committed",
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
+                    # A range whose beginning is gone is an error: reading on elsewhere would give a false vector.
+                    "auto.offset.reset": "error",
+                    "fetch.wait.max.ms": 20,
+                    "queued.max.messages.kbytes": 16 * 1024,
+                }
+            )
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+
+    def messages(self, ranges: Sequence[LogRange]) -> Iterator[tuple[LogRange, list[Message]]]:
+        """As the function `messages`."""
+        reading = _Reading(self._consumer, ranges)
+        try:
+            while reading.open:
+                yield from reading.read()
+        except KafkaException as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        finally:
+            reading.end()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._consumer.close()
+
+
+class _Reading:
+    def __init__(self, consumer: Consumer, ranges: Sequence[LogRange]) -> None:
+        self._consumer = consumer
         self._waiting: dict[tuple[str, int], list[LogRange]] = {}
         for one in sorted(ranges, key=lambda each: each.first, reverse=True):
             if one.first < one.end:
                 self._waiting.setdefault((one.topic, one.partition), []).append(one)
         self.open: dict[tuple[str, int], LogRange] = {}
-        self._consumer = Consumer(
-            {
-                "group.id": "_treeline.offsets",  # names the reader for access rules; nothing is committed for it
-                **config,
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                # A range whose beginning is gone is an error: reading on elsewhere would give a false vector.
-                "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 20,
-                "queued.max.messages.kbytes": 16 * 1024,
-            }
-        )
         self._heard = time.monotonic()
         for place in list(self._waiting):
             self._begin(place)
@@ -133,8 +157,12 @@ class _Reader:
         for place in ended:
             self._end(place)
 
-    def close(self) -> None:
-        self._consumer.close()
+    def end(self) -> None:
+        """Nothing more is wanted, also if not all was read."""
+        with contextlib.suppress(KafkaException):  # the failure that ended it is told already
+            for place in list(self.open):
+                self._consumer.incremental_unassign([TopicPartition(*place)])
+        self.open.clear()
 
 
 @dataclass(slots=True)

@@ -74,4 +74,29 @@ commit_log_positions = sa.Table(
     sa.Column("positions", JSONB, nullable=False),
 )
 
-TABLES = (log_marks, group_commits, groups_not_followed, commit_log_positions)
+# What a cluster's committer has done about groups whose newest progress was made elsewhere.
+applied_offsets = sa.Table(
+    "applied_offsets",
+    METADATA,
+    *_place(),
+    sa.Column("group", sa.Text, primary_key=True),
+    sa.Column("technical_group", sa.Text, nullable=False),
+    # applied, has-members (the group is at work there and is left alone), waiting, failed; all but the first with
+    # the reason.
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    # Whose progress, and which: its order.
+    sa.Column("origin_cluster", sa.Text, nullable=False),
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    sa.Column("committed_at_ms", sa.BigInteger, nullable=False),
+    # The rest is of the offset set last; NULL if none was.
+    sa.Column("offset", sa.BigInteger),
+    sa.Column("mode", sa.Text),
+    # NULL: nobody can tell.
+    sa.Column("re_read_bound", sa.BigInteger),
+    # Whether the cluster has all that the group has read; if not, the offset rises as the rest arrives.
+    sa.Column("settled", sa.Boolean),
+    sa.Column("applied_at_ms", sa.BigInteger),
+)
+
+TABLES = (log_marks, group_commits, groups_not_followed, commit_log_positions, applied_offsets)

@@ -73,12 +73,25 @@ def list_environments(
     return [EnvironmentRow(**row) for row in found]
 
 
-def margins_ms(connection: Connection) -> dict[tuple[str, str, str], int]:
-    """(tenant, instance, environment) -> what is taken off timestamps of its groups, of all environments."""
+@dataclass(frozen=True, kw_only=True)
+class OffsetRules:
+    """How groups of an environment go on elsewhere."""
+
+    margin_ms: int
+    """Taken off the timestamps of their progress."""
+    exact: bool
+    """Whether they go on at the first record that they have not read, and not as early as the margin says."""
+
+
+def offset_rules(connection: Connection) -> dict[tuple[str, str, str], OffsetRules]:
+    """Of all environments, by (tenant, instance, environment)."""
     t = environments.c
-    query = sa.select(t.tenant, t.instance, t.name, t.margin_seconds).where(as_of(environments, None))
+    query = sa.select(t.tenant, t.instance, t.name, t.margin_seconds, t.offset_mode)
     return {
-        (tenant, instance, name): seconds * 1000 for tenant, instance, name, seconds in connection.execute(query)
+        (row.tenant, row.instance, row.name): OffsetRules(
+            margin_ms=row.margin_seconds * 1000, exact=row.offset_mode == "exact"
+        )
+        for row in connection.execute(query.where(as_of(environments, None)))
     }
 
 

@@ -35,6 +35,7 @@ SENTENCES: Mapping[str, str] = {
     "SetAsideReplayed": "A record that had been set aside was replayed: {id}",
     "RecordsLost": "{stream}/{partition} on {cluster}: {reason}",
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
+    "GroupOffsetsReset": "Offsets of group {group} for {stream} set on {cluster}: {to}",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
     "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",

@@ -12,7 +12,7 @@ branch_labels = None
 depends_on = None
 
 ROLE = "treeline_application"
-TABLES = ("log_marks", "group_commits", "groups_not_followed", "commit_log_positions")
+TABLES = ("log_marks", "group_commits", "groups_not_followed", "commit_log_positions", "applied_offsets")
 
 
 def upgrade() -> None:
@@ -51,6 +51,22 @@ def upgrade() -> None:
         sa.Column("cluster", sa.Text, primary_key=True),
         sa.Column("kafka_cluster_id", sa.Text, nullable=False),
         sa.Column("positions", JSONB, nullable=False),
+    )
+    op.create_table(
+        "applied_offsets",
+        *_place(),
+        sa.Column("group", sa.Text, primary_key=True),
+        sa.Column("technical_group", sa.Text, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("reason", sa.Text),
+        sa.Column("origin_cluster", sa.Text, nullable=False),
+        sa.Column("generation", sa.BigInteger, nullable=False),
+        sa.Column("committed_at_ms", sa.BigInteger, nullable=False),
+        sa.Column("offset", sa.BigInteger),
+        sa.Column("mode", sa.Text),
+        sa.Column("re_read_bound", sa.BigInteger),
+        sa.Column("settled", sa.Boolean),
+        sa.Column("applied_at_ms", sa.BigInteger),
     )
     for table in TABLES:
         op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ROLE}")

@@ -11,28 +11,37 @@ from backend.domain.births import Births, births_of
 from backend.domain.group_directory import GroupDirectory
 from backend.domain.log_prefix import Hole
 from backend.domain.names import StreamName
+from backend.domain.offset_map import Follower
 from backend.domain.readings import EnvironmentPlace
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.edge_losses import holes
 from backend.queries.leaf_routes import known_origins, list_leaves
 from backend.queries.streams import StreamRow, list_streams
-from backend.queries.tenants import margins_ms
+from backend.queries.tenants import OffsetRules, offset_rules
 from backend.queries.trees import MAIN
+from workers import wanted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Directory:
     """As of one moment."""
 
+    position: int
+    """Of the event log: all of it comes from events."""
     clusters: Mapping[str, ClusterRow]
     """The tree's leaves that can be asked."""
     groups: Mapping[str, GroupDirectory]
     """By cluster."""
     streams: Mapping[str, StreamRow]
     """Distributed ones, by full name."""
-    margins_ms: Mapping[EnvironmentPlace, int]
+    rules: Mapping[EnvironmentPlace, OffsetRules]
     known_origins: frozenset[int]
     holes: Mapping[tuple[str, int], frozenset[Hole]]
+
+    def is_exact(self, follower: Follower) -> bool:
+        """Whether the group goes on at the first record that it has not read."""
+        rules = self.rules.get((follower.tenant, follower.instance, follower.environment))
+        return rules is not None and rules.exact
 
     def births(self, cluster: str, stream: str, partition: int) -> Births | None:
         """Incarnations of a log's records; None if the cluster has no topic of the stream yet."""
@@ -44,6 +53,7 @@ class Directory:
 
 def read(connection: Connection) -> Directory:
     """The present directory."""
+    position = wanted.position(connection)
     leaves = list_leaves(connection)
     every = list_clusters(connection)
     clusters = {row.name: row for row in every if row.name in leaves and row.state != "offline"}
@@ -63,10 +73,25 @@ def read(connection: Connection) -> Directory:
         for name, row in clusters.items()
     }
     return Directory(
+        position=position,
         clusters=clusters,
         groups=groups,
         streams=streams,
-        margins_ms=margins_ms(connection),
+        rules=offset_rules(connection),
         known_origins=known_origins(connection),
         holes=holes(connection),
     )
+
+
+class Directories:
+    """Reads the directory again only if something has happened since."""
+
+    def __init__(self) -> None:
+        self._last: Directory | None = None
+
+    def read(self, connection: Connection) -> Directory:
+        """The present directory."""
+        # The head before the rest: what comes in between is read twice, never left out.
+        if self._last is None or wanted.position(connection) != self._last.position:
+            self._last = read(connection)
+        return self._last

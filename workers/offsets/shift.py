@@ -1,4 +1,4 @@
-"""A bounded Celery task in which a process translates commits, if no other process does."""
+"""A bounded Celery task in which a process translates and applies commits, if no other process does."""
 
 from __future__ import annotations
 
@@ -16,27 +16,34 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.settings import Settings
 from spark.session import session
 from workers import leases
+from workers.offsets.committer_thread import CommitterThread
+from workers.offsets.directory import Directories
 from workers.offsets.translator import Translator
 
 log = structlog.get_logger("offsets")
 
 LEASE = "offsets"
+_STOP_SECONDS = 5.0
 
 
 class OffsetsHost:
-    """One process's; the Spark session comes with the first commit and stays."""
+    """One process's: a translator for all clusters, and a committer for each. The Spark session comes with the
+    first commit and stays."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self._engine, self._settings = engine, settings
+        self._directories = Directories()
         self._translator: Translator | None = None
+        self._committers: dict[str, CommitterThread] = {}
 
     def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
-        """Translate for a while; `stopping` waits that many seconds and tells whether to stop."""
+        """Work for a while; `stopping` waits that many seconds and tells whether to stop."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
                 if self._is_mine():
+                    self._keep_committers()
                     self._translate()
                 else:
                     self._let_go()
@@ -56,6 +63,18 @@ class OffsetsHost:
         with self._engine.begin() as connection:
             return leases.renew_or_acquire(connection, self._holder, LEASE, self._settings.lease_ttl_seconds)
 
+    def _keep_committers(self) -> None:
+        """One for each cluster, made anew where the cluster is reached in another way than before."""
+        with self._engine.connect() as connection:
+            clusters = self._directories.read(connection).clusters
+        for name, thread in list(self._committers.items()):
+            if clusters.get(name) != thread.row:
+                self._committers.pop(name).stop()
+        for name, row in clusters.items():
+            if name not in self._committers or not self._committers[name].is_alive():
+                self._committers[name] = CommitterThread(self._engine, self._settings, row)
+                self._committers[name].start()
+
     def _translate(self) -> None:
         if self._translator is None:
             self._translator = Translator(self._engine, self._settings, self._spark)
@@ -69,6 +88,11 @@ class OffsetsHost:
         return session(self._settings.spark_master, folder, self._settings.spark_heap_megabytes)
 
     def _let_go(self) -> None:
+        for thread in self._committers.values():
+            thread.stop()
+        for thread in self._committers.values():
+            thread.join(_STOP_SECONDS)
+        self._committers.clear()
         if self._translator is not None:
             self._translator.close()
             self._translator = None

@@ -11,7 +11,13 @@ from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.log_index import Mark
 from backend.domain.origin import Vector
-from backend.queries.offset_tables import commit_log_positions, group_commits, groups_not_followed, log_marks
+from backend.queries.offset_tables import (
+    applied_offsets,
+    commit_log_positions,
+    group_commits,
+    groups_not_followed,
+    log_marks,
+)
 
 Log = tuple[str, str, int]
 """(cluster, stream, partition)."""
@@ -65,16 +71,30 @@ def write_commits(connection: Connection, rows: Sequence[dict[str, Any]]) -> Non
 
 def forget_commits(connection: Connection, gone: Collection[tuple[str, str, int, str]]) -> None:
     """(cluster, stream, partition, group) whose offset expired or was deleted."""
-    if gone:
-        t = group_commits.c
-        these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(list(gone))
-        connection.execute(sa.delete(group_commits).where(these))
+    _forget(connection, group_commits, gone)
 
 
 def write_not_followed(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Groups whose offsets are not distributed."""
     if rows:
         _upsert(connection, groups_not_followed, rows)
+
+
+def read_applied(connection: Connection, cluster: str) -> list[dict[str, Any]]:
+    """What was done about groups on a cluster."""
+    query = sa.select(applied_offsets).where(applied_offsets.c.cluster == cluster)
+    return [dict(row._mapping) for row in connection.execute(query)]
+
+
+def write_applied(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """What was done about groups."""
+    if rows:
+        _upsert(connection, applied_offsets, rows)
+
+
+def forget_applied(connection: Connection, gone: Collection[tuple[str, str, int, str]]) -> None:
+    """(cluster, stream, partition, group) about which nothing is to be done any more."""
+    _forget(connection, applied_offsets, gone)
 
 
 def read_positions(connection: Connection, cluster: str, kafka_cluster_id: str) -> dict[int, int]:
@@ -108,6 +128,13 @@ def vector_of(plain: Mapping[str, Sequence[int]] | None) -> Vector | None:
     if plain is None:
         return None
     return {int(number): (incarnation, offset) for number, (incarnation, offset) in plain.items()}
+
+
+def _forget(connection: Connection, table: sa.Table, gone: Collection[tuple[str, str, int, str]]) -> None:
+    if gone:
+        t = table.c
+        these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(list(gone))
+        connection.execute(sa.delete(table).where(these))
 
 
 def _upsert(connection: Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:

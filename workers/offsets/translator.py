@@ -23,20 +23,21 @@ from backend.kafka.client_config import client_config
 from backend.kafka.commit_log import CommitLog
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ends import ends
-from backend.kafka.offset_map import MapPublisher
+from backend.kafka.map_topic import MapPublisher
 from backend.settings import Settings
 from spark import micro_batch
 from spark.micro_batch import Answer
 from workers import checkpoints
-from workers.offsets import directory, store
+from workers.offsets import store
 from workers.offsets.batch import AskedLog, Batch
-from workers.offsets.directory import Directory
+from workers.offsets.directory import Directories, Directory
 from workers.offsets.store import Log
 
 log = structlog.get_logger("offsets")
 
 _READ_SECONDS = 0.05
 _REQUEST_SECONDS = 10.0
+_AWAY_SECONDS = 15.0
 _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
 _GENERATION = 1
@@ -51,24 +52,28 @@ class Translator:
 
     def __init__(self, engine: Engine, settings: Settings, spark: Callable[[], SparkSession]) -> None:
         self._engine, self._settings, self._spark = engine, settings, spark
+        self._directories = Directories()
         self._logs: dict[str, CommitLog] = {}
         self._publishers: dict[str, MapPublisher] = {}
         self._pending: dict[str, dict[OffsetKey, OffsetValue | None]] = {}
         self._positions: dict[str, dict[int, int]] = {}
+        self._away_until: dict[str, float] = {}
         self.reasons: dict[str, str] = {}
         """Why a cluster's commits cannot be followed now."""
 
     def tick(self) -> int:
         """Take what has come; translate and publish it. How many commits were."""
         with self._engine.connect() as connection:
-            known = directory.read(connection)
+            known = self._directories.read(connection)
         for cluster in known.clusters:
             self._follow(cluster, known)
-        if not any(self._pending.values()):
+        if not any(made for cluster, made in self._pending.items() if not self._waits(cluster)):
             return 0
         return self._translate()
 
     def _follow(self, cluster: str, known: Directory) -> None:
+        if self._waits(cluster):
+            return
         row = known.clusters[cluster]
         try:
             found = self._logs.get(cluster)
@@ -80,7 +85,7 @@ class Translator:
             found.read(_READ_SECONDS)
             self.reasons.pop(cluster, None)
         except KafkaCallFailed as error:
-            self.reasons[cluster] = error.reason
+            self._is_away(cluster, error)
             broken = self._logs.pop(cluster, None)
             if broken is not None:
                 broken.close()
@@ -89,15 +94,26 @@ class Translator:
         self._pending.setdefault(cluster, {}).update(taken.made)
         self._positions.setdefault(cluster, {}).update(taken.positions)
 
+    def _waits(self, cluster: str) -> bool:
+        """Whether a cluster was away a moment ago."""
+        return time.monotonic() < self._away_until.get(cluster, 0.0)
+
+    def _is_away(self, cluster: str, error: KafkaCallFailed) -> None:
+        """Others must not wait for it in every round."""
+        if self.reasons.get(cluster) != error.reason:
+            log.warning("commits wait", cluster=cluster, reason=error.reason)
+        self.reasons[cluster] = error.reason
+        self._away_until[cluster] = time.monotonic() + _AWAY_SECONDS
+
     def _translate(self) -> int:
         with self._engine.connect() as connection:
-            known = directory.read(connection)
+            known = self._directories.read(connection)
         commits, gone = self._sorted_out(known)
         asked = self._asked(commits, known)
         self._look_up_ends(asked, known)
         # Only now: whoever's records lie before those ends is known.
         with self._engine.connect() as connection:
-            known = directory.read(connection)
+            known = self._directories.read(connection)
             marks = store.read_marks(connection, {one.log: one.incarnation for one in asked.values()})
             for one in asked.values():
                 cluster, stream, partition = one.log
@@ -123,17 +139,18 @@ class Translator:
         others = []
         for cluster, made in self._pending.items():
             names = known.groups.get(cluster)
-            if names is None:
+            if names is None or self._waits(cluster):
                 continue
+            commits[cluster], gone[cluster] = [], []
             for key, value in made.items():
                 whose = names.follower(key.group, key.topic, key.partition)
                 if isinstance(whose, NotFollowed):
                     row = {"cluster": cluster, "technical_group": key.group, "topic": key.topic}
                     others.append({**row, "reason": whose.reason, "seen_at": datetime.now(UTC)})
                 elif value is None:
-                    gone.setdefault(cluster, []).append(whose)
+                    gone[cluster].append(whose)
                 else:
-                    commits.setdefault(cluster, []).append((whose, key.group, value))
+                    commits[cluster].append((whose, key.group, value))
         with self._engine.begin() as connection:
             store.write_not_followed(connection, others)
         return commits, gone
@@ -142,7 +159,7 @@ class Translator:
         asked: dict[Log, AskedLog] = {}
         for cluster, made in commits.items():
             for whose, _, value in made:
-                stream = _stream(whose)
+                stream = whose.stream_name
                 births = known.births(cluster, stream, whose.partition)
                 if births is None:
                     continue
@@ -160,7 +177,7 @@ class Translator:
             try:
                 found = ends(client_config(row.bootstrap_servers, row.properties), mine, _REQUEST_SECONDS)
             except KafkaCallFailed as error:
-                self.reasons[cluster] = error.reason
+                self._is_away(cluster, error)
                 found = {}
             for place, one in mine.items():
                 if place in found:
@@ -176,27 +193,28 @@ class Translator:
         known: Directory,
     ) -> int:
         published = 0
-        for cluster in commits.keys() | gone.keys():
+        for cluster in commits:
             rows: list[dict[str, Any]] = []
             left: dict[OffsetKey, OffsetValue | None] = {}
-            made: list[tuple[Follower, Progress | None]] = [(whose, None) for whose in gone.get(cluster, [])]
+            made: list[tuple[Follower, Progress | None]] = [(whose, None) for whose in gone[cluster]]
             now = int(time.time() * 1000)
-            for whose, group, value in commits.get(cluster, []):
-                answer = answers.get(((cluster, _stream(whose), whose.partition), value.offset))
+            for whose, group, value in commits[cluster]:
+                answer = answers.get(((cluster, whose.stream_name, whose.partition), value.offset))
                 if answer is None:
-                    topic = known.streams[_stream(whose)].technical_names[cluster]
+                    topic = known.streams[whose.stream_name].technical_names[cluster]
                     left[OffsetKey(group, topic, whose.partition)] = value
                     continue
                 made.append((whose, self._progress(whose, value, answer, known)))
                 rows.append(_row(cluster, whose, group, value, answer, now))
             try:
-                self._publisher(cluster, known).publish(made)
+                if made:
+                    self._publisher(cluster, known).publish(made)
             except KafkaCallFailed as error:
-                self.reasons[cluster] = error.reason
+                self._is_away(cluster, error)
                 continue
             with self._engine.begin() as connection:
                 store.write_commits(connection, rows)
-                lost = [(cluster, _stream(w), w.partition, w.group) for w in gone.get(cluster, [])]
+                lost = [(cluster, w.stream_name, w.partition, w.group) for w in gone[cluster]]
                 store.forget_commits(connection, lost)
                 if not left:
                     identity = known.clusters[cluster].kafka_cluster_id or ""
@@ -207,8 +225,9 @@ class Translator:
 
     def _progress(self, whose: Follower, value: OffsetValue, answer: Answer, known: Directory) -> Progress:
         """What is published: the margin is taken off here, and nowhere else."""
-        times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at is not None]
-        margin = known.margins_ms[whose.tenant, whose.instance, whose.environment]
+        # Negative: the record has none.
+        times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at is not None and at >= 0]
+        margin = known.rules[whose.tenant, whose.instance, whose.environment].margin_ms
         return Progress(
             timestamp_ms=min(times) - margin if times else None,
             committed_at_ms=value.committed_at_ms,
@@ -232,16 +251,12 @@ class Translator:
             publisher.close()
 
 
-def _stream(whose: Follower) -> str:
-    return f"{whose.tenant}/{whose.instance}/{whose.environment}/{whose.stream}"
-
-
 def _row(
     cluster: str, whose: Follower, group: str, value: OffsetValue, answer: Answer, now: int
 ) -> dict[str, Any]:
     return {
         "cluster": cluster,
-        "stream": _stream(whose),
+        "stream": whose.stream_name,
         "partition": whose.partition,
         "group": whose.group,
         "technical_group": group,

@@ -1,0 +1,63 @@
+"""What the offset committer of a cluster does about one group's offset of one partition: the rules of design,
+"Offsets", "Rules of the committer".
+
+What is known is the group's progress on all clusters (the map), and what stands in the group here. Progress is
+ordered by (generation, time of the commit), and a committed offset never goes back in that order, whatever order
+maps arrive in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backend.domain.commit_metadata import CommitMark, decode, is_ours
+from backend.domain.offset_map import Progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """What a group has committed on a cluster, for one partition."""
+
+    offset: int | None
+    """None: nothing."""
+    metadata: str | None = None
+
+    @property
+    def mark(self) -> CommitMark | None:
+        """Of an offset that a committer set."""
+        return decode(self.metadata)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether an application, or an operator, committed it here."""
+        return self.offset is not None and not is_ours(self.metadata)
+
+
+class Action(StrEnum):
+    """What to do."""
+
+    NOTHING = "nothing"
+    """What stands is later progress, or the group's own."""
+    APPLY = "apply"
+    """Set the offset at which the progress made elsewhere goes on here."""
+    PUT_BACK = "put-back"
+    """Set the offset that the group committed here itself: older progress had taken its place."""
+    WAIT = "wait"
+    """What stands here is not on the map yet: which of the two is newer will be known then."""
+
+
+def decide(here: str, newest: tuple[str, Progress], own: Progress | None, standing: Standing) -> Action:
+    """`newest`: the group's latest progress, with the cluster where it was made; `own`: that made here."""
+    cluster, progress = newest
+    if standing.is_fresh:
+        if own is None or own.offset != standing.offset:
+            return Action.WAIT
+        return Action.NOTHING if cluster == here else Action.APPLY
+    mark = standing.mark
+    if mark is not None and mark.order > progress.order:
+        return Action.NOTHING
+    if cluster != here:
+        return Action.APPLY
+    # One that expired, or was deleted, stays so: the map will say it, too.
+    return Action.NOTHING if standing.offset in (None, progress.offset) else Action.PUT_BACK

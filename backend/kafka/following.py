@@ -1,0 +1,69 @@
+"""Following a whole topic of one cluster from given positions on, as a reader that commits nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from backend.kafka.errors import KafkaCallFailed, sentence
+from backend.kafka.log_ends import Place
+
+_CHUNK_RECORDS = 2_000
+_BUFFER_KBYTES = 4 * 1024
+GROUP = "_treeline.offsets"
+"""Names our readers for access rules; nothing is committed for it."""
+
+
+class TopicFollower:
+    """Reads on; used by one thread. Raises KafkaCallFailed."""
+
+    def __init__(self, config: Mapping[str, Any], places: Iterable[Place], positions: Mapping[int, int]) -> None:
+        """`places`: partitions of one topic; one without a position is read from its beginning."""
+        try:
+            self._consumer = Consumer(
+                {
+                    "group.id": GROUP,
+                    **config,
+                    # What is in open and in aborted transactions is nobody's.
+                    "isolation.level": "read_committed",
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
+                    "auto.offset.reset": "earliest",
+                    "queued.max.messages.kbytes": _BUFFER_KBYTES,
+                }
+            )
+            parts = [TopicPartition(*place, positions.get(place[1], OFFSET_BEGINNING)) for place in places]
+            self._consumer.assign(parts)
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        self._behind = {part.partition for part in parts}
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether every partition's end was reached once: what is known is not out of date any more."""
+        return not self._behind
+
+    def read(self, wait_seconds: float) -> list[Message]:
+        """Wait for one record, then take what else is there."""
+        try:
+            messages = self._consumer.consume(1, wait_seconds)
+            if messages:
+                messages += self._consumer.consume(_CHUNK_RECORDS, 0)
+        except KafkaException as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        found = []
+        for message in messages:
+            failure = message.error()
+            if failure is None:
+                found.append(message)
+            elif failure.code() == KafkaError._PARTITION_EOF:
+                self._behind.discard(message.partition() or 0)
+            elif not failure.retriable():
+                raise KafkaCallFailed(str(failure.str()))
+        return found
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._consumer.close()

@@ -1,0 +1,154 @@
+"""Offsets of groups on one cluster: what stands, and setting them from outside.
+
+The broker itself guards a group with members: it refuses an offset that comes from outside. So nobody has to be
+asked before, and nothing happens between the question and the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from backend.domain.committing import Standing
+from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
+from backend.kafka.log_ends import Place, ends_by
+
+_REQUEST_SECONDS = 10.0
+_WITH_MEMBERS = frozenset(
+    {
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.NON_EMPTY_GROUP,
+        KafkaError.GROUP_SUBSCRIBED_TO_TOPIC,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """An offset to set, with its metadata."""
+
+    offset: int
+    metadata: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """Why an offset was not set."""
+
+    reason: str
+    has_members: bool = False
+
+
+class GroupOffsets:
+    """One cluster's; used by one thread."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Raises KafkaCallFailed."""
+        try:
+            self._admin = AdminClient(dict(config))
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+
+    def standing(self, wanted: Mapping[str, Iterable[Place]]) -> dict[tuple[str, Place], Standing]:
+        """What the groups have committed; those that cannot be asked now are left out. Raises KafkaCallFailed if
+        none can."""
+        asked: dict[str, Future[ConsumerGroupTopicPartitions]] = {}
+        try:
+            for group, places in wanted.items():
+                parts = [TopicPartition(*place) for place in places]
+                asked |= self._admin.list_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group, parts)], request_timeout=_REQUEST_SECONDS
+                )
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        found: dict[tuple[str, Place], Standing] = {}
+        failed: BaseException | None = None
+        for group, answer in asked.items():
+            try:
+                rows = answer.result(_REQUEST_SECONDS + 1).topic_partitions or ()
+            except (KafkaException, TimeoutError) as error:
+                failed = error
+                continue
+            for row in rows:
+                if row.error is None:
+                    offset = row.offset if row.offset >= 0 else None
+                    found[group, (row.topic, row.partition)] = Standing(offset=offset, metadata=row.metadata)
+        if failed is not None and not found:
+            raise KafkaCallFailed(sentence(failed)) from failed
+        return found
+
+    def set(self, wanted: Mapping[str, Mapping[Place, Setting]]) -> dict[tuple[str, Place], Refused | None]:
+        """Set groups' offsets; None: done. Raises KafkaCallFailed if the cluster cannot be asked."""
+        asked: dict[str, Future[ConsumerGroupTopicPartitions]] = {}
+        try:
+            for group, settings in wanted.items():
+                parts = [TopicPartition(*place, each.offset, each.metadata) for place, each in settings.items()]
+                asked |= self._admin.alter_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group, parts)], request_timeout=_REQUEST_SECONDS
+                )
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        done: dict[tuple[str, Place], Refused | None] = {}
+        for group, answer in asked.items():
+            try:
+                rows = answer.result(_REQUEST_SECONDS + 1).topic_partitions or ()
+            except (KafkaException, TimeoutError) as error:
+                done |= {(group, place): _refused(kafka_error(error), sentence(error)) for place in wanted[group]}
+                continue
+            for row in rows:
+                refused = None if row.error is None else _refused(row.error, str(row.error.str()))
+                done[group, (row.topic, row.partition)] = refused
+        return done
+
+    def ends(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
+        """(first offset, end for readers of committed records) of each partition; those that cannot be asked are
+        left out. Raises KafkaCallFailed."""
+        return ends_by(self._admin, places, _REQUEST_SECONDS)
+
+    def at_timestamps(self, wanted: Mapping[Place, Sequence[int]]) -> dict[tuple[Place, int], int | None]:
+        """(partition, timestamp) -> the first offset whose record has that timestamp or a later one, None if there
+        is none; those that cannot be asked now are left out. Raises KafkaCallFailed."""
+        found: dict[tuple[Place, int], int | None] = {}
+        rounds = max((len(times) for times in wanted.values()), default=0)
+        asked = []
+        try:
+            for turn in range(rounds):
+                # One timestamp of each partition a request: that is what the request can hold.
+                specs = {
+                    TopicPartition(*place): (place, times[turn])
+                    for place, times in wanted.items()
+                    if turn < len(times)
+                }
+                answers = self._admin.list_offsets(
+                    {part: OffsetSpec.for_timestamp(at) for part, (_, at) in specs.items()},
+                    isolation_level=IsolationLevel.READ_COMMITTED,
+                    request_timeout=_REQUEST_SECONDS,
+                )
+                asked += [(specs[part], answer) for part, answer in answers.items()]
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        for (place, at), answer in asked:
+            try:
+                offset = answer.result(_REQUEST_SECONDS + 1).offset
+            except (KafkaException, TimeoutError):
+                continue
+            found[place, at] = offset if offset >= 0 else None
+        return found
+
+
+def _refused(error: KafkaError | None, reason: str) -> Refused:
+    return Refused(reason=reason, has_members=error is not None and error.code() in _WITH_MEMBERS)

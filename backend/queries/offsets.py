@@ -1,0 +1,130 @@
+"""Reading what groups have committed, and where they go on on the other clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
+
+Place = tuple[str, str, int, str]
+"""(cluster, stream, partition, group)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElsewhereRow:
+    """What was done on another cluster; from `offset` on None if nothing was set there yet."""
+
+    cluster: str
+    technical_group: str
+    state: str
+    reason: str | None
+    offset: int | None
+    mode: str | None
+    re_read_bound: int | None
+    settled: bool | None
+    applied_at_ms: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetRow:
+    """What a group committed on a cluster by itself, for one partition of a stream."""
+
+    cluster: str
+    stream: str
+    partition: int
+    group: str
+    technical_group: str
+    committed_offset: int
+    committed_at_ms: int
+    timestamp_ms: int | None
+    """Of the last record before the offset."""
+    safe_timestamp_ms: int | None
+    """The smallest of the records at or behind it."""
+    vector: Mapping[str, Sequence[int]] | None
+    published_at_ms: int
+    elsewhere: Sequence[ElsewhereRow]
+
+    @property
+    def place(self) -> Place:
+        """Its key; offsets are listed in this order."""
+        return self.cluster, self.stream, self.partition, self.group
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotFollowedRow:
+    """A group whose offsets for a topic are not distributed."""
+
+    cluster: str
+    technical_group: str
+    topic: str
+    reason: str
+
+
+def list_offsets(
+    connection: Connection,
+    *,
+    cluster: str | None = None,
+    group: str | None = None,
+    stream: str | None = None,
+    after: Place | None = None,
+    limit: int,
+) -> list[OffsetRow]:
+    """At most so many rows behind `after`. `cluster`: where it was committed; `group`: logical or technical."""
+    t = group_commits.c
+    key = (t.cluster, t.stream, t.partition, t.group)
+    query = sa.select(group_commits).order_by(*key).limit(limit)
+    if cluster is not None:
+        query = query.where(t.cluster == cluster)
+    if group is not None:
+        query = query.where(sa.or_(t.group == group, t.technical_group == group))
+    if stream is not None:
+        query = query.where(t.stream == stream)
+    if after is not None:
+        query = query.where(sa.tuple_(*key) > sa.tuple_(*(sa.literal(part) for part in after)))
+    rows = connection.execute(query).all()
+    elsewhere = _elsewhere(connection, {(row.cluster, row.stream, row.partition, row.group) for row in rows})
+    return [
+        OffsetRow(**row._mapping, elsewhere=elsewhere.get((row.cluster, row.stream, row.partition, row.group), ()))
+        for row in rows
+    ]
+
+
+def _elsewhere(connection: Connection, wanted: set[Place]) -> dict[Place, list[ElsewhereRow]]:
+    if not wanted:
+        return {}
+    t = applied_offsets.c
+    origin = (t.origin_cluster, t.stream, t.partition, t.group)
+    query = sa.select(applied_offsets).where(sa.tuple_(*origin).in_(list(wanted))).order_by(t.cluster)
+    found: dict[Place, list[ElsewhereRow]] = {}
+    for row in connection.execute(query):
+        place = (row.origin_cluster, row.stream, row.partition, row.group)
+        found.setdefault(place, []).append(
+            ElsewhereRow(
+                cluster=row.cluster,
+                technical_group=row.technical_group,
+                state=row.state,
+                reason=row.reason,
+                offset=row.offset,
+                mode=row.mode,
+                re_read_bound=row.re_read_bound,
+                settled=row.settled,
+                applied_at_ms=row.applied_at_ms,
+            )
+        )
+    return found
+
+
+def list_not_followed(connection: Connection) -> list[NotFollowedRow]:
+    """Groups whose offsets are not distributed, by cluster, group and topic."""
+    t = groups_not_followed.c
+    query = sa.select(groups_not_followed).order_by(t.cluster, t.technical_group, t.topic)
+    return [
+        NotFollowedRow(
+            cluster=row.cluster, technical_group=row.technical_group, topic=row.topic, reason=row.reason
+        )
+        for row in connection.execute(query)
+    ]

@@ -1,0 +1,101 @@
+"""Setting a group's offsets on one cluster, as an operator wishes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from backend.domain.errors import ClusterSilent, StateConflict, ValueInvalid
+from backend.domain.group_directory import technical_group
+from backend.domain.names import StreamName
+from backend.kafka.client_config import client_config
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.group_offsets import GroupOffsets, Setting
+from backend.kafka.log_ends import Place
+from backend.queries.clusters import ClusterRow
+
+EARLIEST, LATEST = "earliest", "latest"
+_METADATA = "set by an operator"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """Where a group is to go on; `partitions` of the stream."""
+
+    cluster: ClusterRow
+    stream: StreamName
+    topic: str
+    group: str
+    partitions: tuple[int, ...]
+    to: str
+    """earliest, latest, an offset, or a time as ISO 8601."""
+
+    @property
+    def technical_group(self) -> str:
+        """The group's name on the cluster."""
+        return technical_group(self.cluster.group_format, self.stream, self.group)
+
+
+def wished_offsets(wish: Wish) -> dict[int, int]:
+    """Partition -> offset, within each log. Raises ValueInvalid, ClusterSilent."""
+    places: list[Place] = [(wish.topic, partition) for partition in wish.partitions]
+    offset, at_ms = _number(wish.to), None
+    if offset is None and wish.to not in (EARLIEST, LATEST):
+        at_ms = _milliseconds(wish.to)
+    try:
+        offsets = _client(wish)
+        ends = offsets.ends(places)
+        at = {} if at_ms is None else offsets.at_timestamps({place: [at_ms] for place in places})
+    except KafkaCallFailed as error:
+        raise _silent(wish, error.reason) from error
+    found: dict[int, int] = {}
+    for place in places:
+        if place not in ends or (at_ms is not None and (place, at_ms) not in at):
+            raise _silent(wish, f"{place[0]}/{place[1]} could not be asked where it begins and ends")
+        low, end = ends[place]
+        chosen = {EARLIEST: low, LATEST: end}.get(wish.to, offset)
+        if at_ms is not None:
+            chosen = at[place, at_ms]
+        found[place[1]] = min(max(end if chosen is None else chosen, low), end)
+    return found
+
+
+def reset(wish: Wish, offsets: dict[int, int]) -> None:
+    """Set them. Raises StateConflict if the group has members, ClusterSilent."""
+    settings = {
+        (wish.topic, partition): Setting(offset=offset, metadata=_METADATA)
+        for partition, offset in offsets.items()
+    }
+    try:
+        answers = _client(wish).set({wish.technical_group: settings})
+    except KafkaCallFailed as error:
+        raise _silent(wish, error.reason) from error
+    for refused in answers.values():
+        if refused is not None and refused.has_members:
+            raise StateConflict(
+                f"group {wish.technical_group} has members on {wish.cluster.name}: stop its consumers there first"
+            )
+        if refused is not None:
+            raise _silent(wish, refused.reason)
+
+
+def _client(wish: Wish) -> GroupOffsets:
+    return GroupOffsets(client_config(wish.cluster.bootstrap_servers, wish.cluster.properties))
+
+
+def _silent(wish: Wish, reason: str) -> ClusterSilent:
+    return ClusterSilent(f"{wish.cluster.name}: offsets of {wish.technical_group} could not be set: {reason}")
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueInvalid(
+            f"{text[:60]!a} is neither {EARLIEST}, {LATEST}, an offset, nor a time like 2026-01-31T12:00:00Z"
+        ) from None
+    return max(0, int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000))

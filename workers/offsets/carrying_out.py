@@ -1,0 +1,207 @@
+"""Carrying out what is due on one cluster: ask what stands, decide, choose the offsets, set them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from backend.domain import commit_metadata
+from backend.domain.commit_metadata import CommitMark
+from backend.domain.committing import Action, Standing, decide
+from backend.domain.offset_map import Follower, Progress
+from backend.kafka.group_offsets import GroupOffsets, Refused, Setting
+from backend.kafka.log_ends import Place
+from workers.offsets.applied import Applied, State
+from workers.offsets.choosing import Chooser, Goal, Going
+from workers.offsets.directory import Directory
+
+_NO_TIMESTAMP = -1
+_UNTRANSLATED = "what the group committed here itself is not translated yet; the newer of the two will count"
+_NOT_ASKED = "the topic could not be asked, or the group is far behind and others come first"
+_NO_ANSWER = "the cluster did not answer"
+_MEMBERS = "the group has members here and is left alone"
+
+_Key = tuple[str, Place]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """A group's offset of one partition that is to be looked at."""
+
+    follower: Follower
+    group: str
+    """Its technical name on the cluster."""
+    topic: str
+    newest: tuple[str, Progress]
+    """Its latest progress, and where that was made."""
+    flags: int
+    """Of the map's record."""
+    own: Progress | None
+    """That made on this cluster."""
+    exact: bool
+    before: Applied | None
+    """What was done about it last."""
+    renew: bool
+    """Whether what was done is to be done again, before the cluster forgets it."""
+
+    @property
+    def key(self) -> _Key:
+        """(group, partition)."""
+        return self.group, (self.topic, self.follower.partition)
+
+    @property
+    def metadata(self) -> str:
+        """Of the offset."""
+        cluster, progress = self.newest
+        timestamp = _NO_TIMESTAMP if progress.timestamp_ms is None else progress.timestamp_ms
+        return commit_metadata.encode(
+            CommitMark(
+                flags=self.flags,
+                timestamp_ms=timestamp,
+                committed_at_ms=progress.committed_at_ms,
+                generation=progress.generation,
+                cluster=cluster,
+            )
+        )
+
+    def held_up(self, state: State, reason: str) -> Applied:
+        """What was done before stays; why there is no more."""
+        cluster, progress = self.newest
+        row = Applied(
+            technical_group=self.group,
+            state=state,
+            reason=reason,
+            origin_cluster=cluster,
+            generation=progress.generation,
+            committed_at_ms=progress.committed_at_ms,
+        )
+        done = self.before
+        if done is None:
+            return row
+        return replace(
+            row,
+            offset=done.offset,
+            mode=done.mode,
+            re_read_bound=done.re_read_bound,
+            settled=done.settled,
+            applied_at_ms=done.applied_at_ms,
+        )
+
+    def applied(self, offset: int, going: Going, applied_at_ms: int) -> Applied:
+        """What stands now."""
+        cluster, progress = self.newest
+        return Applied(
+            technical_group=self.group,
+            state=State.APPLIED,
+            reason=None,
+            origin_cluster=cluster,
+            generation=progress.generation,
+            committed_at_ms=progress.committed_at_ms,
+            offset=offset,
+            mode=going.mode,
+            re_read_bound=going.chosen.re_read_bound,
+            settled=going.chosen.settled,
+            applied_at_ms=applied_at_ms,
+        )
+
+
+class Carrier:
+    """One cluster's; used by one thread."""
+
+    def __init__(self, cluster: str, offsets: GroupOffsets, chooser: Chooser) -> None:
+        self._here, self._offsets, self._chooser = cluster, offsets, chooser
+
+    def carry_out(self, works: Sequence[Work], read: Callable[[], Directory]) -> dict[Follower, Applied | None]:
+        """What came of each; None: nothing is to be done about it any more. Raises KafkaCallFailed."""
+        standing = self._offsets.standing(_by_group(dict.fromkeys(work.key for work in works)))
+        found: dict[Follower, Applied | None] = {}
+        actions: dict[Action, list[Work]] = {action: [] for action in Action}
+        for work in works:
+            if work.key in standing:
+                actions[decide(self._here, work.newest, work.own, standing[work.key])].append(work)
+            else:
+                found[work.follower] = work.held_up(State.FAILED, _NO_ANSWER)
+        for work in actions[Action.NOTHING]:
+            # Own progress: ours has been replaced. Else what stands is later than all that is known.
+            found[work.follower] = None if work.newest[0] == self._here else work.before
+        for work in actions[Action.WAIT]:
+            found[work.follower] = work.held_up(State.WAITING, _UNTRANSLATED)
+        found |= self._put_back(actions[Action.PUT_BACK])
+        return found | self._apply(actions[Action.APPLY], standing, read)
+
+    def _put_back(self, works: Sequence[Work]) -> dict[Follower, Applied | None]:
+        answers = self._set(
+            {work.key: Setting(offset=work.newest[1].offset, metadata=work.metadata) for work in works}
+        )
+        return {work.follower: _refusal(work, answers[work.key]) for work in works}
+
+    def _apply(
+        self, works: Sequence[Work], standing: Mapping[_Key, Standing], read: Callable[[], Directory]
+    ) -> dict[Follower, Applied | None]:
+        goals = [
+            Goal(follower=work.follower, topic=work.topic, progress=work.newest[1], exact=work.exact)
+            for work in works
+        ]
+        going = self._chooser.choose(goals, read) if goals else {}
+        offsets = {
+            work.follower: _never_back(work, standing[work.key], going[work.follower])
+            for work in works
+            if work.follower in going
+        }
+        settings = {
+            work.key: Setting(offset=offsets[work.follower], metadata=work.metadata)
+            for work in works
+            if work.follower in offsets and not self._stands(work, standing[work.key], offsets[work.follower])
+        }
+        answers, now = self._set(settings), int(time.time() * 1000)
+        found: dict[Follower, Applied | None] = {}
+        for work in works:
+            if work.follower not in going:
+                found[work.follower] = work.held_up(State.WAITING, _NOT_ASKED)
+                continue
+            since = now
+            if work.key not in settings and work.before is not None:
+                since = work.before.applied_at_ms or now
+            refused = _refusal(work, answers.get(work.key))
+            done = work.applied(offsets[work.follower], going[work.follower], since)
+            found[work.follower] = refused or done
+        return found
+
+    def _stands(self, work: Work, standing: Standing, offset: int) -> bool:
+        return not work.renew and standing.offset == offset and _is_of(standing, work)
+
+    def _set(self, settings: Mapping[_Key, Setting]) -> dict[_Key, Refused | None]:
+        if not settings:
+            return {}
+        answers = self._offsets.set(_by_group(settings))
+        return {key: answers.get(key, Refused(reason=_NO_ANSWER)) for key in settings}
+
+
+def _is_of(standing: Standing, work: Work) -> bool:
+    cluster, progress = work.newest
+    return standing.mark is not None and standing.mark.is_of(cluster, progress.order)
+
+
+def _never_back(work: Work, standing: Standing, going: Going) -> int:
+    """The offset to set: for the same progress once more, not below what stands, unless that is past the end."""
+    if standing.offset is not None and _is_of(standing, work):
+        return max(going.chosen.offset, min(standing.offset, going.end))
+    return going.chosen.offset
+
+
+def _refusal(work: Work, refused: Refused | None) -> Applied | None:
+    if refused is None:
+        return None
+    if refused.has_members:
+        return work.held_up(State.HAS_MEMBERS, _MEMBERS)
+    return work.held_up(State.FAILED, refused.reason)
+
+
+def _by_group(wanted: Mapping[_Key, Value]) -> dict[str, dict[Place, Value]]:
+    found: dict[str, dict[Place, Value]] = {}
+    for (group, place), value in wanted.items():
+        found.setdefault(group, {})[place] = value
+    return found

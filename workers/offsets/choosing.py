@@ -1,0 +1,131 @@
+"""Where groups go on, on one cluster: what its logs say now, put into the rules of `domain/target_log.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from backend.domain import target_log
+from backend.domain.offset_map import Follower, Progress
+from backend.domain.target_log import Chosen
+from backend.kafka.group_offsets import GroupOffsets
+from backend.kafka.log_ends import Place
+from workers.offsets.directory import Directory
+from workers.offsets.target_logs import TargetLogs, TargetPartition
+
+MARGIN, EXACT = "margin", "exact"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """A group that is to go on here from its progress elsewhere."""
+
+    follower: Follower
+    topic: str
+    progress: Progress
+    exact: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Going:
+    """Where it goes on, and which mode gave it: without origins there is no exact one."""
+
+    chosen: Chosen
+    mode: str
+    end: int
+    """Of the log."""
+
+
+class Chooser:
+    """One cluster's; used by one thread."""
+
+    def __init__(self, cluster: str, offsets: GroupOffsets, logs: TargetLogs) -> None:
+        self._cluster, self._offsets, self._logs = cluster, offsets, logs
+
+    def choose(self, goals: Sequence[Goal], read: Callable[[], Directory]) -> dict[Follower, Going]:
+        """Those whose logs cannot be asked now are left out, and of those far behind all but one: it takes time.
+
+        Raises KafkaCallFailed.
+        """
+        ends = self._offsets.ends({(goal.topic, goal.follower.partition) for goal in goals})
+        known = read()  # only now: whoever's records lie before those ends is known
+        logs: dict[Place, TargetPartition] = {}
+        for goal in goals:
+            place, stream = _place(goal), goal.follower.stream_name
+            births = known.births(self._cluster, stream, place[1]) if stream in known.streams else None
+            if place in ends and births is not None:
+                low, end = ends[place]
+                logs[place] = TargetPartition(
+                    place=(stream, place[1]), topic=goal.topic, births=births, low=low, end=max(low, end)
+                )
+        ready = [goal for goal in goals if _place(goal) in logs]
+        exact = self._exact(ready, logs, known)
+        at = self._at_timestamps(ready)
+        going: dict[Follower, Going] = {}
+        for goal in ready:
+            log, chosen = logs[_place(goal)], exact.get(goal.follower)
+            if goal.exact and chosen is not None:
+                going[goal.follower] = Going(chosen=chosen, mode=EXACT, end=log.end)
+            elif chosen is not None or goal.progress.vector is None:
+                found = _by_time(goal, chosen, log, at)
+                if found is not None:
+                    going[goal.follower] = Going(chosen=found, mode=MARGIN, end=log.end)
+        return going
+
+    def _exact(
+        self, goals: Sequence[Goal], logs: Mapping[Place, TargetPartition], known: Directory
+    ) -> dict[Follower, Chosen]:
+        near: dict[Place, list[Goal]] = {}
+        far: Goal | None = None
+        for goal in goals:
+            if goal.progress.vector is None:
+                continue
+            if self._logs.near(logs[_place(goal)], goal.progress.vector):
+                near.setdefault(_place(goal), []).append(goal)
+            else:
+                far = far or goal
+        found: dict[Follower, Chosen] = {}
+        for place, some in near.items():
+            vectors = [goal.progress.vector or {} for goal in some]
+            log = self._logs.walk(logs[place], vectors, known)
+            for goal, vector in zip(some, vectors, strict=True):
+                found[goal.follower] = target_log.exact(vector, log)
+        if far is not None:
+            vector = far.progress.vector or {}
+            log = self._logs.look_for(logs[_place(far)], vector, known)
+            found[far.follower] = target_log.exact(vector, log)
+        return found
+
+    def _at_timestamps(self, goals: Sequence[Goal]) -> dict[tuple[Place, int], int | None]:
+        wanted: dict[Place, set[int]] = {}
+        for goal in goals:
+            by_time = not goal.exact or goal.progress.vector is None
+            timestamp = goal.progress.timestamp_ms
+            # Kafka takes a negative one for a word of its own.
+            if by_time and timestamp is not None and timestamp >= 0:
+                wanted.setdefault(_place(goal), set()).add(timestamp)
+        return self._offsets.at_timestamps({place: sorted(times) for place, times in wanted.items()})
+
+
+def _by_time(
+    goal: Goal, chosen: Chosen | None, log: TargetPartition, at: Mapping[tuple[Place, int], int | None]
+) -> Chosen | None:
+    """Not behind the first record of the timestamp; None if that could not be asked."""
+    timestamp, offset = goal.progress.timestamp_ms, None
+    if timestamp is not None:
+        if timestamp >= 0 and (_place(goal), timestamp) not in at:
+            return None
+        # What the margin puts before 1970 is older than all.
+        offset = at[_place(goal), timestamp] if timestamp >= 0 else log.low
+    if chosen is not None:
+        # Without a record of that time, or of none at all, what the group has not read is all that counts.
+        return chosen if offset is None else target_log.with_margin(chosen, max(offset, log.low))
+    if timestamp is None:
+        return Chosen(offset=log.low, re_read_bound=None, settled=True)
+    if offset is None:
+        return Chosen(offset=log.end, re_read_bound=None, settled=False)
+    return Chosen(offset=min(max(offset, log.low), log.end), re_read_bound=None, settled=True)
+
+
+def _place(goal: Goal) -> Place:
+    return goal.topic, goal.follower.partition

@@ -1,0 +1,193 @@
+"""The offset committer of one cluster: groups that have come further elsewhere go on from there, here too.
+
+It reads the map on its cluster, asks what stands in the group, and sets the offset at which the group goes on:
+never one that skips a record that the group has not read (`domain/target_log.py`), never for a group that is at
+work here, never back (`domain/committing.py`). What it has done is written down, so that a restart does not do it
+again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Engine
+
+from backend.domain.offset_map import Follower, Progress, newest
+from backend.domain.rescan import Checkpoint
+from backend.kafka.client_config import client_config
+from backend.kafka.group_offsets import GroupOffsets
+from backend.kafka.log_ranges import RangeReader
+from backend.kafka.map_topic import MapReader, MapRow
+from backend.queries.clusters import ClusterRow
+from backend.settings import Settings
+from workers import checkpoints
+from workers.offsets.applied import Applied, AppliedOffsets, State
+from workers.offsets.carrying_out import Carrier, Work
+from workers.offsets.choosing import MARGIN, Chooser
+from workers.offsets.directory import Directories, Directory
+from workers.offsets.target_logs import Partition, TargetLogs
+
+_READ_SECONDS = 0.3
+_MOST_AT_ONCE = 500
+"""Groups' partitions dealt with in one go."""
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 20.0
+_SWEEP_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class _Look:
+    """When to look at a follower, and how long the pause before was."""
+
+    due: float
+    pause_seconds: float = 0.0
+
+
+class Committer:
+    """Used by one thread; `tick` is called again and again. All of it raises KafkaCallFailed."""
+
+    def __init__(self, engine: Engine, settings: Settings, row: ClusterRow) -> None:
+        self._engine, self._here = engine, row.name
+        self._renew_ms = settings.offsets_renew_seconds * 1000
+        config = client_config(row.bootstrap_servers, row.properties)
+        self._map_topic = MapReader(config, settings.offsets_topic, settings.copy_flags_header)
+        self._reader = RangeReader(config)
+        offsets = GroupOffsets(config)
+        headers = (settings.copy_flags_header, settings.copy_origin_header)
+        logs = TargetLogs(self._reader, row.number, headers, self._checkpoints)
+        self._carrier = Carrier(row.name, offsets, Chooser(row.name, offsets, logs))
+        self._applied = AppliedOffsets(engine, row.name)
+        self._directories = Directories()
+        self._map: dict[Follower, dict[str, MapRow]] = {}
+        self._looks: dict[Follower, _Look] = {}
+        self._swept_at = 0.0
+
+    def tick(self) -> int:
+        """Take what has come, and do what is due; how many followers were looked at."""
+        for row in self._map_topic.read(_READ_SECONDS):
+            self._take(row)
+        if not self._map_topic.caught_up:
+            return 0  # what comes later may be newer
+        known = self._directory()
+        self._sweep(known)
+        works = self._due(known)
+        if works:
+            for follower, done in self._carrier.carry_out(works, self._directory).items():
+                self._note(follower, done)
+        self._applied.save()
+        return len(works)
+
+    def _take(self, row: MapRow) -> None:
+        by_cluster = self._map.setdefault(row.follower, {})
+        if row.progress is None:
+            by_cluster.pop(row.cluster, None)
+        else:
+            by_cluster[row.cluster] = row
+        self._looks[row.follower] = _Look(0.0)
+
+    def _sweep(self, known: Directory) -> None:
+        """Look again at what is old, and at what other rules would let go on further."""
+        if time.monotonic() - self._swept_at < _SWEEP_SECONDS:
+            return
+        self._swept_at = time.monotonic()
+        for follower, row in self._applied.items():
+            if follower.stream_name not in known.streams:
+                self._applied.forget(follower)
+            elif follower not in self._looks and (self._is_old(row) or self._rules_changed(follower, row, known)):
+                self._looks[follower] = _Look(0.0)
+
+    def _due(self, known: Directory) -> list[Work]:
+        """What is to be done now, the longest waiting first."""
+        now, found = time.monotonic(), []
+        due = [follower for follower, look in self._looks.items() if look.due <= now]
+        for follower in sorted(due, key=lambda each: self._looks[each].due):
+            work = self._work(follower, known)
+            if work is not None:
+                found.append(work)
+            if len(found) == _MOST_AT_ONCE:
+                break
+        return found
+
+    def _work(self, follower: Follower, known: Directory) -> Work | None:
+        """What is to be done about a follower; if nothing, it is no longer looked at."""
+        rows = self._map.get(follower, {})
+        progress = {cluster: row.progress for cluster, row in rows.items() if row.progress is not None}
+        found, before = newest(progress.items()), self._applied.get(follower)
+        stream = known.streams.get(follower.stream_name)
+        if found is None or stream is None or self._is_done(follower, found, before, known):
+            del self._looks[follower]
+            return None
+        groups = known.groups.get(self._here)
+        if groups is None or self._here not in stream.incarnations:
+            # Its topic is still to come.
+            self._again(follower)
+            return None
+        return Work(
+            follower=follower,
+            group=groups.technical_group(follower),
+            topic=stream.technical_names[self._here],
+            newest=found,
+            flags=rows[found[0]].flags,
+            own=progress.get(self._here),
+            exact=known.is_exact(follower),
+            before=before,
+            renew=self._is_old(before),
+        )
+
+    def _is_done(
+        self, follower: Follower, found: tuple[str, Progress], before: Applied | None, known: Directory
+    ) -> bool:
+        """Whether nothing is to be done, without asking what stands in the group."""
+        if before is None:
+            # Of an own offset nothing is to be done, unless we have set another one before.
+            return found[0] == self._here
+        return (
+            before.is_of(*found)
+            and before.state == State.APPLIED
+            and bool(before.settled)
+            and not self._is_old(before)
+            and not self._rules_changed(follower, before, known)
+        )
+
+    def _is_old(self, row: Applied | None) -> bool:
+        """Whether it is to be set again before the cluster forgets it."""
+        at = None if row is None else row.applied_at_ms
+        return at is not None and time.time() * 1000 - at > self._renew_ms
+
+    def _rules_changed(self, follower: Follower, row: Applied, known: Directory) -> bool:
+        """Whether it could go on further than it does. The other way round the next commit counts: never back."""
+        rows = self._map.get(follower, {})
+        progress = rows[row.origin_cluster].progress if row.origin_cluster in rows else None
+        has_vector = progress is not None and progress.vector is not None
+        return row.mode == MARGIN and has_vector and known.is_exact(follower)
+
+    def _note(self, follower: Follower, row: Applied | None) -> None:
+        if row is None:
+            self._applied.forget(follower)
+        else:
+            self._applied.put(follower, row)
+        if row is None or (row.state == State.APPLIED and row.settled):
+            self._looks.pop(follower, None)
+        else:
+            self._again(follower)
+
+    def _again(self, follower: Follower) -> None:
+        """Look at it after a pause that grows."""
+        look = self._looks.get(follower, _Look(0.0))
+        pause = min(max(look.pause_seconds * 1.5, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
+        self._looks[follower] = _Look(time.monotonic() + pause, pause)
+
+    def _directory(self) -> Directory:
+        with self._engine.connect() as connection:
+            return self._directories.read(connection)
+
+    def _checkpoints(self, place: Partition) -> Sequence[Checkpoint]:
+        with self._engine.connect() as connection:
+            return checkpoints.read(connection, self._here, [place]).get(place, ())
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._map_topic.close()
+        self._reader.close()

@@ -1,0 +1,61 @@
+"""A committer on its thread: one cluster that is slow, or away, holds up no other."""
+
+from __future__ import annotations
+
+import threading
+
+import structlog
+from sqlalchemy import Engine
+
+from backend.domain.errors import DomainError
+from backend.kafka.errors import KafkaCallFailed
+from backend.queries.clusters import ClusterRow
+from backend.settings import Settings
+from workers.offsets.committer import Committer
+
+log = structlog.get_logger("offsets")
+
+_AGAIN_SECONDS = 3.0
+
+
+class CommitterThread(threading.Thread):
+    """Runs one cluster's committer until it is stopped."""
+
+    def __init__(self, engine: Engine, settings: Settings, row: ClusterRow) -> None:
+        super().__init__(name=f"offsets:{row.name}", daemon=True)
+        self.row = row
+        self._engine, self._settings = engine, settings
+        self._stopping = threading.Event()
+        self._reason: str | None = None
+
+    def stop(self) -> None:
+        """End after what is at hand."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._commit()
+            except KafkaCallFailed as error:
+                self._failed(error.reason)
+            except DomainError as error:
+                self._failed(error.detail)
+            except Exception as error:
+                log.exception("committing failed", cluster=self.row.name)
+                self._failed(repr(error))
+            self._stopping.wait(_AGAIN_SECONDS)
+
+    def _commit(self) -> None:
+        """Until it is stopped, or something fails: what it knows is then made anew from what is written down."""
+        committer = Committer(self._engine, self._settings, self.row)
+        try:
+            while not self._stopping.is_set():
+                committer.tick()
+                self._reason = None
+        finally:
+            committer.close()
+
+    def _failed(self, reason: str) -> None:
+        if reason != self._reason:
+            log.warning("offsets wait", cluster=self.row.name, reason=reason)
+        self._reason = reason
