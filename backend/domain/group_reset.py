@@ -58,6 +58,6 @@ def decide(state: Resets, command: RecordReset) -> list[GroupOffsetsReset]:
     ]
 
 
-def evolve(state: Resets, event: GroupOffsetsReset) -> Resets:
+def evolve(state: Resets, event: Event) -> Resets:
     """Nothing changes."""
     return state

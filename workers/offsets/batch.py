@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from backend.domain import log_index, rescan
@@ -29,6 +29,10 @@ class AskedLog:
     checkpoints: Sequence[Checkpoint] = ()
     low: int = 0
     end: int = 0
+    from_low: bool = False
+    """Whether it was found that nothing else will do."""
+    begins: int = field(default=0, init=False)
+    """Where what is known of it begins."""
     plan: Plan | None = field(default=None, init=False)
 
     @property
@@ -38,17 +42,26 @@ class AskedLog:
 
     def make_plan(self, most: int) -> None:
         """What to read, at most so many offsets that have no marks yet."""
-        first = min(self.asked)
+        # Not at the offset itself: the record before it has to be seen.
+        first = max(self.low, min(self.asked) - log_index.BLOCK)
         base = None
-        if not self.marks or first < self.marks[0].first:
+        if self.from_low or not self.marks or first < self.marks[0].first:
             fit = [
                 each
                 for each in self.checkpoints
                 if self.low <= each.offset <= first and each.seen and rescan.holds(each, self.births)
             ]
-            nearest = max(fit, key=lambda each: each.offset, default=Checkpoint(self.low, 0, {}))
-            base = Mark(first=nearest.offset, seen=nearest.seen)
+            nearest = Checkpoint(self.low, 0, {})
+            if not self.from_low:
+                nearest = max(fit, key=lambda each: each.offset, default=nearest)
+            if not self.marks or nearest.offset < self.marks[0].first:
+                base = Mark(first=nearest.offset, seen=nearest.seen)
+        self.begins = self.marks[0].first if base is None else base.first
         self.plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), self.asked, most)
+
+    def says_enough(self, offset: int, answer: Answer) -> bool:
+        """Whether an answer without a record before the offset says that there is none."""
+        return answer.timestamp_ms is not None or min(offset, self.begins) <= self.low
 
     def new_marks(self, found: Sequence[Segment]) -> list[Mark]:
         """Marks that what was read gives, where there were none or ones that say less."""
@@ -98,7 +111,7 @@ class Batch:
             for offset in sorted(one.asked)
         ]
 
-    def answers(self, found: Found) -> Mapping[tuple[Log, int], Answer]:
+    def answers(self, found: Found) -> dict[tuple[Log, int], Answer]:
         """By (log, offset)."""
         return {(self.logs[number].log, offset): answer for (number, offset), answer in found.answers.items()}
 

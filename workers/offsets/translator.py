@@ -57,6 +57,7 @@ class Translator:
         self._publishers: dict[str, MapPublisher] = {}
         self._pending: dict[str, dict[OffsetKey, OffsetValue | None]] = {}
         self._positions: dict[str, dict[int, int]] = {}
+        self._from_low: set[Log] = set()
         self._away_until: dict[str, float] = {}
         self.reasons: dict[str, str] = {}
         """Why a cluster's commits cannot be followed now."""
@@ -120,6 +121,7 @@ class Translator:
                 one.marks = marks.get(one.log, ())
                 places = checkpoints.read(connection, cluster, [(stream, partition)])
                 one.checkpoints = places.get((stream, partition), ())
+                one.from_low = one.log in self._from_low
                 one.make_plan(_MOST_OFFSETS)
         batch = Batch(list(asked.values()))
         if not batch.logs:
@@ -130,7 +132,19 @@ class Translator:
                 assert one.plan is not None
                 made = one.new_marks(found.segments.get(number, []))
                 store.write_marks(connection, one.log, one.incarnation, made, one.plan.anew)
-        return self._publish(commits, gone, batch.answers(found), known)
+        answers = batch.answers(found)
+        self._look_further_back(asked, answers)
+        return self._publish(commits, gone, answers, known)
+
+    def _look_further_back(self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], Answer]) -> None:
+        """Take back answers that do not know a record before the offset, since all that was read or is indexed are
+        markers, or holes of compaction: the log is read from its beginning then."""
+        for (log, offset), answer in list(answers.items()):
+            if not asked[log].says_enough(offset, answer):
+                self._from_low.add(log)
+                del answers[log, offset]
+            elif asked[log].from_low:
+                self._from_low.discard(log)
 
     def _sorted_out(self, known: Directory) -> tuple[dict[str, list[Commit]], dict[str, list[Follower]]]:
         """Commits by cluster, and who has no offset there any more; others are noted as not followed."""

@@ -1,0 +1,40 @@
+"""Streams of a test's own on the shared estate, whose workers translate and apply what groups commit."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.eventually import eventually
+from tests.offsets.groups import Groups
+from tests.rest_client import RestClient
+
+RETAIL = "/tenants/acme/instances/retail/environments"
+
+
+@pytest.fixture(scope="package")
+def rest(estate) -> RestClient:
+    return RestClient(estate.url, estate.token)
+
+
+@pytest.fixture
+def make_groups(estate, rest) -> Iterator[Callable[..., Groups]]:
+    """Makes a stream in a margin or an exact environment; gives what tests ask of groups that read it."""
+    made: list[tuple[str, str]] = []
+
+    def make(mode: str, partitions: int = 1, margin_seconds: int = 60, **settings: object) -> Groups:
+        environment, name = f"{mode}-{margin_seconds}", f"o{secrets.token_hex(4)}"
+        rest("POST", RETAIL, {"name": environment, "offset_mode": mode, "margin_seconds": margin_seconds})
+        path = f"{RETAIL}/{environment}/streams"
+        rest.ok("POST", path, {"name": name, "partitions": partitions, **settings})
+        made.append((path, name))
+        eventually(lambda: set(rest.ok("GET", f"{path}/{name}")["applied"].values()) == {"applied"}, "applied")
+        topics = rest.ok("GET", f"{path}/{name}")["technical_names"]
+        servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}
+        return Groups(rest, servers, topics, ("acme", "retail", environment, name))
+
+    yield make
+    for path, name in made:
+        rest("DELETE", f"{path}/{name}?confirm={name}")

@@ -1,0 +1,129 @@
+"""Groups as applications see them: what they commit, where they stand, and what they read next."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.eventually import eventually
+from tests.kafka import produce, read_all
+from tests.rest_client import RestClient
+
+
+@dataclass
+class Groups:
+    """Of one stream and one group, on all clusters."""
+
+    rest: RestClient
+    servers: Mapping[str, str]
+    topics: Mapping[str, str]
+    place: tuple[str, str, str, str]
+    group: str = field(default_factory=lambda: f"g{secrets.token_hex(4)}")
+
+    @property
+    def stream(self) -> str:
+        return "/".join(self.place)
+
+    def name(self, cluster: str) -> str:
+        """The group's name on a cluster, by the formats of the default estate."""
+        tenant, instance, environment, _ = self.place
+        if cluster in ("cluster-4", "cluster-5"):
+            return f"{tenant}-{environment}-{self.group}"
+        return f"{tenant}-{instance}-{environment}-{self.group}"
+
+    def produce(self, cluster: str, values: list[str], partition: int = 0, **more: Any) -> None:
+        records = [{"value": value.encode(), "partition": partition, **more} for value in values]
+        produce(self.servers[cluster], self.topics[cluster], records)
+
+    def wait_for(self, count: int, *clusters: str) -> None:
+        """Until each cluster has so many records."""
+        for cluster in clusters or self.servers:
+            eventually(lambda c=cluster: len(self.log(c)) >= count, f"{count} records are on {cluster}", 0.3)
+
+    def messages(self, cluster: str, partition: int = 0) -> list[Message]:
+        """All records."""
+        found = read_all(self.servers[cluster], self.topics[cluster])
+        return [message for message in found if message.partition() == partition]
+
+    def log(self, cluster: str, partition: int = 0) -> list[tuple[int, str]]:
+        """(offset, value) of all records."""
+        return [(m.offset(), (m.value() or b"").decode()) for m in self.messages(cluster, partition)]
+
+    def offset_of(self, cluster: str, value: str, partition: int = 0) -> int:
+        return next(offset for offset, found in self.log(cluster, partition) if found == value)
+
+    def consumer(self, cluster: str, **config: Any) -> Consumer:
+        return Consumer(
+            {
+                "bootstrap.servers": self.servers[cluster],
+                "group.id": self.name(cluster),
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                **config,
+            }
+        )
+
+    def commit(self, cluster: str, offset: int, partition: int = 0, metadata: str = "") -> None:
+        """As a consumer without members does."""
+        consumer = self.consumer(cluster)
+        at = TopicPartition(self.topics[cluster], partition, offset, metadata)
+        consumer.commit(offsets=[at], asynchronous=False)
+        consumer.close()
+
+    def stands(self, cluster: str, partition: int = 0) -> tuple[int, str]:
+        """(offset, metadata) of the group; -1001 if there is none."""
+        wanted = ConsumerGroupTopicPartitions(
+            self.name(cluster), [TopicPartition(self.topics[cluster], partition)]
+        )
+        admin = AdminClient({"bootstrap.servers": self.servers[cluster]})
+        (answer,) = admin.list_consumer_group_offsets([wanted]).values()
+        (found,) = answer.result(15).topic_partitions
+        return found.offset, found.metadata or ""
+
+    def next_value(self, cluster: str, partition: int = 0) -> str | None:
+        """What the group reads first when it goes on there; None if it stands at the end."""
+        offset, _ = self.stands(cluster, partition)
+        return next((value for at, value in self.log(cluster, partition) if at >= offset >= 0), None)
+
+    def shown(self, cluster: str, partition: int = 0) -> dict[str, Any] | None:
+        """The group's commit on a cluster, as GET /offsets shows it."""
+        items = self.rest.ok("GET", f"/offsets?cluster={cluster}&group={self.group}")["items"]
+        return next((item for item in items if item["partition"] == partition), None)
+
+    def applied(self, origin: str, cluster: str, partition: int = 0) -> dict[str, Any] | None:
+        """What was done on a cluster about the commit made on `origin`."""
+        item = self.shown(origin, partition)
+        rows = item["elsewhere"] if item else []
+        return next((row for row in rows if row["cluster"] == cluster), None)
+
+    def until_applied(
+        self, origin: str, offset: int, partition: int = 0, state: str = "applied", *clusters: str
+    ) -> dict[str, dict[str, Any]]:
+        """Wait until this commit was dealt with on all other clusters, or those given; by cluster."""
+        others = clusters or tuple(each for each in self.servers if each != origin)
+
+        def look() -> dict[str, dict[str, Any]] | None:
+            item = self.shown(origin, partition)
+            if item is None or item["committed_offset"] != offset:
+                return None
+            rows = {row["cluster"]: row for row in item["elsewhere"]}
+            good = [
+                rows[each]
+                for each in others
+                if each in rows and rows[each]["state"] == state and (state != "applied" or rows[each]["settled"])
+            ]
+            return {row["cluster"]: row for row in good} if len(good) == len(others) else None
+
+        try:
+            return eventually(look, f"offset {offset} of {origin} is {state} on {others}", 0.2)
+        except BaseException:
+            print(self.shown(origin, partition))  # noqa: T201 - what the failure's report shows
+            raise
+
+
+Made = Callable[..., Groups]

@@ -1,0 +1,142 @@
+"""A group goes on elsewhere where it stood: no record is skipped, and no more come again than the bound says."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from backend.domain import commit_metadata
+from tests.eventually import eventually
+from tests.offsets.groups import Made
+
+FLAGS_OF_CLUSTER_1 = {"cluster-2": 2, "cluster-3": 3, "cluster-4": 4, "cluster-5": 5}
+
+
+def numbered(count: int, first: int = 0) -> list[str]:
+    return [f"r{number:04}" for number in range(first, first + count)]
+
+
+def test_exact_with_one_producing_cluster_nothing_comes_again(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(300))
+    groups.wait_for(300)
+    at = groups.offset_of("cluster-1", "r0120")
+    groups.commit("cluster-1", at)
+    applied = groups.until_applied("cluster-1", at)
+    for cluster, row in applied.items():
+        assert groups.next_value(cluster) == "r0120"
+        assert (row["mode"], row["re_read_bound"], row["offset"]) == ("exact", 0, groups.stands(cluster)[0])
+        mark = commit_metadata.decode(groups.stands(cluster)[1])
+        assert mark is not None
+        assert (mark.flags, mark.cluster, mark.generation) == (FLAGS_OF_CLUSTER_1[cluster], "cluster-1", 1)
+    item = groups.shown("cluster-1")
+    assert item is not None and groups.stands("cluster-1") == (at, "")
+    # The next hop: a commit where the group went on is progress like any other.
+    onward = groups.offset_of("cluster-5", "r0200")
+    groups.commit("cluster-5", onward)
+    groups.until_applied("cluster-5", onward)
+    assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0200"}
+
+
+def of_cluster_4(groups) -> dict[int, dict]:
+    rows = groups.rest.ok("GET", "/trees/main/distributors")
+    return {row["level"]: row for row in rows if row["cluster"] == "cluster-4"}
+
+
+def paused(groups) -> bool:
+    # Without a lag, not all of it has heard of the pause.
+    rows = of_cluster_4(groups).values()
+    return all(row["state"] == "paused" and row["lag_records"] is not None for row in rows)
+
+
+def test_a_margin_that_would_skip_a_record_does_not(make_groups: Made):
+    groups = make_groups("margin")
+    now = int(time.time() * 1000)
+    tree = "/trees/main/distributors/cluster-4"
+    levels = list(of_cluster_4(groups))
+    for level in levels:
+        groups.rest.ok("PATCH", f"{tree}/{level}", {"paused": True})
+    eventually(lambda: paused(groups), "cluster-4 is paused")
+    try:
+        groups.produce("cluster-4", numbered(10, 9000), timestamp=now - 300_000)
+        groups.produce("cluster-1", numbered(200), timestamp=now)
+        groups.wait_for(210, "cluster-4")
+        at = groups.offset_of("cluster-1", "r0199") + 1
+        groups.commit("cluster-1", at)
+        applied = groups.until_applied("cluster-1", at, 0, "applied", "cluster-4", "cluster-2")
+    finally:
+        for level in levels:
+            groups.rest.ok("PATCH", f"{tree}/{level}", {"paused": False})
+    assert groups.next_value("cluster-4") == "r9000", "made there 300 s ago, and never seen by the group"
+    assert applied["cluster-4"]["re_read_bound"] == 200
+    assert groups.next_value("cluster-2") == "r0000", "60 s before the last one: all of them"
+    assert applied["cluster-2"]["re_read_bound"] >= 200, "markers count, since nobody has looked which they are"
+
+
+def test_margin_is_taken_off_once(make_groups: Made):
+    groups = make_groups("margin", margin_seconds=2)
+    for number in range(60):
+        groups.produce("cluster-2", numbered(1, number))
+        time.sleep(0.1)
+    groups.wait_for(60)
+    times = {m.value().decode(): m.timestamp()[1] for m in groups.messages("cluster-2")}
+    at = groups.offset_of("cluster-2", "r0050")
+    groups.commit("cluster-2", at)
+    for cluster, row in groups.until_applied("cluster-2", at).items():
+        first = groups.next_value(cluster)
+        # The last one read is r0049. Kafka tells the first offset of that time or later, a marker's too.
+        assert 1_900 <= times["r0049"] - times[first] <= 2_000 + 100 * 5
+        assert (row["mode"], row["re_read_bound"]) == (
+            "margin",
+            groups.offset_of(cluster, "r0050") - row["offset"],
+        )
+
+
+def test_a_group_at_work_there_is_left_alone(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(50))
+    groups.wait_for(50)
+    consumer = groups.consumer("cluster-3", **{"auto.offset.reset": "earliest"})
+    consumer.subscribe([groups.topics["cluster-3"]])
+    eventually(lambda: consumer.poll(0.5), "the group reads on cluster-3")
+    at = groups.offset_of("cluster-1", "r0040")
+    groups.commit("cluster-1", at)
+    (row,) = groups.until_applied("cluster-1", at, 0, "has-members", "cluster-3").values()
+    assert row["offset"] is None and "left alone" in row["reason"]
+    assert groups.stands("cluster-3")[0] < 0
+    consumer.close()
+    groups.until_applied("cluster-1", at)
+    assert groups.next_value("cluster-3") == "r0040"
+
+
+def test_the_newer_commit_counts_and_nothing_goes_back(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(100))
+    groups.wait_for(100)
+    first, later = groups.offset_of("cluster-1", "r0050"), groups.offset_of("cluster-4", "r0030")
+    groups.commit("cluster-1", first)
+    groups.until_applied("cluster-1", first)
+    groups.commit("cluster-4", later)
+    groups.until_applied("cluster-4", later)
+    assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0030"}
+    assert groups.stands("cluster-4") == (later, ""), "what it committed by itself stays its own"
+
+
+@pytest.mark.parametrize("to", ["earliest", "20", "latest"])
+def test_an_operators_reset_goes_back_too(make_groups: Made, to):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(60))
+    groups.wait_for(60)
+    at = groups.offset_of("cluster-1", "r0045")
+    groups.commit("cluster-1", at)
+    groups.until_applied("cluster-1", at)
+    body = {"cluster": "cluster-2", "stream": groups.stream, "group": groups.group, "to": to}
+    tried = groups.rest.ok("POST", "/offsets/reset?dry_run=true", body)
+    assert groups.next_value("cluster-2") == "r0045"
+    assert groups.rest.ok("POST", "/offsets/reset", body) == tried
+    groups.until_applied("cluster-2", tried["offsets"]["0"])
+    expected = {"earliest": "r0000", "latest": None}.get(to, groups.next_value("cluster-2"))
+    assert {groups.next_value(cluster) for cluster in groups.servers} == {expected}
+    event = groups.rest.ok("GET", "/events?after=0&limit=1000")["items"]
+    assert any(each["name"] == "GroupOffsetsReset" and each["data"]["group"] == groups.group for each in event)
