@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import commits
 import httpx2
 import psutil
 
@@ -135,6 +136,21 @@ def recovery_seconds(running: Estate) -> float:
     return took
 
 
+def commit_rows(running: Estate) -> list[tuple[str, str, str]]:
+    """From a commit on one cluster until all others have it, and what the session that translates it takes."""
+    servers = {name: row["bootstrap_servers"] for name, row in running.status()["clusters"].items()}
+    applied = commits.measure(servers)
+    memory = sum(row.get("memory_bytes") or 0 for row in running.status()["processes"])
+    load = f"{commits.GROUPS} groups, {commits.COMMITS_PER_SECOND} commits/s for {commits.SECONDS} s"
+    return [
+        (f"commit to applied on four clusters, p50 ({load})", f"{applied.median:.1f} s", ""),
+        ("the same, p95", f"{applied.at(0.95):.1f} s", "10 s"),
+        ("the same, longest; commits not applied", f"{applied.at(1):.1f} s; {applied.missing}", ""),
+        ("memory of all processes with Spark (PSS)", f"{memory / 1e9:.2f} GB", "4.5 GB"),
+        ("idle, outside the brokers, Spark resident", f"{idle_share(running):.1f} % of a core", "15 %"),
+    ]
+
+
 def wait_for(look: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + 120
     while not (found := look()):
@@ -158,6 +174,7 @@ def main() -> None:
         rows.append(("idle, outside the brokers", f"{share:.1f} % of a core", "15 %"))
         memory = sum(row.get("memory_bytes") or 0 for row in running.status()["processes"])
         rows.append(("memory of all processes (PSS)", f"{memory / 1e9:.2f} GB", "3.0 GB"))
+        rows += commit_rows(running)
         rows.append(
             (
                 "kill -9 of the worker in 100,000 records, until all move again",

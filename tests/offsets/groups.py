@@ -11,8 +11,13 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, Top
 from confluent_kafka.admin import AdminClient
 
 from tests.eventually import eventually
-from tests.kafka import produce, read_all
+from tests.kafka import configure, produce, read_all
 from tests.rest_client import RestClient
+
+
+def numbered(count: int, first: int = 0) -> list[str]:
+    """Values that sort as they are counted."""
+    return [f"r{number:04}" for number in range(first, first + count)]
 
 
 @dataclass
@@ -56,6 +61,27 @@ class Groups:
 
     def offset_of(self, cluster: str, value: str, partition: int = 0) -> int:
         return next(offset for offset, found in self.log(cluster, partition) if found == value)
+
+    def configure(self, cluster: str, config: Mapping[str, str]) -> None:
+        """Set some of the topic's configuration there."""
+        configure(self.servers[cluster], self.topics[cluster], config)
+
+    def pause(self, cluster: str, wanted: bool, level: int | None = None) -> None:
+        """Pause the distributors that read a cluster (at a level), until all of them have, or let them go on."""
+
+        def mine() -> list[dict[str, Any]]:
+            rows = self.rest.ok("GET", "/trees/main/distributors")
+            return [row for row in rows if row["cluster"] == cluster and level in (None, row["level"])]
+
+        for row in mine():
+            self.rest.ok("PATCH", f"/trees/main/distributors/{cluster}/{row['level']}", {"paused": wanted})
+
+        def all_paused() -> bool:
+            # Without a lag, not all of it has heard of the pause.
+            return all(row["state"] == "paused" and row["lag_records"] is not None for row in mine())
+
+        if wanted:
+            eventually(all_paused, f"{cluster} is paused")
 
     def consumer(self, cluster: str, **config: Any) -> Consumer:
         return Consumer(

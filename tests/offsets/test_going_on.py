@@ -8,13 +8,9 @@ import pytest
 
 from backend.domain import commit_metadata
 from tests.eventually import eventually
-from tests.offsets.groups import Made
+from tests.offsets.groups import Made, numbered
 
 FLAGS_OF_CLUSTER_1 = {"cluster-2": 2, "cluster-3": 3, "cluster-4": 4, "cluster-5": 5}
-
-
-def numbered(count: int, first: int = 0) -> list[str]:
-    return [f"r{number:04}" for number in range(first, first + count)]
 
 
 def test_exact_with_one_producing_cluster_nothing_comes_again(make_groups: Made):
@@ -39,25 +35,10 @@ def test_exact_with_one_producing_cluster_nothing_comes_again(make_groups: Made)
     assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0200"}
 
 
-def of_cluster_4(groups) -> dict[int, dict]:
-    rows = groups.rest.ok("GET", "/trees/main/distributors")
-    return {row["level"]: row for row in rows if row["cluster"] == "cluster-4"}
-
-
-def paused(groups) -> bool:
-    # Without a lag, not all of it has heard of the pause.
-    rows = of_cluster_4(groups).values()
-    return all(row["state"] == "paused" and row["lag_records"] is not None for row in rows)
-
-
 def test_a_margin_that_would_skip_a_record_does_not(make_groups: Made):
     groups = make_groups("margin")
     now = int(time.time() * 1000)
-    tree = "/trees/main/distributors/cluster-4"
-    levels = list(of_cluster_4(groups))
-    for level in levels:
-        groups.rest.ok("PATCH", f"{tree}/{level}", {"paused": True})
-    eventually(lambda: paused(groups), "cluster-4 is paused")
+    groups.pause("cluster-4", True)
     try:
         groups.produce("cluster-4", numbered(10, 9000), timestamp=now - 300_000)
         groups.produce("cluster-1", numbered(200), timestamp=now)
@@ -66,8 +47,7 @@ def test_a_margin_that_would_skip_a_record_does_not(make_groups: Made):
         groups.commit("cluster-1", at)
         applied = groups.until_applied("cluster-1", at, 0, "applied", "cluster-4", "cluster-2")
     finally:
-        for level in levels:
-            groups.rest.ok("PATCH", f"{tree}/{level}", {"paused": False})
+        groups.pause("cluster-4", False)
     assert groups.next_value("cluster-4") == "r9000", "made there 300 s ago, and never seen by the group"
     assert applied["cluster-4"]["re_read_bound"] == 200
     assert groups.next_value("cluster-2") == "r0000", "60 s before the last one: all of them"

@@ -74,6 +74,12 @@ def forget_commits(connection: Connection, gone: Collection[tuple[str, str, int,
     _forget(connection, group_commits, gone)
 
 
+def keep_streams(connection: Connection, streams: Collection[str]) -> None:
+    """Forget what is known of all other streams: they were deleted."""
+    for table in (group_commits, log_marks):
+        connection.execute(sa.delete(table).where(table.c.stream.not_in(list(streams))))
+
+
 def write_not_followed(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Groups whose offsets are not distributed."""
     if rows:

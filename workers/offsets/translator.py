@@ -58,6 +58,7 @@ class Translator:
         self._pending: dict[str, dict[OffsetKey, OffsetValue | None]] = {}
         self._positions: dict[str, dict[int, int]] = {}
         self._from_low: set[Log] = set()
+        self._swept_at = -1
         self._away_until: dict[str, float] = {}
         self.reasons: dict[str, str] = {}
         """Why a cluster's commits cannot be followed now."""
@@ -66,6 +67,10 @@ class Translator:
         """Take what has come; translate and publish it. How many commits were."""
         with self._engine.connect() as connection:
             known = self._directories.read(connection)
+        if known.position != self._swept_at:
+            with self._engine.begin() as connection:
+                store.keep_streams(connection, known.streams)
+            self._swept_at = known.position
         for cluster in known.clusters:
             self._follow(cluster, known)
         if not any(made for cluster, made in self._pending.items() if not self._waits(cluster)):

@@ -1,0 +1,223 @@
+"""Commits that are nowhere, records that are odd, and maps that come late."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from backend.domain import commit_metadata, offset_map
+from backend.domain.offset_map import Follower, Progress
+from tests.eventually import eventually
+from tests.kafka import produce
+from tests.offsets.groups import Groups, Made, numbered
+
+MAP_TOPIC = "_treeline.offset-timestamps"
+
+
+def where(groups: Groups) -> dict[str, str | None]:
+    """What the group reads next, by cluster."""
+    return {cluster: groups.next_value(cluster) for cluster in groups.servers}
+
+
+@pytest.mark.parametrize("mode", ["exact", "margin"])
+def test_a_commit_past_the_end(make_groups: Made, mode):
+    groups = make_groups(mode)
+    groups.produce("cluster-1", numbered(20), timestamp=int(time.time() * 1000) - 900_000)
+    groups.wait_for(20)
+    groups.commit("cluster-1", 5_000)
+    applied = groups.until_applied("cluster-1", 5_000)
+    for cluster, row in applied.items():
+        assert 0 <= row["offset"] <= groups.log(cluster)[-1][0] + 2, "never past the end"
+        assert groups.next_value(cluster) is None or mode == "margin"
+
+
+def test_a_commit_before_the_beginning(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(50))
+    groups.wait_for(50)
+    admin = AdminClient({"bootstrap.servers": groups.servers["cluster-1"]})
+    (gone,) = admin.delete_records([TopicPartition(groups.topics["cluster-1"], 0, 24)]).values()
+    gone.result(15)
+    groups.commit("cluster-1", 10)
+    groups.until_applied("cluster-1", 10)
+    others = {cluster: value for cluster, value in where(groups).items() if cluster != "cluster-1"}
+    assert all(value is not None and value <= "r0010" for value in others.values()), others
+
+
+@pytest.mark.parametrize("mode", ["exact", "margin"])
+def test_a_commit_on_an_empty_partition(make_groups: Made, mode):
+    groups = make_groups(mode, partitions=2)
+    groups.produce("cluster-1", numbered(5))
+    groups.commit("cluster-1", 0, partition=1)
+    for cluster in groups.until_applied("cluster-1", 0, 1):
+        assert groups.stands(cluster, 1)[0] == 0
+    groups.produce("cluster-1", ["later"], partition=1)
+    eventually(
+        lambda: {groups.next_value(c, 1) for c in groups.servers} == {"later"}, "it is read everywhere", 0.3
+    )
+
+
+def test_only_markers_and_aborted_records_behind_the_commit(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(10))
+    producer = Producer(
+        {"bootstrap.servers": groups.servers["cluster-1"], "transactional.id": f"test-{groups.group}"}
+    )
+    producer.init_transactions(20)
+    for commits in (True, False, True, False):
+        producer.begin_transaction()
+        for number in range(3):
+            value = f"{'done' if commits else 'aborted'}{number}"
+            producer.produce(groups.topics["cluster-1"], value.encode(), partition=0)
+        producer.flush(20)
+        (producer.commit_transaction if commits else producer.abort_transaction)(20)
+    groups.wait_for(16)
+    last = groups.log("cluster-1")[-1][0]
+    groups.commit("cluster-1", last + 2)
+    groups.until_applied("cluster-1", last + 2)
+    assert set(where(groups).values()) == {None}
+    groups.produce("cluster-1", ["next"])
+    eventually(lambda: set(where(groups).values()) == {"next"}, "nothing of it is skipped", 0.3)
+
+
+def test_a_record_of_the_future_skips_nothing(make_groups: Made):
+    groups = make_groups("margin", retention_ms=-1)
+    now = int(time.time() * 1000)
+    groups.produce("cluster-1", numbered(10), timestamp=now)
+    groups.produce("cluster-1", ["future"], timestamp=now + 1_800_000)
+    groups.produce("cluster-1", numbered(10, 10), timestamp=now)
+    groups.wait_for(21)
+    at = groups.offset_of("cluster-1", "future") + 1
+    groups.commit("cluster-1", at)
+    for cluster, row in groups.until_applied("cluster-1", at).items():
+        first = groups.next_value(cluster)
+        assert first is not None and first <= "r0010"
+        log = groups.log(cluster)
+        behind = sum(row["offset"] <= offset < groups.offset_of(cluster, "r0010") for offset, _ in log)
+        assert behind <= row["re_read_bound"]
+    item = groups.shown("cluster-1")
+    assert item is not None and item["timestamp_ms"] == now + 1_800_000 and item["safe_timestamp_ms"] == now
+
+
+def test_times_of_the_broker_and_equal_ones(make_groups: Made):
+    groups = make_groups("exact")
+    groups.configure("cluster-2", {"message.timestamp.type": "LogAppendTime"})
+    groups.produce("cluster-2", numbered(30), timestamp=1_000)
+    groups.produce("cluster-1", numbered(30, 30), timestamp=2_000_000_000)
+    groups.wait_for(60)
+    for cluster, value in (("cluster-2", "r0010"), ("cluster-1", "r0040")):
+        at = groups.offset_of(cluster, value)
+        groups.commit(cluster, at)
+        applied = groups.until_applied(cluster, at)
+        for other, row in applied.items():
+            read = {found for offset, found in groups.log(cluster) if offset < at}
+            skipped = {found for offset, found in groups.log(other) if offset < row["offset"]}
+            assert skipped <= read, f"{other} skips {skipped - read}"
+            again = [found for offset, found in groups.log(other) if offset >= row["offset"] and found in read]
+            assert len(again) <= row["re_read_bound"]
+
+
+def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(5))
+    groups.wait_for(5)
+    # Records of cluster-2 come to cluster-5 on this way alone; progress made on cluster-1 on another one.
+    groups.pause("cluster-2", True, level=3)
+    try:
+        groups.produce("cluster-2", numbered(40, 5))
+        groups.wait_for(45, "cluster-1")
+        at = groups.offset_of("cluster-1", "r0030")
+        groups.commit("cluster-1", at)
+        row = eventually(lambda: groups.applied("cluster-1", "cluster-5"), "cluster-5 does what it can", 0.2)
+        assert row["settled"] is False and row["re_read_bound"] >= 25
+        assert groups.next_value("cluster-5") is None
+    finally:
+        groups.pause("cluster-2", False, level=3)
+    groups.until_applied("cluster-1", at)
+    assert set(where(groups).values()) == {"r0030"}
+
+
+def test_a_group_that_is_deleted_is_forgotten_but_goes_back_nowhere(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(30))
+    groups.wait_for(30)
+    early, late = groups.offset_of("cluster-2", "r0010"), groups.offset_of("cluster-1", "r0020")
+    groups.commit("cluster-2", early)
+    groups.until_applied("cluster-2", early)
+    groups.commit("cluster-1", late)
+    groups.until_applied("cluster-1", late)
+    admin = AdminClient({"bootstrap.servers": groups.servers["cluster-1"]})
+    (gone,) = admin.delete_consumer_groups([groups.name("cluster-1")]).values()
+    gone.result(15)
+    eventually(lambda: groups.shown("cluster-1") is None, "it is listed no more", 0.2)
+    time.sleep(3)  # time enough to do wrong
+    assert {groups.next_value(each) for each in ("cluster-2", "cluster-3", "cluster-4")} == {"r0020"}
+    again = groups.offset_of("cluster-3", "r0025")
+    groups.commit("cluster-3", again)
+    groups.until_applied("cluster-3", again)
+    assert set(where(groups).values()) == {"r0025"}
+
+
+def test_a_map_that_comes_late_or_is_none(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(30))
+    groups.wait_for(30)
+    at = groups.offset_of("cluster-1", "r0020")
+    groups.commit("cluster-1", at)
+    groups.until_applied("cluster-1", at)
+    item = groups.shown("cluster-1")
+    assert item is not None
+    tenant, instance, environment, stream = groups.place
+    whose = Follower(
+        tenant=tenant, instance=instance, environment=environment, stream=stream, partition=0, group=groups.group
+    )
+    old = Progress(
+        timestamp_ms=1, committed_at_ms=item["committed_at_ms"] - 60_000, generation=1, vector={}, offset=0
+    )
+    records = [
+        {"key": offset_map.encode_key(whose, "cluster-5"), "value": offset_map.encode_value(old), "partition": 0},
+        {"key": b"no JSON", "value": b"\x00\xff", "partition": 1},
+        {"key": offset_map.encode_key(whose, "cluster-5"), "value": b"{}", "partition": 2},
+        {"key": b"{}", "value": None, "partition": 3},
+    ]
+    for cluster in ("cluster-3", "cluster-4"):
+        produce(groups.servers[cluster], MAP_TOPIC, records)
+    later = groups.offset_of("cluster-1", "r0025")
+    time.sleep(3)  # time enough to do wrong
+    assert {groups.next_value(each) for each in groups.servers} == {"r0020"}
+    groups.commit("cluster-1", later)
+    groups.until_applied("cluster-1", later)
+    assert set(where(groups).values()) == {"r0025"}
+
+
+def test_metadata_of_others(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(30))
+    groups.wait_for(30)
+    at = groups.offset_of("cluster-1", "r0010")
+    groups.commit("cluster-1", at, metadata='{"flow": "\u00e4", "treeline:": 1}')
+    groups.until_applied("cluster-1", at)
+    assert set(where(groups).values()) == {"r0010"}
+    # What begins like ours is none of an application's progress, whatever follows.
+    groups.commit("cluster-2", 3, metadata="treeline:9;something newer")
+    later = groups.offset_of("cluster-1", "r0020")
+    groups.commit("cluster-1", later)
+    groups.until_applied("cluster-1", later)
+    assert set(where(groups).values()) == {"r0020"}
+    assert commit_metadata.decode(groups.stands("cluster-2")[1]) is not None
+    assert groups.shown("cluster-2") is None
+
+
+def test_a_stream_that_is_deleted_is_listed_no_more(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(10))
+    groups.wait_for(10)
+    groups.commit("cluster-1", 5)
+    groups.until_applied("cluster-1", 5)
+    tenant, instance, environment, stream = groups.place
+    path = f"/tenants/{tenant}/instances/{instance}/environments/{environment}/streams/{stream}"
+    groups.rest.ok("DELETE", f"{path}?confirm={groups.stream}")
+    eventually(lambda: groups.shown("cluster-1") is None, "its offsets are listed no more", 0.2)
