@@ -22,19 +22,19 @@ def rest(estate) -> RestClient:
 @pytest.fixture
 def make_groups(estate, rest) -> Iterator[Callable[..., Groups]]:
     """Makes a stream in a margin or an exact environment; gives what tests ask of groups that read it."""
-    made: list[tuple[str, str]] = []
+    made: list[tuple[str, str, str]] = []
 
     def make(mode: str, partitions: int = 1, margin_seconds: int = 60, **settings: object) -> Groups:
         environment, name = f"{mode}-{margin_seconds}", f"o{secrets.token_hex(4)}"
         rest("POST", RETAIL, {"name": environment, "offset_mode": mode, "margin_seconds": margin_seconds})
         path = f"{RETAIL}/{environment}/streams"
         rest.ok("POST", path, {"name": name, "partitions": partitions, **settings})
-        made.append((path, name))
+        made.append((path, name, f"acme/retail/{environment}/{name}"))
         eventually(lambda: set(rest.ok("GET", f"{path}/{name}")["applied"].values()) == {"applied"}, "applied")
         topics = rest.ok("GET", f"{path}/{name}")["technical_names"]
         servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}
         return Groups(rest, servers, topics, ("acme", "retail", environment, name))
 
     yield make
-    for path, name in made:
-        rest("DELETE", f"{path}/{name}?confirm={name}")
+    for path, name, stream in made:
+        rest("DELETE", f"{path}/{name}?confirm={stream}")

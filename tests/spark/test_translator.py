@@ -29,7 +29,7 @@ def stream(estate):
     path = f"{PROD}/streams/{name}"
     eventually(lambda: set(rest.ok("GET", path)["applied"].values()) == {"applied"}, "it is everywhere")
     yield name, rest.ok("GET", path)["technical_names"]
-    rest("DELETE", f"{path}?confirm={name}")
+    rest("DELETE", f"{path}?confirm=acme/retail/prod/{name}")
 
 
 @pytest.fixture
