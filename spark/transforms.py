@@ -32,21 +32,30 @@ _PLACE = ["log", "first"]
 
 def segments(records: DataFrame, asked: DataFrame) -> DataFrame:
     """Segments of `records` (columns of `treeline_log`), cut at the blocks and at the offsets of `asked`."""
-    cuts = (
-        asked.withColumn("block", _block("offset"))
-        .groupBy("log", "block")
-        .agg(f.collect_set("offset").alias("cuts"))
-    )
-    cut_before = f.array_max(f.filter("cuts", lambda cut: cut <= f.col("offset")))
     return (
         records.withColumn("block", _block("offset"))
-        .join(f.broadcast(cuts), ["log", "block"], "left")
-        .withColumn("first", f.coalesce(cut_before, f.col("block") * BLOCK))
+        # Each record meets the cuts in its block, by comparing numbers: to search in an array of them took longer
+        # than to read the records.
+        .join(
+            f.broadcast(_cuts(asked)),
+            f.expr("log = cut_log and block = cut_block and offset >= cut and offset < next_cut"),
+            "left",
+        )
+        .withColumn("first", f.coalesce("cut", f.col("block") * BLOCK))
+        # Plain numbers first, incarnation by incarnation: rows of numbers are grouped by hash; with a struct among
+        # them they would be sorted, which for all records takes longer than to read them.
+        .groupBy("log", "first", "origin", "incarnation")
+        .agg(
+            f.max("reached").alias("reached"),
+            f.min("timestamp_ms").alias("min_timestamp_ms"),
+            f.max("offset").alias("last_offset"),
+            f.max_by("timestamp_ms", "offset").alias("last_timestamp_ms"),
+        )
         .groupBy("log", "first", "origin")
         .agg(
             f.max(f.struct("incarnation", "reached")).alias("highest"),
-            f.min("timestamp_ms").alias("min_timestamp_ms"),
-            f.max(f.struct("offset", "timestamp_ms")).alias("last"),
+            f.min("min_timestamp_ms").alias("min_timestamp_ms"),
+            f.max(f.struct("last_offset", "last_timestamp_ms")).alias("last"),
         )
         .select(
             "log",
@@ -55,9 +64,22 @@ def segments(records: DataFrame, asked: DataFrame) -> DataFrame:
             "highest.incarnation",
             "highest.reached",
             "min_timestamp_ms",
-            f.col("last.offset").alias("last_offset"),
-            f.col("last.timestamp_ms").alias("last_timestamp_ms"),
+            "last.last_offset",
+            "last.last_timestamp_ms",
         )
+    )
+
+
+def _cuts(asked: DataFrame) -> DataFrame:
+    """Where segments begin in the blocks in which there is an offset of `asked`, and where the next one does."""
+    offsets = asked.select(f.col("log").alias("cut_log"), _block("offset").alias("cut_block"), "offset")
+    beginnings = offsets.withColumn("offset", f.col("cut_block") * BLOCK)
+    in_order = Window.partitionBy("cut_log", "cut_block").orderBy("cut")
+    return (
+        offsets.union(beginnings)
+        .withColumnRenamed("offset", "cut")
+        .distinct()
+        .withColumn("next_cut", f.coalesce(f.lead("cut").over(in_order), (f.col("cut_block") + 1) * BLOCK))
     )
 
 
@@ -74,8 +96,10 @@ def latest(commits: DataFrame) -> DataFrame:
     # All commits of a group are in one partition of the log, whose offsets order them.
     return (
         foreign.groupBy("cluster", "group", "topic", "partition")
-        .agg(f.max_by(f.struct("offset", "committed_at_ms"), "log_offset").alias("last"))
-        .select("cluster", "group", "topic", "partition", "last.offset", "last.committed_at_ms")
+        .agg(
+            f.max_by("offset", "log_offset").alias("offset"),
+            f.max_by("committed_at_ms", "log_offset").alias("committed_at_ms"),
+        )
         .where("offset is not null")
     )
 
@@ -100,7 +124,9 @@ def _timestamps(found: DataFrame, asked: DataFrame) -> DataFrame:
     # An offset that is asked about comes before the segment that begins there.
     ordered = Window.partitionBy("log").orderBy("first", f.desc("asks"))
     before = ordered.rowsBetween(Window.unboundedPreceding, -1)
-    behind = ordered.rowsBetween(1, Window.unboundedFollowing)
+    # The same rows backwards: a window that ends at the last row is computed anew for each row of the log.
+    backwards = Window.partitionBy("log").orderBy(f.desc("first"), "asks")
+    behind = backwards.rowsBetween(Window.unboundedPreceding, -1)
     return (
         rows.withColumn("before", f.max("last").over(before))
         .withColumn("safe_timestamp_ms", f.min("min_timestamp_ms").over(behind))
