@@ -12,13 +12,17 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
 from queue import Empty
 
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
 import records
-from clusters import Topic, two_clusters
+from brokers import single_broker_clusters
+from clusters import Topic
 from copiers import Copier, Job, MirrorMaker, Treeline, profiler
 
 PARTITIONS = 4
@@ -199,7 +203,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="treeline-bench-") as name:
         folder = Path(name)
-        with two_clusters(folder) as servers:
+        with single_broker_clusters(folder, ("source", "target")) as servers:
             try:
                 if "throughput" in chosen.parts:
                     run_throughput(servers, folder, chosen)
