@@ -86,7 +86,7 @@ class RangeReader:
                     "auto.offset.reset": "error",
                     "fetch.wait.max.ms": 20,
                     "queued.max.messages.kbytes": 16 * 1024,
-                    # A full queue is emptied in a tenth of a second; by default the next fetch waits for a whole one.
+                    # A full queue is empty in a tenth of a second; by default the next fetch waits a whole one.
                     "fetch.queue.backoff.ms": 10,
                 }
             )
