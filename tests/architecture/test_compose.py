@@ -58,7 +58,16 @@ each_of_ours = pytest.mark.parametrize(("name", "service"), OURS.items(), ids=OU
 def test_the_file_has_the_parts_of_a_compose_file():
     for key, value in COMPOSE.items():
         assert key.startswith("x-") or isinstance(value, TOP_LEVEL[key]), key
-    assert {"postgres", "redis", "migrate", "api", "worker-control", "worker-shifts", "beat"} <= SERVICES.keys()
+    assert {
+        "postgres",
+        "redis",
+        "migrate",
+        "api",
+        "worker-control",
+        "worker-shifts",
+        "worker-offsets",
+        "beat",
+    } <= SERVICES.keys()
     assert sum(service["image"].startswith("apache/kafka:") for service in SERVICES.values()) == 5
 
 

@@ -104,6 +104,11 @@ def test_metadata_survives_the_broker(mark):
     assert commit_metadata.decode(text) == mark
 
 
+def test_the_zero_byte_at_its_end_is_no_part_of_it():
+    mark = CommitMark(flags=5, timestamp_ms=-1, committed_at_ms=18, generation=3, cluster="cluster-1")
+    assert commit_metadata.decode(commit_metadata.encode(mark) + "\0") == mark
+
+
 def test_the_metadata_of_the_contract():
     mark = CommitMark(flags=5, timestamp_ms=17, committed_at_ms=18, generation=3, cluster="cluster-1")
     assert commit_metadata.encode(mark) == "treeline:1;copy-flags=0101;ts=17;at=18;gen=3;from=cluster-1"
@@ -120,4 +125,5 @@ def test_what_is_not_of_this_form_says_nothing(text):
 @given(st.text(max_size=60))
 def test_whatever_text_is_a_mark_or_none(text):
     found = commit_metadata.decode("treeline:1;" + text)
-    assert found is None or commit_metadata.encode(found) == "treeline:1;" + text
+    # Clients end it with a zero byte.
+    assert found is None or commit_metadata.encode(found) == ("treeline:1;" + text).rstrip("\0")
