@@ -23,7 +23,7 @@ SEGMENTS = (
     "min_timestamp_ms bigint, last_offset bigint, last_timestamp_ms bigint"
 )
 """One row for each origin in a segment: the highest that came of it (incarnation, offset where it was born), the
-smallest timestamp, and the last record. `first` is where the segment begins."""
+smallest timestamp (null if no record has one), and the last record. `first` is where the segment begins."""
 ASKED = "log int not null, offset bigint not null"
 """Offsets that groups have committed: the next record that they will read."""
 
@@ -47,7 +47,8 @@ def segments(records: DataFrame, asked: DataFrame) -> DataFrame:
         .groupBy("log", "first", "origin", "incarnation")
         .agg(
             f.max("reached").alias("reached"),
-            f.min("timestamp_ms").alias("min_timestamp_ms"),
+            # Negative: the record has none.
+            f.min(f.when(f.col("timestamp_ms") >= 0, f.col("timestamp_ms"))).alias("min_timestamp_ms"),
             f.max("offset").alias("last_offset"),
             f.max_by("timestamp_ms", "offset").alias("last_timestamp_ms"),
         )

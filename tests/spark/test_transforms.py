@@ -16,21 +16,23 @@ def random_log(source):
     offset, rows = source.choice((0, 0, 990, 40_000)), []
     for _ in range(source.randint(0, 40)):
         offset += source.choice((1, 1, 1, 2, 30, 1_200))
+        # Some have no time.
+        timestamp = -1 if source.random() < 0.05 else source.randint(0, 500)
         if source.random() < 0.05:
-            rows.append((offset, source.randint(0, 500), None, None, None))
+            rows.append((offset, timestamp, None, None, None))
             continue
         number = source.choice(list(origins))
         reached = origins[number]
         if source.random() < 0.05:
             reached[:] = [reached[0] + 1, -1]
         reached[1] += source.randint(1, 3)
-        rows.append((offset, source.randint(0, 500), number, *reached))
+        rows.append((offset, timestamp, number, *reached))
     return rows
 
 
 def reference(rows, at):
     before = [row for row in rows if row[0] < at]
-    behind = [row[1] for row in rows if row[0] >= at]
+    behind = [row[1] for row in rows if row[0] >= at and row[1] >= 0]
     vector = {}
     for _, _, origin, incarnation, reached in before:
         if origin is not None:

@@ -40,6 +40,8 @@ _REQUEST_SECONDS = 10.0
 _AWAY_SECONDS = 15.0
 _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
+_NO_TIMESTAMP = -1
+"""Kafka's word for a record that has none."""
 _GENERATION = 1
 """Of every environment, until it is switched for the first time."""
 
@@ -244,8 +246,7 @@ class Translator:
 
     def _progress(self, whose: Follower, value: OffsetValue, answer: Answer, known: Directory) -> Progress:
         """What is published: the margin is taken off here, and nowhere else."""
-        # Negative: the record has none.
-        times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at is not None and at >= 0]
+        times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, _NO_TIMESTAMP)]
         margin = known.rules[whose.tenant, whose.instance, whose.environment].margin_ms
         return Progress(
             timestamp_ms=min(times) - margin if times else None,
@@ -281,7 +282,7 @@ def _row(
         "technical_group": group,
         "committed_offset": value.offset,
         "committed_at_ms": value.committed_at_ms,
-        "timestamp_ms": answer.timestamp_ms,
+        "timestamp_ms": None if answer.timestamp_ms == _NO_TIMESTAMP else answer.timestamp_ms,
         "safe_timestamp_ms": answer.safe_timestamp_ms,
         "vector": store.plain_vector(answer.vector),
         "published_at_ms": now,
