@@ -62,3 +62,18 @@ def ends_by(admin: AdminClient, places: Iterable[Place], seconds: float) -> dict
     if failed is not None and not found:
         raise KafkaCallFailed(sentence(failed)) from failed
     return found
+
+
+def stretch(config: Mapping[str, Any], positions: Mapping[Place, int], seconds: float) -> dict[Place, int]:
+    """Where partitions end now for readers of committed records, who are at `positions`; the position itself where
+    it cannot be asked.
+
+    Raises KafkaCallFailed, also if a log ends before the position: it was cut off or made anew, and what it has
+    there by now is not what comes next.
+    """
+    found = ends(config, positions, seconds)
+    for (topic, partition), position in positions.items():
+        _, end = found.get((topic, partition), (0, position))
+        if end < position:
+            raise KafkaCallFailed(f"{topic}/{partition} ends at {end}, its reader is at {position} already")
+    return {place: found[place][1] if place in found else position for place, position in positions.items()}

@@ -27,6 +27,9 @@ _CHUNK_RECORDS = 2_000
 _WAIT_SECONDS = 0.2
 _SILENT_SECONDS = 30.0
 
+OPEN_END = 2**63 - 1
+"""End of a range that goes on: for streams, which bound each of their readings themselves."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LogRange:
@@ -190,8 +193,9 @@ class LogRows:
             column.clear()
 
 
-def prefix(one: LogRange, born: BornIn) -> LogPrefix:
-    """The judgement of where the range's records were born."""
+def prefix(one: LogRange, born: BornIn, foreign: Callable[[int], bool] = lambda number: True) -> LogPrefix:
+    """The judgement of where the range's records were born; `foreign` as `LogPrefix` asks it, for readers whose
+    `known_origins` may be older than the records."""
     return LogPrefix(
         born.number,
         stream=origin.stream_id(born.stream),
@@ -200,7 +204,7 @@ def prefix(one: LogRange, born: BornIn) -> LogPrefix:
         seen=born.seen,
         known_origins=born.known_origins,
         holes=born.holes,
-        foreign=lambda number: True,
+        foreign=foreign,
     )
 
 

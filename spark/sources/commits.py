@@ -2,21 +2,24 @@
 
 `spark.read.format("treeline_commits")` with the option `clusters`: JSON list of {"cluster", "bootstrap_servers",
 "properties"}. One task reads one cluster's share of the topic's partitions, up to where they end now.
+`spark.readStream` with the same option gives all that is there and goes on with what comes; the stream's offset is
+{cluster: {partition: position}}.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from backend.domain import group_log
 from backend.kafka.client_config import client_config
-from backend.kafka.log_ends import ends, partitions
+from backend.kafka.log_ends import ends, partitions, stretch
 from backend.kafka.log_ranges import LogRange, messages
 from spark.sources.batches import batch
 
@@ -57,6 +60,9 @@ class Commits(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         return CommitReader(json.loads(self.options["clusters"]))
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return CommitStream(json.loads(self.options["clusters"]))
+
 
 class CommitReader(DataSourceReader):
     """Reads whole topics of offsets."""
@@ -66,30 +72,88 @@ class CommitReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Raises KafkaCallFailed."""
+        return [
+            share
+            for cluster in self._clusters
+            for share in _shares(
+                cluster, [_range(number, low, high) for number, (low, high) in _ends(cluster).items()]
+            )
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises KafkaCallFailed."""
+        return _read(partition)
+
+
+Positions = dict[str, dict[str, int]]
+"""cluster -> partition of the topic -> offset of the next record."""
+
+
+class CommitStream(DataSourceStreamReader):
+    """Reads topics of offsets on and on. A cluster that cannot be reached stops the stream, which goes on from its
+    checkpoint when it is started again."""
+
+    def __init__(self, clusters: Sequence[dict[str, Any]]) -> None:
+        self._clusters = clusters
+
+    def initialOffset(self) -> Positions:  # noqa: N802 - Spark's name
+        """Where the topics begin. Raises KafkaCallFailed."""
+        return {
+            cluster["cluster"]: {str(number): low for number, (low, _) in _ends(cluster).items()}
+            for cluster in self._clusters
+        }
+
+    def latestOffset(self, start: Positions, limit: ReadLimit) -> Positions:  # noqa: N802 - Spark's name
+        """Where they end now; all is read, whatever the limit: tasks hold little of it. Raises KafkaCallFailed."""
+        found = dict(start)
+        for cluster in self._clusters:
+            config, name = client_config(cluster["bootstrap_servers"], cluster["properties"]), cluster["cluster"]
+            # The topic is made when the first group commits; partitions that were not there begin at 0.
+            before = dict.fromkeys(partitions(config, group_log.INTERNAL_TOPIC, _REQUEST_SECONDS), 0)
+            before |= {(group_log.INTERNAL_TOPIC, int(p)): at for p, at in start.get(name, {}).items()}
+            found[name] = {str(p): at for (_, p), at in stretch(config, before, _REQUEST_SECONDS).items()}
+        return found
+
+    def partitions(self, start: Positions, end: Positions) -> Sequence[InputPartition]:
+        """What lies between two offsets of the stream."""
         found = []
         for cluster in self._clusters:
-            config = client_config(cluster["bootstrap_servers"], cluster["properties"])
-            places = partitions(config, group_log.INTERNAL_TOPIC, _REQUEST_SECONDS)
-            ranges = [
-                LogRange(log=number, topic=topic, partition=number, first=low, end=high)
-                for (topic, number), (low, high) in ends(config, places, _REQUEST_SECONDS).items()
-            ]
-            shares = [ranges[task::_TASKS_PER_CLUSTER] for task in range(_TASKS_PER_CLUSTER)]
-            found += [InputPartition((cluster, share)) for share in shares if share]
+            before, behind = start.get(cluster["cluster"], {}), end.get(cluster["cluster"], {})
+            ranges = [_range(int(p), before.get(p, 0), at) for p, at in behind.items() if before.get(p, 0) < at]
+            found += _shares(cluster, ranges)
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Raises KafkaCallFailed."""
-        cluster, ranges = partition.value
-        config = client_config(cluster["bootstrap_servers"], cluster["properties"])
-        for one, found in messages(config, ranges):
-            rows = []
-            for message in found:
-                row = decoded(message.key(), message.value())
-                if row is not None:
-                    rows.append((cluster["cluster"], *row, one.partition, message.offset()))
-            if rows:
-                yield batch(zip(*rows, strict=True), ARROW)
+        return _read(partition)
+
+
+def _ends(cluster: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
+    config = client_config(cluster["bootstrap_servers"], cluster["properties"])
+    places = partitions(config, group_log.INTERNAL_TOPIC, _REQUEST_SECONDS)
+    return {number: found for (_, number), found in ends(config, places, _REQUEST_SECONDS).items()}
+
+
+def _range(number: int, first: int, end: int) -> LogRange:
+    return LogRange(log=number, topic=group_log.INTERNAL_TOPIC, partition=number, first=first, end=end)
+
+
+def _shares(cluster: Mapping[str, Any], ranges: Sequence[LogRange]) -> list[InputPartition]:
+    shares = [ranges[task::_TASKS_PER_CLUSTER] for task in range(_TASKS_PER_CLUSTER)]
+    return [InputPartition((cluster, share)) for share in shares if share]
+
+
+def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    cluster, ranges = partition.value
+    config = client_config(cluster["bootstrap_servers"], cluster["properties"])
+    for one, found in messages(config, ranges):
+        rows = []
+        for message in found:
+            row = decoded(message.key(), message.value())
+            if row is not None:
+                rows.append((cluster["cluster"], *row, one.partition, message.offset()))
+        if rows:
+            yield batch(zip(*rows, strict=True), ARROW)
 
 
 def decoded(
