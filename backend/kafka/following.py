@@ -32,6 +32,8 @@ class TopicFollower:
                     "enable.partition.eof": True,
                     "auto.offset.reset": "earliest",
                     "queued.max.messages.kbytes": _BUFFER_KBYTES,
+                    # Of a full buffer; by default the next fetch waits a second.
+                    "fetch.queue.backoff.ms": 10,
                 }
             )
             parts = [TopicPartition(*place, positions.get(place[1], OFFSET_BEGINNING)) for place in places]
