@@ -12,11 +12,15 @@ from spark.sources.commits import Commits
 from spark.sources.log_records import LogRecords
 
 
-def session(master: str, folder: Path, heap_megabytes: int) -> SparkSession:
-    """The process's session, with our data sources; `folder` is for what Spark writes down meanwhile."""
+def session(master: str, folder: Path, heap_megabytes: int, *, few_rows: bool = False) -> SparkSession:
+    """The process's session, with our data sources; `folder` is for what Spark writes down meanwhile.
+
+    `few_rows`: for many short runs. Compiling their plans takes longer than interpreting them.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("treeline").master(master)
     for key, value in {
+        **(_FEW_ROWS if few_rows else {}),
         "spark.driver.memory": f"{heap_megabytes}m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -25,7 +29,7 @@ def session(master: str, folder: Path, heap_megabytes: int) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder / "blocks"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.shuffle.partitions": "1" if few_rows else "2",
         # Frames of a few rows: what adapts costs more than it saves.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -40,4 +44,5 @@ def session(master: str, folder: Path, heap_megabytes: int) -> SparkSession:
     return found
 
 
+_FEW_ROWS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _LOCAL_ONLY = frozenset({"spark.driver.host", "spark.driver.bindAddress", "spark.local.dir"})

@@ -12,6 +12,6 @@ from spark.session import session
 
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    found = session("local[2]", tmp_path_factory.mktemp("spark"), 700)
+    found = session("local[2]", tmp_path_factory.mktemp("spark"), 700, few_rows=True)
     yield found
     found.stop()

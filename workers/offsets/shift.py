@@ -85,7 +85,8 @@ class OffsetsHost:
     def _spark(self) -> SparkSession:
         folder = self._settings.home / "spark"
         folder.mkdir(parents=True, exist_ok=True)
-        return session(self._settings.spark_master, folder, self._settings.spark_heap_megabytes)
+        heap = self._settings.spark_heap_megabytes
+        return session(self._settings.spark_master, folder, heap, few_rows=True)
 
     def _let_go(self) -> None:
         for thread in self._committers.values():
