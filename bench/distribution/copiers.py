@@ -74,10 +74,10 @@ class MirrorMaker:
     def target_topic(self, source_topic: str, label: str) -> str:
         return f"{label}.{source_topic}"
 
-    def start(self, job: Job) -> Copier:
+    def options(self, job: Job) -> dict[str, object]:
+        """Its configuration; the source's alias is the job's label, the target's is `copy`."""
         alias = job.label
-        jars = ensure_jars(settings().cache, print, pom=MIRROR_POM, name="connect-mirror")
-        options = {
+        options: dict[str, object] = {
             "clusters": f"{alias}, copy",
             f"{alias}.bootstrap.servers": job.servers["source"],
             "copy.bootstrap.servers": job.servers["target"],
@@ -101,8 +101,12 @@ class MirrorMaker:
             options["listeners"] = "http://127.0.0.1:0"
             options["copy.exactly.once.source.support"] = "enabled"
             options[f"{alias}.consumer.isolation.level"] = "read_committed"
+        return options
+
+    def start(self, job: Job) -> Copier:
+        jars = ensure_jars(settings().cache, print, pom=MIRROR_POM, name="connect-mirror")
         path = job.folder / f"{job.label}.properties"
-        path.write_text("".join(f"{key} = {value}\n" for key, value in options.items()))
+        path.write_text("".join(f"{key} = {value}\n" for key, value in self.options(job).items()))
         with (job.folder / f"{job.label}.log").open("wb") as log:
             return Copier(
                 [

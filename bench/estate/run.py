@@ -6,73 +6,25 @@ the limits are the product's own (docs/benchmarks.md).
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import commits
-import httpx2
-import psutil
+sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-ROOT = Path(__file__).resolve().parents[2]
+import commits
+import psutil
+from local_estates import ESTATES, Estate, estate
+
+from backend.settings import PROJECT_ROOT
+
 IDLE_SECONDS = 30
 SETTLE_SECONDS = 10
-
-
-class Estate:
-    """One estate in a home of its own."""
-
-    def __init__(self, home: Path, file: str) -> None:
-        self.home, self.file = home, ROOT / "estates" / file
-
-    def treeline(self, *words: str) -> subprocess.CompletedProcess[str]:
-        outside = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
-        return subprocess.run(
-            [sys.executable, "-m", "backend.cli", *words],
-            cwd=ROOT,
-            env={**outside, "TREELINE_HOME": str(self.home)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def up(self) -> float:
-        began = time.monotonic()
-        run = self.treeline("up", "--estate", str(self.file), "--spare-ports")
-        if run.returncode:
-            sys.exit(f"treeline up: {run.stderr}{run.stdout}")
-        return time.monotonic() - began
-
-    def status(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.treeline("status", "--json").stdout)
-        return answer
-
-    def verify(self, records: int) -> tuple[float, dict[str, Any]]:
-        began = time.monotonic()
-        run = self.treeline("verify", "--records", str(records), "--json")
-        took = time.monotonic() - began
-        answer: dict[str, Any] = json.loads(run.stdout)
-        if not answer["ok"]:
-            sys.exit(f"treeline verify: {answer['problems'][:5]}")
-        return took, answer
-
-
-@contextmanager
-def estate(file: str) -> Iterator[Estate]:
-    with tempfile.TemporaryDirectory(prefix="treeline-bench-") as folder:
-        running = Estate(Path(folder) / "home", file)
-        try:
-            yield running
-        finally:
-            running.treeline("down", "--wipe")
 
 
 def cpu_seconds(processes: list[dict[str, Any]]) -> float:
@@ -101,10 +53,10 @@ def idle_share(running: Estate) -> float:
 def recovery_seconds(running: Estate) -> float:
     """From kill -9 of the shifts' worker, 100,000 records under way, until every distributor runs anew."""
     status = running.status()
-    client = httpx2.Client(headers={"Authorization": f"Bearer {status['admin_token']}"}, trust_env=False)
+    client = running.client()
 
     def epochs() -> dict[tuple[str, int], int] | None:
-        rows = client.get(f"{status['control_plane']}/api/v1/trees/main/distributors").json()
+        rows = client.get("/trees/main/distributors").json()
         if any(row["state"] != "running" for row in rows):
             return None
         return {(row["cluster"], row["level"]): row["fencing_epoch"] for row in rows}
@@ -112,7 +64,7 @@ def recovery_seconds(running: Estate) -> float:
     before = wait_for(epochs)
     verify = subprocess.Popen(
         [sys.executable, "-m", "backend.cli", "verify", "--records", "20000", "--json"],
-        cwd=ROOT,
+        cwd=PROJECT_ROOT,
         env={**os.environ, "TREELINE_HOME": str(running.home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -163,7 +115,7 @@ def wait_for(look: Callable[[], Any]) -> Any:
 def main() -> None:
     """Run everything and print the table."""
     rows: list[tuple[str, str, str]] = []
-    with estate("unbalanced.yaml") as running:
+    with estate(ESTATES / "unbalanced.yaml") as running:
         rows.append(("`make up`, caches warm, empty state folder", f"{running.up():.1f} s", "45 s"))
         rows.append(("a second `make up` while it runs", f"{running.up():.1f} s", "5 s"))
         took, answer = running.verify(1000)
@@ -182,7 +134,7 @@ def main() -> None:
                 "15 s",
             )
         )
-    with estate("balanced.yaml") as running:
+    with estate(ESTATES / "balanced.yaml") as running:
         running.up()
         took, answer = running.verify(1000)
         distinct = min(report["distinct"] for report in answer["clusters"].values())

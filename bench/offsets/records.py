@@ -24,6 +24,7 @@ _SPAN_MS = 2 * 3600 * 1000
 _DISORDER_MS = 2_000
 _SPREAD = 2_654_435_761  # Knuth's multiplier: spreads successive numbers, the same in every run
 _READ_SECONDS = 300
+_REQUEST_SECONDS = 15
 
 
 def create_topic(servers: str, topic: str, partitions: int) -> None:
@@ -67,8 +68,11 @@ def fill(servers: str, topic: str, partitions: int, count: int) -> None:
         raise SystemExit("the records could not be produced")
 
 
-def read(servers: str, topic: str, partitions: int) -> Iterator[Sequence[Message]]:
-    """All records in pieces, as a plain reader gets them; those of a partition in its order."""
+def read(servers: str, topic: str, starts: Mapping[int, int | None]) -> Iterator[Sequence[Message]]:
+    """Committed records in pieces, as a plain reader gets them; those of a partition in its order.
+
+    `starts`: partition -> first offset; None for all. Nothing comes of a topic that is not there.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -76,22 +80,26 @@ def read(servers: str, topic: str, partitions: int) -> Iterator[Sequence[Message
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
             # As the product's reader: by default a full queue waits a whole second for the next fetch.
             "fetch.queue.backoff.ms": 10,
         }
     )
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
-    left, deadline = partitions, time.monotonic() + _READ_SECONDS
+    if topic not in consumer.list_topics(timeout=_REQUEST_SECONDS).topics:
+        return
+    places = {partition: OFFSET_BEGINNING if start is None else start for partition, start in starts.items()}
+    consumer.assign([TopicPartition(topic, *place) for place in places.items()])
+    left, deadline = set(starts), time.monotonic() + _READ_SECONDS
     while left:
         if time.monotonic() > deadline:
-            raise SystemExit(f"{topic} cannot be read to its end")
+            raise SystemExit(f"{topic} cannot be read to its end in partitions {sorted(left)}")
         found = []
         for message in consumer.consume(10_000, 0.1):
             error = message.error()
             if error is None:
                 found.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                left -= 1
+                left.discard(message.partition())  # a log that grows has several ends
         yield found
     consumer.close()
 
@@ -139,7 +147,7 @@ Standing = tuple[int | None, int | None, Vector]
 def standing(servers: str, topic: str, asked: Mapping[int, set[int]]) -> dict[tuple[int, int], Standing]:
     """(partition, offset) -> what stands there, by walking through the records; `asked` has every partition."""
     walks = {partition: _Walk(sorted(offsets)) for partition, offsets in asked.items()}
-    for messages in read(servers, topic, len(asked)):
+    for messages in read(servers, topic, dict.fromkeys(asked)):
         for message in messages:
             offset, headers = message.offset(), message.headers()
             born = (HERE, offset)

@@ -1,4 +1,4 @@
-"""Committed offsets in numbers: one Spark run over all commits and all records of a cluster.
+"""Committed offsets in numbers, in two parts; the first:
 
 One single-broker cluster is booted and filled: one topic whose records are half its own and half copies of another
 cluster's, and groups that commit in the broker's real `__consumer_offsets`, by requests. Then the job
@@ -6,6 +6,8 @@ cluster's, and groups that commit in the broker's real `__consumer_offsets`, by 
 to its end; memory is the highest sum of PSS of all its processes (driver, JVM, Python workers), not of the broker.
 The number of answers, and each answer for a sample of the groups, is held against a plain reading of the same
 records: a wrong one ends the run. The peer is a Python reader of the same records that does nothing with them.
+
+The second, what comes again after a switch of clusters, with MirrorMaker 2's checkpoints as its peer: rereads.py.
 """
 
 from __future__ import annotations
@@ -23,15 +25,17 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 import records
+import rereads
 from brokers import single_broker_clusters
 from commits import Committers, commit_all
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from memory import PeakMemory
 
 from backend.settings import PROJECT_ROOT
 
 TOPIC, PARTITIONS = "records", 8
 SAMPLE_GROUPS = 50
+COORDINATOR_TRIES = 20
 MOST_SECONDS, MOST_MEMORY_BYTES = 300, 4e9
 """What the product promises for the default sizes."""
 
@@ -124,7 +128,15 @@ def fill(servers: str, chosen: argparse.Namespace) -> Committers:
     # The topic of the offsets is made when a coordinator is first asked for.
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "first"})
     ends = {p: chosen.records // PARTITIONS + (p < chosen.records % PARTITIONS) for p in range(PARTITIONS)}
-    consumer.committed([TopicPartition(TOPIC, 0)], 30)
+    for _ in range(COORDINATOR_TRIES):
+        try:
+            consumer.committed([TopicPartition(TOPIC, 0)], 30)
+            break
+        except KafkaException as error:
+            print(f"asked again: {error}", flush=True)  # the coordinator has not taken it over yet
+            time.sleep(1)
+    else:
+        raise SystemExit("no coordinator answers for a group")
     consumer.close()
     committers = Committers(groups=chosen.groups, commits=chosen.commits // chosen.groups, ends=ends)
     made = commit_all(servers, TOPIC, committers)
@@ -137,7 +149,7 @@ def run(folder: Path, servers: str, chosen: argparse.Namespace) -> None:
     committers = fill(servers, chosen)
     seconds, memory, said = run_job(folder, request(servers, dict(committers.ends)))
     began, read = time.monotonic(), 0
-    for messages in records.read(servers, TOPIC, PARTITIONS):
+    for messages in records.read(servers, TOPIC, dict.fromkeys(range(PARTITIONS))):
         read += len(messages)
     peer_seconds = time.monotonic() - began
     if read != chosen.records:
@@ -160,19 +172,24 @@ def run(folder: Path, servers: str, chosen: argparse.Namespace) -> None:
 def main() -> None:
     """As `make bench` starts it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=["spark", "rereads"], default=["spark", "rereads"])
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--commits", type=int, default=1_000_000, help="of all groups together")
     parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--reread-records", type=int, default=400_000, help="of the part rereads")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="treeline-bench-") as name:
         folder = Path(name)
-        with single_broker_clusters(folder, ["source"]) as servers:
-            try:
-                run(folder, servers["source"], chosen)
-            except SystemExit:
-                for log in sorted(folder.glob("*.log")):
-                    print(f"--- {log.name}\n{log.read_text()[-1500:]}")
-                raise
+        try:
+            if "spark" in chosen.parts:
+                with single_broker_clusters(folder, ["source"]) as servers:
+                    run(folder, servers["source"], chosen)
+            if "rereads" in chosen.parts:
+                rereads.run(folder, chosen.reread_records)
+        except SystemExit:
+            for log in sorted(folder.glob("*.log")):
+                print(f"--- {log.name}\n{log.read_text()[-1500:]}")
+            raise
 
 
 if __name__ == "__main__":
