@@ -22,6 +22,8 @@ from backend.kafka.log_ends import ends, partitions
 from backend.kafka.log_ranges import LogRange, messages
 
 GROUPS, COMMITS_PER_SECOND, SECONDS = 200, 40, 60
+RECORDS_PER_SECOND = 400
+"""In one go each second."""
 SOURCE, STREAM, PARTITIONS = "cluster-1", "acme-retail-prod-orders", 4
 _SETTLE_SECONDS = 40.0
 _PREFIX = "acme-retail-prod-bench"
@@ -86,8 +88,9 @@ def _commit(servers: str, seconds: float) -> None:
         if ahead > 0:
             time.sleep(ahead)
         partition = number % PARTITIONS
-        for _ in range(10):
-            producer.produce(STREAM, os.urandom(200), partition=partition)
+        if number % COMMITS_PER_SECOND == 0:
+            for each in range(RECORDS_PER_SECOND):
+                producer.produce(STREAM, os.urandom(200), partition=each % PARTITIONS)
         producer.poll(0)
         at = TopicPartition(STREAM, partition, number // PARTITIONS * 10)
         members[number % GROUPS].commit(offsets=[at], asynchronous=True)
