@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-FOLDERS_THAT_SHARE = ("tests/faults/five/", "tests/spark/")
+FOLDERS_THAT_SHARE = ("tests/faults/five/", "tests/offsets/", "tests/spark/")
 
 
 def shared_with(test: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.estate_fixture import DEFAULT_ESTATE, RunningEstate, boot, treeline
 from tests.eventually import eventually
 from tests.offsets.groups import Groups
 from tests.rest_client import RestClient
@@ -15,12 +16,29 @@ RETAIL = "/tenants/acme/instances/retail/environments"
 
 
 @pytest.fixture(scope="package")
-def rest(estate) -> RestClient:
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
+    """The default estate, these tests' own: they pause distributors."""
+    home = tmp_path_factory.mktemp("offsets") / "home"
+    running = boot(home, DEFAULT_ESTATE)
+    try:
+        assert running.booted.returncode == 0, running.booted.stderr
+        yield running
+    finally:
+        treeline(home, "down", "--wipe")
+
+
+@pytest.fixture(scope="package")
+def rest(estate: RunningEstate) -> RestClient:
     return RestClient(estate.url, estate.token)
 
 
+@pytest.fixture(scope="package")
+def servers(estate: RunningEstate) -> dict[str, str]:
+    return {name: row["bootstrap_servers"] for name, row in estate.status()["clusters"].items()}
+
+
 @pytest.fixture
-def make_groups(estate, rest) -> Iterator[Callable[..., Groups]]:
+def make_groups(servers: dict[str, str], rest: RestClient) -> Iterator[Callable[..., Groups]]:
     """Makes a stream in a margin or an exact environment; gives what tests ask of groups that read it."""
     made: list[tuple[str, str, str]] = []
 
@@ -32,7 +50,6 @@ def make_groups(estate, rest) -> Iterator[Callable[..., Groups]]:
         made.append((path, name, f"acme/retail/{environment}/{name}"))
         eventually(lambda: set(rest.ok("GET", f"{path}/{name}")["applied"].values()) == {"applied"}, "applied")
         topics = rest.ok("GET", f"{path}/{name}")["technical_names"]
-        servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}
         return Groups(rest, servers, topics, ("acme", "retail", environment, name))
 
     yield make

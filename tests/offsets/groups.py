@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, TopicPartition
@@ -29,6 +29,9 @@ class Groups:
     topics: Mapping[str, str]
     place: tuple[str, str, str, str]
     group: str = field(default_factory=lambda: f"g{secrets.token_hex(4)}")
+    _whole: dict[str, list[Message]] = field(default_factory=dict)
+    """Logs that have all that was produced."""
+    _admins: dict[str, AdminClient] = field(default_factory=dict)
 
     @property
     def stream(self) -> str:
@@ -41,18 +44,28 @@ class Groups:
             return f"{tenant}-{environment}-{self.group}"
         return f"{tenant}-{instance}-{environment}-{self.group}"
 
+    def another(self) -> Groups:
+        """Another group that reads the same stream."""
+        return replace(self, group=f"g{secrets.token_hex(4)}")
+
     def produce(self, cluster: str, values: list[str], partition: int = 0, **more: Any) -> None:
+        self._whole.clear()
         records = [{"value": value.encode(), "partition": partition, **more} for value in values]
         produce(self.servers[cluster], self.topics[cluster], records)
 
     def wait_for(self, count: int, *clusters: str) -> None:
         """Until each cluster has so many records."""
         for cluster in clusters or self.servers:
-            eventually(lambda c=cluster: len(self.log(c)) >= count, f"{count} records are on {cluster}", 0.3)
+
+            def whole(cluster: str = cluster) -> list[Message] | None:
+                found = read_all(self.servers[cluster], self.topics[cluster])
+                return found if len(found) >= count else None
+
+            self._whole[cluster] = eventually(whole, f"{count} records are on {cluster}", 0.3)
 
     def messages(self, cluster: str, partition: int = 0) -> list[Message]:
         """All records."""
-        found = read_all(self.servers[cluster], self.topics[cluster])
+        found = self._whole.get(cluster) or read_all(self.servers[cluster], self.topics[cluster])
         return [message for message in found if message.partition() == partition]
 
     def log(self, cluster: str, partition: int = 0) -> list[tuple[int, str]]:
@@ -106,8 +119,9 @@ class Groups:
         wanted = ConsumerGroupTopicPartitions(
             self.name(cluster), [TopicPartition(self.topics[cluster], partition)]
         )
-        admin = AdminClient({"bootstrap.servers": self.servers[cluster]})
-        (answer,) = admin.list_consumer_group_offsets([wanted]).values()
+        if cluster not in self._admins:
+            self._admins[cluster] = AdminClient({"bootstrap.servers": self.servers[cluster]})
+        (answer,) = self._admins[cluster].list_consumer_group_offsets([wanted]).values()
         (found,) = answer.result(15).topic_partitions
         return found.offset, found.metadata or ""
 

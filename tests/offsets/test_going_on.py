@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from backend.domain import commit_metadata
 from tests.eventually import eventually
 from tests.offsets.groups import Made, numbered
@@ -103,20 +101,27 @@ def test_the_newer_commit_counts_and_nothing_goes_back(make_groups: Made):
     assert groups.stands("cluster-4") == (later, ""), "what it committed by itself stays its own"
 
 
-@pytest.mark.parametrize("to", ["earliest", "20", "latest"])
-def test_an_operators_reset_goes_back_too(make_groups: Made, to):
-    groups = make_groups("exact")
-    groups.produce("cluster-1", numbered(60))
-    groups.wait_for(60)
-    at = groups.offset_of("cluster-1", "r0045")
-    groups.commit("cluster-1", at)
-    groups.until_applied("cluster-1", at)
-    body = {"cluster": "cluster-2", "stream": groups.stream, "group": groups.group, "to": to}
-    tried = groups.rest.ok("POST", "/offsets/reset?dry_run=true", body)
-    assert groups.next_value("cluster-2") == "r0045"
-    assert groups.rest.ok("POST", "/offsets/reset", body) == tried
-    groups.until_applied("cluster-2", tried["offsets"]["0"])
-    expected = {"earliest": "r0000", "latest": None}.get(to, groups.next_value("cluster-2"))
-    assert {groups.next_value(cluster) for cluster in groups.servers} == {expected}
-    event = groups.rest.ok("GET", "/events?after=0&limit=1000")["items"]
-    assert any(each["name"] == "GroupOffsetsReset" and each["data"]["group"] == groups.group for each in event)
+def test_an_operators_reset_goes_back_too(make_groups: Made):
+    first = make_groups("exact")
+    first.produce("cluster-1", numbered(60))
+    first.wait_for(60)
+    at = first.offset_of("cluster-1", "r0045")
+    groups = {"earliest": first, "20": first.another(), "latest": first.another()}
+    for each in groups.values():
+        each.commit("cluster-1", at)
+    set_to = {}
+    for to, each in groups.items():
+        each.until_applied("cluster-1", at)
+        body = {"cluster": "cluster-2", "stream": each.stream, "group": each.group, "to": to}
+        tried = each.rest.ok("POST", "/offsets/reset?dry_run=true", body)
+        assert each.next_value("cluster-2") == "r0045"
+        assert each.rest.ok("POST", "/offsets/reset", body) == tried
+        set_to[to] = tried["offsets"]["0"]
+    for to, each in groups.items():
+        each.until_applied("cluster-2", set_to[to])
+        expected = {"earliest": "r0000", "latest": None}.get(to, each.next_value("cluster-2"))
+        assert {each.next_value(cluster) for cluster in each.servers} == {expected}
+    after = first.rest.ok("GET", "/events/head")["position"] - 100
+    events = first.rest.ok("GET", f"/events?after={max(0, after)}&limit=1000")["items"]
+    told = {row["data"]["group"]: row["data"]["to"] for row in events if row["name"] == "GroupOffsetsReset"}
+    assert {to: told[each.group] for to, each in groups.items()} == {to: to for to in groups}

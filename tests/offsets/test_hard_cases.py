@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -22,16 +21,15 @@ def where(groups: Groups) -> dict[str, str | None]:
     return {cluster: groups.next_value(cluster) for cluster in groups.servers}
 
 
-@pytest.mark.parametrize("mode", ["exact", "margin"])
-def test_a_commit_past_the_end(make_groups: Made, mode):
-    groups = make_groups(mode)
+def test_a_commit_past_the_end(make_groups: Made):
+    groups = make_groups("exact")
     groups.produce("cluster-1", numbered(20), timestamp=int(time.time() * 1000) - 900_000)
     groups.wait_for(20)
     groups.commit("cluster-1", 5_000)
     applied = groups.until_applied("cluster-1", 5_000)
     for cluster, row in applied.items():
         assert 0 <= row["offset"] <= groups.log(cluster)[-1][0] + 2, "never past the end"
-        assert groups.next_value(cluster) is None or mode == "margin"
+        assert groups.next_value(cluster) is None
 
 
 def test_a_commit_before_the_beginning(make_groups: Made):
@@ -47,9 +45,8 @@ def test_a_commit_before_the_beginning(make_groups: Made):
     assert all(value is not None and value <= "r0010" for value in others.values()), others
 
 
-@pytest.mark.parametrize("mode", ["exact", "margin"])
-def test_a_commit_on_an_empty_partition(make_groups: Made, mode):
-    groups = make_groups(mode, partitions=2)
+def test_a_commit_on_an_empty_partition(make_groups: Made):
+    groups = make_groups("margin", partitions=2)
     groups.produce("cluster-1", numbered(5))
     groups.commit("cluster-1", 0, partition=1)
     for cluster in groups.until_applied("cluster-1", 0, 1):
