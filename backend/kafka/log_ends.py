@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from backend.kafka.errors import KafkaCallFailed, sentence
+from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
 
 Place = tuple[str, int]
 """(topic, partition)."""
@@ -17,10 +17,16 @@ Place = tuple[str, int]
 def partitions(config: Mapping[str, Any], topic: str, seconds: float) -> list[Place]:
     """All partitions of a topic; none if there is no such topic. Raises KafkaCallFailed."""
     try:
-        found = AdminClient(dict(config)).list_topics(topic, seconds).topics[topic].partitions
-    except KafkaException as error:
+        admin = AdminClient(dict(config))
+        # Not `list_topics`: to a client that may produce, brokers give a topic that was not there, if so set.
+        (answer,) = admin.describe_topics(TopicCollection([topic]), request_timeout=seconds).values()
+        found = answer.result(seconds + 1).partitions
+    except (KafkaException, TimeoutError, ValueError) as error:
+        inner = kafka_error(error)
+        if inner is not None and inner.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return []
         raise KafkaCallFailed(sentence(error)) from error
-    return [(topic, number) for number in sorted(found)]
+    return [(topic, each.id) for each in sorted(found, key=lambda each: each.id)]
 
 
 def ends(config: Mapping[str, Any], places: Iterable[Place], seconds: float) -> dict[Place, tuple[int, int]]:

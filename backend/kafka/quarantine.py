@@ -27,7 +27,8 @@ _CONFIG = {
 
 def ensure_topic(admin: AdminClient, topic: str) -> None:
     """Create the topic if it is not there. Raises KafkaException."""
-    brokers = len(admin.list_topics(topic, _SECONDS).brokers)
+    # Not by metadata of the topic: brokers may be set to make what a producer asks about, with their own settings.
+    brokers = len(admin.describe_cluster(request_timeout=_SECONDS).result(_SECONDS + 1).nodes)
     new = NewTopic(topic, num_partitions=1, replication_factor=min(3, brokers), config=_CONFIG)
     try:
         admin.create_topics([new], operation_timeout=_SECONDS, request_timeout=_SECONDS)[topic].result(_SECONDS)
