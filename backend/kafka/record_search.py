@@ -26,6 +26,7 @@ GROUP = "_treeline.trace"  # names the reader for access rules; nothing is ever 
 SCANNED_RECORDS = 5_000
 HALVED_DOWN_TO = 1_000
 _MARKER_RECORDS = 20_000
+_NOT_HEARD_OF_SECONDS = 0.1
 _CHUNK_RECORDS = 500
 
 
@@ -231,19 +232,27 @@ class Log:
 
     def _first_with_timestamp(self, consumer: Consumer, timestamp_ms: int) -> int | None:
         """The first offset with this timestamp or a later one, None if there is none."""
-        try:
-            (answer,) = consumer.offsets_for_times([self._partition(max(0, timestamp_ms))], self._left())
-        except KafkaException as error:
-            raise self._failed(error) from error
-        if answer.error is not None:
-            raise self._failed(KafkaException(answer.error))
-        return answer.offset if answer.offset >= 0 else None
+        while True:
+            try:
+                (answer,) = consumer.offsets_for_times([self._partition(max(0, timestamp_ms))], self._left())
+            except KafkaException as error:
+                raise self._failed(error) from error
+            if answer.error is None:
+                return answer.offset if answer.offset >= 0 else None
+            failure = KafkaException(answer.error)
+            if answer.error.code() != KafkaError._UNKNOWN_PARTITION or self._is_over():
+                raise self._failed(failure)
+            # A broker hears of a topic that was just made a moment later than who made it.
+            time.sleep(_NOT_HEARD_OF_SECONDS)
 
     def _partition(self, offset: int | None = None) -> TopicPartition:
         place = self._place
         if offset is None:
             return TopicPartition(place.topic, place.partition)
         return TopicPartition(place.topic, place.partition, offset)
+
+    def _is_over(self) -> bool:
+        return time.monotonic() + _NOT_HEARD_OF_SECONDS > self._deadline
 
     def _left(self) -> float:
         left = self._deadline - time.monotonic()

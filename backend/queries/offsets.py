@@ -10,18 +10,25 @@ from sqlalchemy import Connection
 
 from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
 
+PENDING = "pending"
+_ON_ITS_WAY = "the newest commit is on its way; this is what was done for an earlier one"
+
 Place = tuple[str, str, int, str]
 """(cluster, stream, partition, group)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElsewhereRow:
-    """What was done on another cluster; from `offset` on None if nothing was set there yet."""
+    """What was done on another cluster; from `offset` on None if nothing was set there yet.
+
+    `committed_at_ms` is that of the commit for which it was done: an older one while the newest is on its way.
+    """
 
     cluster: str
     technical_group: str
     state: str
     reason: str | None
+    committed_at_ms: int
     offset: int | None
     mode: str | None
     re_read_bound: int | None
@@ -86,28 +93,32 @@ def list_offsets(
     if after is not None:
         query = query.where(sa.tuple_(*key) > sa.tuple_(*(sa.literal(part) for part in after)))
     rows = connection.execute(query).all()
-    elsewhere = _elsewhere(connection, {(row.cluster, row.stream, row.partition, row.group) for row in rows})
+    made = {(row.cluster, row.stream, row.partition, row.group): row.committed_at_ms for row in rows}
+    elsewhere = _elsewhere(connection, made)
     return [
         OffsetRow(**row._mapping, elsewhere=elsewhere.get((row.cluster, row.stream, row.partition, row.group), ()))
         for row in rows
     ]
 
 
-def _elsewhere(connection: Connection, wanted: set[Place]) -> dict[Place, list[ElsewhereRow]]:
-    if not wanted:
+def _elsewhere(connection: Connection, made: Mapping[Place, int]) -> dict[Place, list[ElsewhereRow]]:
+    """`made`: when each was committed."""
+    if not made:
         return {}
     t = applied_offsets.c
     origin = (t.origin_cluster, t.stream, t.partition, t.group)
-    query = sa.select(applied_offsets).where(sa.tuple_(*origin).in_(list(wanted))).order_by(t.cluster)
+    query = sa.select(applied_offsets).where(sa.tuple_(*origin).in_(list(made))).order_by(t.cluster)
     found: dict[Place, list[ElsewhereRow]] = {}
     for row in connection.execute(query):
         place = (row.origin_cluster, row.stream, row.partition, row.group)
+        is_newest = row.committed_at_ms >= made[place]
         found.setdefault(place, []).append(
             ElsewhereRow(
                 cluster=row.cluster,
                 technical_group=row.technical_group,
-                state=row.state,
-                reason=row.reason,
+                state=row.state if is_newest else PENDING,
+                reason=row.reason if is_newest else _ON_ITS_WAY,
+                committed_at_ms=row.committed_at_ms,
                 offset=row.offset,
                 mode=row.mode,
                 re_read_bound=row.re_read_bound,

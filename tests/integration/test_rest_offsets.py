@@ -57,6 +57,7 @@ def seen(rest: Rest, database) -> Rest:
         rows = [commit(cluster, f"g{n}", p) for cluster in ("c1", "c2") for n in range(3) for p in range(2)]
         connection.execute(sa.insert(group_commits), rows)
         done = [applied("c3", "c1", "g0"), applied("c2", "c1", "g0", state="has-members", reason="at work")]
+        done.append(applied("c3", "c1", "g1", committed_at_ms=1_700_000_050_000))
         connection.execute(sa.insert(applied_offsets), done)
         other = {
             "cluster": "c1",
@@ -81,6 +82,13 @@ def test_a_commit_with_where_it_goes_on_elsewhere(seen: Rest):
         ("c2", "has-members", 11, 0),
         ("c3", "applied", 11, 0),
     ]
+
+
+def test_what_was_done_for_an_earlier_commit_is_said_to_be(seen: Rest):
+    (item, _) = seen("GET", "/offsets?cluster=c1&group=g1").json()["items"]
+    (row,) = item["elsewhere"]
+    assert (row["state"], row["offset"], row["committed_at_ms"]) == ("pending", 11, 1_700_000_050_000)
+    assert "on its way" in row["reason"]
 
 
 def test_pages_and_filters(seen: Rest):

@@ -7,24 +7,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.estate_fixture import DEFAULT_ESTATE, RunningEstate, boot, treeline
+from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.offsets.groups import Groups
 from tests.rest_client import RestClient
 
 RETAIL = "/tenants/acme/instances/retail/environments"
-
-
-@pytest.fixture(scope="package")
-def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
-    """The default estate, these tests' own: they pause distributors."""
-    home = tmp_path_factory.mktemp("offsets") / "home"
-    running = boot(home, DEFAULT_ESTATE)
-    try:
-        assert running.booted.returncode == 0, running.booted.stderr
-        yield running
-    finally:
-        treeline(home, "down", "--wipe")
 
 
 @pytest.fixture(scope="package")

@@ -1,9 +1,13 @@
-"""Commits that are nowhere, records that are odd, and maps that come late."""
+"""Commits that are nowhere, records that are odd, and maps that come late.
+
+Those that pause distributors run alone, with the long tests: others use the estate at the same time.
+"""
 
 from __future__ import annotations
 
 import time
 
+import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -21,6 +25,7 @@ def where(groups: Groups) -> dict[str, str | None]:
     return {cluster: groups.next_value(cluster) for cluster in groups.servers}
 
 
+@pytest.mark.nightly
 def test_a_commit_past_the_end(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(20), timestamp=int(time.time() * 1000) - 900_000)
@@ -57,6 +62,7 @@ def test_a_commit_on_an_empty_partition(make_groups: Made):
     )
 
 
+@pytest.mark.nightly
 def test_only_markers_and_aborted_records_behind_the_commit(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(10))
@@ -80,6 +86,7 @@ def test_only_markers_and_aborted_records_behind_the_commit(make_groups: Made):
     eventually(lambda: set(where(groups).values()) == {"next"}, "nothing of it is skipped", 0.3)
 
 
+@pytest.mark.nightly
 def test_a_record_of_the_future_skips_nothing(make_groups: Made):
     groups = make_groups("margin", retention_ms=-1)
     now = int(time.time() * 1000)
@@ -99,6 +106,7 @@ def test_a_record_of_the_future_skips_nothing(make_groups: Made):
     assert item is not None and item["timestamp_ms"] == now + 1_800_000 and item["safe_timestamp_ms"] == now
 
 
+@pytest.mark.nightly
 def test_times_of_the_broker_and_equal_ones(make_groups: Made):
     groups = make_groups("exact")
     groups.configure("cluster-2", {"message.timestamp.type": "LogAppendTime"})
@@ -117,6 +125,7 @@ def test_times_of_the_broker_and_equal_ones(make_groups: Made):
             assert len(again) <= row["re_read_bound"]
 
 
+@pytest.mark.nightly
 def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(5))
@@ -137,6 +146,7 @@ def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
     assert set(where(groups).values()) == {"r0030"}
 
 
+@pytest.mark.nightly
 def test_a_group_that_is_deleted_is_forgotten_but_goes_back_nowhere(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(30))
@@ -190,6 +200,7 @@ def test_a_map_that_comes_late_or_is_none(make_groups: Made):
     assert set(where(groups).values()) == {"r0025"}
 
 
+@pytest.mark.nightly
 def test_metadata_of_others(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(30))
@@ -208,6 +219,7 @@ def test_metadata_of_others(make_groups: Made):
     assert groups.shown("cluster-2") is None
 
 
+@pytest.mark.nightly
 def test_a_stream_that_is_deleted_is_listed_no_more(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(10))

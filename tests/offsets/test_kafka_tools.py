@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from backend.estate.jars import classpath, ensure_jars, java
 from backend.settings import settings
 from tests.offsets.groups import Groups, Made, numbered
@@ -30,6 +32,7 @@ def read(groups: Groups, cluster: str, count: int) -> list[str]:
     return tool(CONSOLE, *words, "--max-messages", str(count), "--consumer-property", "enable.auto.commit=false")
 
 
+@pytest.mark.nightly
 def test_the_console_consumer_goes_on_on_every_cluster(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-3", numbered(150))

@@ -3,6 +3,7 @@ group has committed 35. On the new cluster it goes on at the right record, not a
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -58,6 +59,7 @@ def test_a_group_on_a_cluster_that_is_brought_online(boot_estate):
     assert groups.stands("cluster-3")[0] < 35
 
 
+@pytest.mark.nightly
 def test_commits_while_the_worker_is_killed(boot_estate):
     estate = boot_estate(THREE)
     rest = RestClient(estate.url, estate.token)
