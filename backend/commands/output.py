@@ -34,7 +34,10 @@ def show(answer: Any, form: Form, columns: Sequence[str], rows: Sequence[Mapping
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(*columns)
+        table = Table()
+        for column in columns:
+            # In a narrow window a long value takes more lines; cut off it would say nothing.
+            table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*(_cell(row.get(column)) for column in columns))
         Console().print(table)
