@@ -12,11 +12,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from backend.domain import commit_metadata
 from backend.domain.assignment import OWN_GROUPS
-
-OWN_METADATA = "treeline:"
-BLOCK = 1_000
-"""Offsets of an index entry: so many records are read again at most for an offset that is asked about."""
+from backend.domain.log_index import BLOCK
 
 SEGMENTS = (
     "log int not null, first bigint not null, origin int, incarnation bigint, reached bigint, "
@@ -92,7 +90,7 @@ def latest(commits: DataFrame) -> DataFrame:
     """
     foreign = commits.where(
         ~f.startswith("group", f.lit(OWN_GROUPS))
-        & ~f.coalesce(f.startswith("metadata", f.lit(OWN_METADATA)), f.lit(False))
+        & ~f.coalesce(f.startswith("metadata", f.lit(commit_metadata.PREFIX)), f.lit(False))
     )
     # All commits of a group are in one partition of the log, whose offsets order them.
     return (

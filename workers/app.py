@@ -129,8 +129,12 @@ def _rerooting() -> Rerooting:
 @app.task(name="treeline.shift")  # type: ignore[untyped-decorator]
 def shift() -> None:
     """Look after this process's units for `shift_seconds`; longer while no nudge can come for the next shift."""
+    _run_shifts(_host())
+
+
+def _run_shifts(host: UnitHost | OffsetsHost) -> None:
     while True:
-        _host().run_shift(settings().shift_seconds, _stopping)
+        host.run_shift(settings().shift_seconds, _stopping)
         if _stopping(0) or _broker_answers():
             return
 
@@ -149,10 +153,7 @@ def _broker_answers() -> bool:
 @app.task(name="treeline.offsets")  # type: ignore[untyped-decorator]
 def offsets() -> None:
     """Translate commits for `shift_seconds`; longer while no nudge can come for the next."""
-    while True:
-        _offsets().run_shift(settings().shift_seconds, _stopping)
-        if _stopping(0) or _broker_answers():
-            return
+    _run_shifts(_offsets())
 
 
 @app.task(name="treeline.reconcile")  # type: ignore[untyped-decorator]

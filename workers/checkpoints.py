@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain import rescan
+from backend.domain import origin, rescan
 from backend.domain.rescan import Checkpoint
 from backend.queries.observed import log_checkpoints
 
@@ -30,7 +30,7 @@ def write(connection: Connection, cluster: str, taken: Iterable[tuple[str, int, 
             "partition": partition,
             "offset": one.offset,
             "incarnation": one.incarnation,
-            "seen": {str(number): reached for number, reached in one.seen.items()},
+            "seen": origin.plain(one.seen),
         }
         for stream, partition, one in taken
     ]
@@ -69,6 +69,6 @@ def read(
     )
     found: dict[Partition, list[Checkpoint]] = {}
     for row in connection.execute(query):
-        seen = {int(number): (incarnation, offset) for number, (incarnation, offset) in row.seen.items()}
-        found.setdefault((row.stream, row.partition), []).append(Checkpoint(row.offset, row.incarnation, seen))
+        one = Checkpoint(row.offset, row.incarnation, origin.from_plain(row.seen))
+        found.setdefault((row.stream, row.partition), []).append(one)
     return found

@@ -15,9 +15,10 @@ from backend.deciders import GROUP_RESETS
 from backend.dispatch import Answer, Outcome
 from backend.domain.errors import NotFound, ValueInvalid
 from backend.domain.group_reset import RecordReset
-from backend.domain.names import LONGEST_STREAM, StreamName, check_name
+from backend.domain.names import LONGEST_STREAM, StreamName, check_name, is_name
 from backend.queries import clusters, offsets, streams
-from backend.queries.offsets import ElsewhereRow, NotFollowedRow, OffsetRow, Place
+from backend.queries.offsets import NotFollowedRow, OffsetRow, Place
+from backend.queries.streams import StreamRow
 from backend.tracing.resetting import Wish, reset, wished_offsets
 
 router = APIRouter(tags=["offsets"])
@@ -54,7 +55,9 @@ def list_offsets(
 @router.get("/offsets/not-followed")
 def list_not_followed(connection: Reading, page: Paging) -> dict[str, Any]:
     """Groups whose offsets are not distributed, with the reasons."""
-    return listed(offsets.list_not_followed(connection), page, _not_followed_key, asdict)
+    # In the order of the key here, not of the database's collation.
+    rows = sorted(offsets.list_not_followed(connection), key=_not_followed_key)
+    return listed(rows, page, _not_followed_key, asdict)
 
 
 @router.post("/offsets/reset")
@@ -85,7 +88,7 @@ def _wish(connection: Connection, body: Reset) -> Wish:
     cluster = clusters.get_cluster(connection, body.cluster)
     if cluster is None:
         raise NotFound(f"there is no cluster {body.cluster[:300]!a}")
-    row = next((each for each in streams.list_streams(connection) if each.stream == body.stream), None)
+    row = _stream(connection, body.stream)
     if row is None:
         raise NotFound(f"there is no stream {body.stream[:300]!a}")
     if body.cluster not in row.incarnations:
@@ -103,6 +106,14 @@ def _wish(connection: Connection, body: Reset) -> Wish:
         partitions=tuple(every),
         to=body.to,
     )
+
+
+def _stream(connection: Connection, name: str) -> StreamRow | None:
+    parts = name.split("/")
+    if len(parts) != 4 or not all(map(is_name, parts)):
+        return None
+    tenant, instance, environment, stream = parts
+    return streams.get_stream(connection, tenant, instance, environment, stream)
 
 
 def _key(row: OffsetRow) -> str:
@@ -123,16 +134,5 @@ def _not_followed_key(row: NotFollowedRow) -> str:
 
 def _shown(row: OffsetRow) -> dict[str, Any]:
     tenant, instance, environment, stream = row.stream.split("/")
-    values = asdict(row)
-    values["elsewhere"] = [_shown_elsewhere(each) for each in row.elsewhere]
-    return {
-        **values,
-        "tenant": tenant,
-        "instance": instance,
-        "environment": environment,
-        "stream": stream,
-    }
-
-
-def _shown_elsewhere(row: ElsewhereRow) -> dict[str, Any]:
-    return asdict(row)
+    place = {"tenant": tenant, "instance": instance, "environment": environment, "stream": stream}
+    return {**asdict(row), **place}

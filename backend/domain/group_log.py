@@ -89,6 +89,15 @@ def offset_value(value: bytes | None) -> OffsetValue | None:
     return OffsetValue(offset, metadata, committed_at_ms, leader_epoch, topic_id)
 
 
+def offset_record(key: bytes | None, value: bytes | None) -> tuple[OffsetKey, OffsetValue | None] | None:
+    """Key and value of a committed offset, or of its tombstone; None if the record is of another known type.
+
+    Raises Unreadable.
+    """
+    whose = offset_key(key)
+    return None if whose is None else (whose, offset_value(value))
+
+
 class _Reader:
     """Kafka's primitive types, in order; every read is held to the bytes that are there."""
 

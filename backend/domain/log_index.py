@@ -66,11 +66,6 @@ class Plan:
     anew: bool
     """Whether the marks that there were are to be forgotten."""
 
-    @property
-    def size(self) -> int:
-        """Offsets to be read."""
-        return sum(part.end - part.first for part in self.parts)
-
 
 def plan(marks: Sequence[Mark], base: Mark | None, low: int, end: int, asked: Collection[int], most: int) -> Plan:
     """What to read so that all `asked` can be answered; not more than `most` offsets that have no marks yet.
@@ -148,12 +143,3 @@ def extended(part: Part, found: Iterable[Segment]) -> list[Mark]:
         block += BLOCK
         if block == part.end:
             return [*marks, Mark(first=block, seen=seen)]
-
-
-def joined(marks: Sequence[Mark], new: Sequence[Mark]) -> list[Mark]:
-    """One row of marks from both; where both have one, that which says more."""
-    found = {mark.first: mark for mark in marks}
-    for mark in new:
-        if mark.last is not None or mark.first not in found:
-            found[mark.first] = mark
-    return [found[first] for first in sorted(found)]

@@ -12,7 +12,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from backend.domain import origin
 from backend.domain.origin import Vector
+
+NO_TIMESTAMP = -1
+"""Kafka's word for a record that has none."""
 
 
 class MapInvalid(ValueError):
@@ -68,7 +72,7 @@ def encode_value(progress: Progress) -> bytes:
     vector = progress.vector
     plain = {
         **asdict(progress),
-        "vector": None if vector is None else {str(n): list(r) for n, r in vector.items()},
+        "vector": None if vector is None else origin.plain(vector),
     }
     return _json(plain)
 

@@ -57,6 +57,16 @@ def decode(values: Sequence[bytes | None]) -> Origin | None:
     return Origin(cluster, stream, partition, offset, incarnation)
 
 
+def plain(vector: Vector) -> dict[str, list[int]]:
+    """A vector as JSON has it."""
+    return {str(number): list(reached) for number, reached in vector.items()}
+
+
+def from_plain(found: Mapping[str, Sequence[int]]) -> Vector:
+    """A vector from what `plain` gave."""
+    return {int(number): (incarnation, offset) for number, (incarnation, offset) in found.items()}
+
+
 def merge(vectors: Iterable[Mapping[int, tuple[int, int]]]) -> Vector:
     """The highest of several vectors, origin by origin."""
     highest: Vector = {}

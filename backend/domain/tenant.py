@@ -13,8 +13,8 @@ from backend.domain.event import Event
 from backend.domain.stream import Stream, StreamEvent, evolve_stream
 
 DEFAULT_MARGIN_SECONDS = 60
-DEFAULT_OFFSET_MODE = "margin"
-OFFSET_MODES = ("margin", "exact")
+MARGIN, EXACT = OFFSET_MODES = ("margin", "exact")
+DEFAULT_OFFSET_MODE = MARGIN
 
 # --- events
 

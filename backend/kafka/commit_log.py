@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backend.domain import commit_metadata, group_log
+from backend.domain.assignment import OWN_GROUPS
 from backend.domain.group_log import OffsetKey, OffsetValue
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.following import TopicFollower
 from backend.kafka.log_ends import partitions
 
-_OWN = b"_treeline."
+_OWN = OWN_GROUPS.encode()
 _GROUP_AT = 4
 """Of a key: after its version and the length of the group's name."""
 _REQUEST_SECONDS = 5.0
@@ -45,11 +46,6 @@ class CommitLog:
         self._log = TopicFollower(config, places, positions)
         self._found = Commits()
 
-    @property
-    def caught_up(self) -> bool:
-        """Whether every partition's end was reached once."""
-        return self._log.caught_up
-
     def read(self, wait_seconds: float) -> None:
         """Wait for one record, then take what else is there."""
         for message in self._log.read(wait_seconds):
@@ -62,15 +58,12 @@ class CommitLog:
         if key is None or key.startswith(_OWN, _GROUP_AT):
             return
         try:
-            whose = group_log.offset_key(key)
-            if whose is None:
-                return
-            what = group_log.offset_value(value)
+            record = group_log.offset_record(key, value)
         except group_log.Unreadable:
             self._found.unreadable += 1
             return
-        if what is None or not commit_metadata.is_ours(what.metadata):
-            self._found.made[whose] = what
+        if record is not None and (record[1] is None or not commit_metadata.is_ours(record[1].metadata)):
+            self._found.made[record[0]] = record[1]
 
     def take(self) -> Commits:
         """What came since the last call."""

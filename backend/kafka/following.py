@@ -16,26 +16,36 @@ GROUP = "_treeline.offsets"
 """Names our readers for access rules; nothing is committed for it."""
 
 
+def committed_reader(config: Mapping[str, Any], **settings: Any) -> Consumer:
+    """A consumer that is assigned what it reads, of committed records only, and is told where a log ends; keyword
+    names use _ for the dots of librdkafka's keys. Raises KafkaCallFailed."""
+    try:
+        return Consumer(
+            {
+                "group.id": GROUP,
+                **config,
+                # What is in open and in aborted transactions is nobody's.
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                # A full buffer is empty in a tenth of a second; by default the next fetch waits a whole one.
+                "fetch.queue.backoff.ms": 10,
+                **{name.replace("_", "."): value for name, value in settings.items()},
+            }
+        )
+    except (KafkaException, ValueError) as error:
+        raise KafkaCallFailed(sentence(error)) from error
+
+
 class TopicFollower:
     """Reads on; used by one thread. Raises KafkaCallFailed."""
 
     def __init__(self, config: Mapping[str, Any], places: Iterable[Place], positions: Mapping[int, int]) -> None:
         """`places`: partitions of one topic; one without a position is read from its beginning."""
+        self._consumer = committed_reader(
+            config, auto_offset_reset="earliest", queued_max_messages_kbytes=_BUFFER_KBYTES
+        )
         try:
-            self._consumer = Consumer(
-                {
-                    "group.id": GROUP,
-                    **config,
-                    # What is in open and in aborted transactions is nobody's.
-                    "isolation.level": "read_committed",
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    "auto.offset.reset": "earliest",
-                    "queued.max.messages.kbytes": _BUFFER_KBYTES,
-                    # Of a full buffer; by default the next fetch waits a second.
-                    "fetch.queue.backoff.ms": 10,
-                }
-            )
             parts = [TopicPartition(*place, positions.get(place[1], OFFSET_BEGINNING)) for place in places]
             self._consumer.assign(parts)
         except (KafkaException, ValueError) as error:

@@ -21,9 +21,10 @@ from backend.domain.log_prefix import Hole, LogPrefix
 from backend.domain.origin import Vector
 from backend.domain.partition_edge import Header
 from backend.kafka.errors import KafkaCallFailed, sentence
-from backend.kafka.following import GROUP
+from backend.kafka.following import committed_reader
 
 _CHUNK_RECORDS = 2_000
+_BUFFER_KBYTES = 16 * 1024
 _WAIT_SECONDS = 0.2
 _SILENT_SECONDS = 30.0
 
@@ -77,24 +78,10 @@ class RangeReader:
     """Reads ranges again and again over the same connections; used by one thread. Raises KafkaCallFailed."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        try:
-            self._consumer = Consumer(
-                {
-                    "group.id": GROUP,
-                    **config,
-                    "isolation.level": "read_committed",
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    # A range whose beginning is gone is an error: reading on elsewhere would give a false vector.
-                    "auto.offset.reset": "error",
-                    "fetch.wait.max.ms": 20,
-                    "queued.max.messages.kbytes": 16 * 1024,
-                    # A full queue is empty in a tenth of a second; by default the next fetch waits a whole one.
-                    "fetch.queue.backoff.ms": 10,
-                }
-            )
-        except (KafkaException, ValueError) as error:
-            raise KafkaCallFailed(sentence(error)) from error
+        # A range whose beginning is gone is an error: reading on elsewhere would give a false vector.
+        self._consumer = committed_reader(
+            config, auto_offset_reset="error", fetch_wait_max_ms=20, queued_max_messages_kbytes=_BUFFER_KBYTES
+        )
 
     def messages(self, ranges: Sequence[LogRange]) -> Iterator[tuple[LogRange, list[Message]]]:
         """As the function `messages`."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from backend.domain import copy_flags, offset_map
@@ -15,6 +16,8 @@ from backend.domain.partition_edge import Header
 from backend.kafka.errors import KafkaCallFailed, sentence
 from backend.kafka.following import TopicFollower
 from backend.kafka.log_ends import partitions
+
+log = structlog.get_logger("offsets")
 
 _FLUSH_SECONDS = 15.0
 _REQUEST_SECONDS = 10.0
@@ -80,8 +83,7 @@ class MapReader:
             raise KafkaCallFailed(f"there is no topic {topic} yet")
         self._log = TopicFollower(config, places, {})
         self._header = flags_header
-        self.unreadable = 0
-        """Records that could not be read: whoever wrote them, it was no translator of ours."""
+        self._topic = topic
 
     @property
     def caught_up(self) -> bool:
@@ -90,17 +92,20 @@ class MapReader:
 
     def read(self, wait_seconds: float) -> list[MapRow]:
         """Wait for one record, then take what else is there."""
-        found = []
+        found, unreadable = [], 0
         for message in self._log.read(wait_seconds):
             try:
                 follower, cluster = offset_map.decode_key(message.key())
                 progress = offset_map.decode_value(message.value())
             except MapInvalid:
-                self.unreadable += 1
+                unreadable += 1
                 continue
             headers: Sequence[Header] = message.headers() or ()  # type: ignore[assignment]
             flags, _ = copy_flags.decode([value for name, value in headers if name == self._header])
             found.append(MapRow(follower=follower, cluster=cluster, progress=progress, flags=flags))
+        if unreadable:
+            # Whoever wrote them, it was no translator of ours.
+            log.warning("records of the map that cannot be read", topic=self._topic, records=unreadable)
         return found
 
     def close(self) -> None:

@@ -93,12 +93,9 @@ def list_offsets(
     if after is not None:
         query = query.where(sa.tuple_(*key) > sa.tuple_(*(sa.literal(part) for part in after)))
     rows = connection.execute(query).all()
-    made = {(row.cluster, row.stream, row.partition, row.group): row.committed_at_ms for row in rows}
-    elsewhere = _elsewhere(connection, made)
-    return [
-        OffsetRow(**row._mapping, elsewhere=elsewhere.get((row.cluster, row.stream, row.partition, row.group), ()))
-        for row in rows
-    ]
+    made = {(row.cluster, row.stream, row.partition, row.group): row for row in rows}
+    elsewhere = _elsewhere(connection, {place: row.committed_at_ms for place, row in made.items()})
+    return [OffsetRow(**row._mapping, elsewhere=elsewhere.get(place, ())) for place, row in made.items()]
 
 
 def _elsewhere(connection: Connection, made: Mapping[Place, int]) -> dict[Place, list[ElsewhereRow]]:
@@ -130,12 +127,10 @@ def _elsewhere(connection: Connection, made: Mapping[Place, int]) -> dict[Place,
 
 
 def list_not_followed(connection: Connection) -> list[NotFollowedRow]:
-    """Groups whose offsets are not distributed, by cluster, group and topic."""
-    t = groups_not_followed.c
-    query = sa.select(groups_not_followed).order_by(t.cluster, t.technical_group, t.topic)
+    """Groups whose offsets are not distributed, in no order."""
     return [
         NotFollowedRow(
             cluster=row.cluster, technical_group=row.technical_group, topic=row.topic, reason=row.reason
         )
-        for row in connection.execute(query)
+        for row in connection.execute(sa.select(groups_not_followed))
     ]

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row, Table
 
+from backend.domain.tenant import EXACT
 from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
 
@@ -89,7 +90,7 @@ def offset_rules(connection: Connection) -> dict[tuple[str, str, str], OffsetRul
     query = sa.select(t.tenant, t.instance, t.name, t.margin_seconds, t.offset_mode)
     return {
         (row.tenant, row.instance, row.name): OffsetRules(
-            margin_ms=row.margin_seconds * 1000, exact=row.offset_mode == "exact"
+            margin_ms=row.margin_seconds * 1000, exact=row.offset_mode == EXACT
         )
         for row in connection.execute(query.where(as_of(environments, None)))
     }

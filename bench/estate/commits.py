@@ -111,10 +111,10 @@ def _offsets(servers: str) -> list[tuple[str, int, group_log.OffsetValue]]:
     for _, some in messages(config, ranges):
         for message in some:
             try:
-                whose = group_log.offset_key(message.key())
-                what = group_log.offset_value(message.value())
+                record = group_log.offset_record(message.key(), message.value())
             except group_log.Unreadable:
                 continue
+            whose, what = record or (None, None)
             if whose is not None and what is not None and "-bench" in whose.group:
                 found.append((whose.group.rsplit("-", 1)[1], whose.partition, what))
     return found

@@ -162,12 +162,12 @@ def decoded(
     """(group, topic, partition, offset, metadata, committed at) of a record; None if it is none of an offset, or
     not readable: one such must not keep all others from being seen."""
     try:
-        whose = group_log.offset_key(key)
-        if whose is None:
-            return None
-        what = group_log.offset_value(value)
+        record = group_log.offset_record(key, value)
     except group_log.Unreadable:
         return None
+    if record is None:
+        return None
+    whose, what = record
     if what is None:
         return whose.group, whose.topic, whose.partition, None, None, None
     return whose.group, whose.topic, whose.partition, what.offset, what.metadata, what.committed_at_ms

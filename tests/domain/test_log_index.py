@@ -10,6 +10,7 @@ import pytest
 from backend.domain import log_index
 from backend.domain.log_index import BLOCK, Mark, Segment
 from backend.domain.origin import merge
+from tests.log_marks import joined
 
 
 def grow(source, rows, origins):
@@ -89,7 +90,7 @@ def test_answers_over_many_runs_are_those_of_the_whole_log(seed):
             if plan.answers:
                 break
             for part in plan.parts:
-                marks = log_index.joined(marks, log_index.extended(part, read))
+                marks = joined(marks, log_index.extended(part, read))
             if marks and min(asked) >= marks[0].first:
                 base = None
         assert plan.answers, "it reads on and on"
@@ -102,7 +103,7 @@ def test_answers_over_many_runs_are_those_of_the_whole_log(seed):
             assert last == (expected[0] if any(since <= row[0] < at for row in rows) else None)
             answered += 1
         for part in plan.parts:
-            marks = log_index.joined(marks, log_index.extended(part, read))
+            marks = joined(marks, log_index.extended(part, read))
         places = [mark.first for mark in marks]
         assert places == [places[0] + BLOCK * n for n in range(len(places))] if places else True
         for mark in marks:

@@ -1,13 +1,16 @@
-"""One Spark session for the tests of this folder."""
+"""One Spark session for the tests of this folder, and topics of their own."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark.session import session
+from tests.estate_fixture import RunningEstate
+from tests.kafka import create_topic
 
 
 @pytest.fixture(scope="package")
@@ -15,3 +18,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     found = session("local[2]", tmp_path_factory.mktemp("spark"), 700, few_rows=True)
     yield found
     found.stop()
+
+
+@pytest.fixture
+def servers(estate: RunningEstate) -> str:
+    return estate.bootstrap_servers("cluster-1")
+
+
+@pytest.fixture
+def topic(servers: str) -> str:
+    """A topic of two partitions on cluster-1, no stream's."""
+    name = f"log.{uuid.uuid4().hex[:8]}"
+    # Times of long ago: retention would take the records whenever it looks.
+    create_topic(servers, name, 2, retention_ms="-1")
+    return name

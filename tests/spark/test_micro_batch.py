@@ -13,6 +13,7 @@ from spark import micro_batch
 from spark.micro_batch import Answer
 from spark.sources.slices import Slice
 from tests.kafka import create_topic, produce
+from tests.log_marks import joined
 from tests.spark.test_sources import born_in, expected
 
 T0 = 1_700_000_000_000
@@ -46,7 +47,7 @@ def test_batch_after_batch_on_a_growing_log(spark, estate):
                 [(7, offset) for offset in asked],
             )
             for part in plan.parts:
-                marks = log_index.joined(marks, log_index.extended(part, found.segments.get(7, [])))
+                marks = joined(marks, log_index.extended(part, found.segments.get(7, [])))
             base = None
         rows = [row for row in expected(servers, topic) if row[0] == 0]
         for offset in asked:

@@ -24,23 +24,10 @@ from backend.kafka.log_ranges import BornIn, LogRange, messages
 from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 from tests.eventually import eventually
-from tests.kafka import create_topic, produce, read_all
+from tests.kafka import produce, read_all
 
 STREAM = "acme/retail/prod/orders"
 HERE, ELSEWHERE, STRANGER = 1, 2, 77
-
-
-@pytest.fixture
-def servers(estate) -> str:
-    return estate.bootstrap_servers("cluster-1")
-
-
-@pytest.fixture
-def topic(servers) -> str:
-    name = f"log.{uuid.uuid4().hex[:8]}"
-    # Times of long ago: retention would take the records whenever it looks.
-    create_topic(servers, name, 2, retention_ms="-1")
-    return name
 
 
 def fill(servers: str, topic: str) -> None:

@@ -17,20 +17,8 @@ from backend.kafka.log_ranges import OPEN_END, LogRange
 from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 from tests.eventually import eventually
-from tests.kafka import create_topic, produce
+from tests.kafka import produce
 from tests.spark.test_sources import ELSEWHERE, STRANGER, born_in, commit, expected, fill, header
-
-
-@pytest.fixture
-def servers(estate) -> str:
-    return estate.bootstrap_servers("cluster-1")
-
-
-@pytest.fixture
-def topic(servers) -> str:
-    name = f"stream.{uuid.uuid4().hex[:8]}"
-    create_topic(servers, name, 2, retention_ms="-1")
-    return name
 
 
 class Stream:

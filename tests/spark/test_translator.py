@@ -16,6 +16,7 @@ from tests.eventually import eventually
 from tests.faults.runs import Place
 from tests.kafka import produce, read_all
 from tests.rest_client import RestClient
+from workers.offsets.directory import Directories
 from workers.offsets.translator import Translator
 
 PROD = "/tenants/acme/instances/retail/environments/prod"
@@ -37,7 +38,7 @@ def translator(spark, estate):
     place = Place(estate)
     settings = Settings(database_url=place.database_url())
     engine = create_engine(settings.database_url)
-    found = Translator(engine, settings, lambda: spark)
+    found = Translator(engine, settings, Directories(engine), lambda: spark)
     yield found
     found.close()
     engine.dispose()

@@ -77,8 +77,8 @@ class Batch:
 
     logs: Sequence[AskedLog]
 
-    def slices(self, directory: Directory) -> list[Slice]:
-        """What the job reads, by cluster."""
+    def slices(self, directory: Directory, headers: tuple[str, str]) -> list[Slice]:
+        """What the job reads, by cluster; `headers`: names of those for flags and origin."""
         by_cluster: dict[str, list[tuple[LogRange, BornIn]]] = {}
         for number, one in enumerate(self.logs):
             cluster, stream, partition = one.log
@@ -92,6 +92,8 @@ class Batch:
                     seen=part.seen,
                     known_origins=directory.known_origins,
                     holes=directory.holes.get((stream, partition), frozenset()),
+                    flags_header=headers[0],
+                    origin_header=headers[1],
                 )
                 by_cluster.setdefault(cluster, []).append((read, born))
         return [_slice(directory.clusters[name], ranges) for name, ranges in by_cluster.items()]

@@ -10,14 +10,13 @@ from typing import TypeVar
 from backend.domain import commit_metadata
 from backend.domain.commit_metadata import CommitMark
 from backend.domain.committing import Action, Standing, decide
-from backend.domain.offset_map import Follower, Progress
+from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.kafka.group_offsets import GroupOffsets, Refused, Setting
 from backend.kafka.log_ends import Place
 from workers.offsets.applied import Applied, State
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.directory import Directory
 
-_NO_TIMESTAMP = -1
 _UNTRANSLATED = "what the group committed here itself is not translated yet; the newer of the two will count"
 _NOT_ASKED = "the topic could not be asked, or the group is far behind and others come first"
 _NO_ANSWER = "the cluster did not answer"
@@ -56,7 +55,7 @@ class Work:
     def metadata(self) -> str:
         """Of the offset."""
         cluster, progress = self.newest
-        timestamp = _NO_TIMESTAMP if progress.timestamp_ms is None else progress.timestamp_ms
+        timestamp = NO_TIMESTAMP if progress.timestamp_ms is None else progress.timestamp_ms
         return commit_metadata.encode(
             CommitMark(
                 flags=self.flags,

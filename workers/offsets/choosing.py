@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.domain import target_log
 from backend.domain.offset_map import Follower, Progress
+from backend.domain.rescan import Checkpoint
 from backend.domain.target_log import Chosen
+from backend.domain.tenant import EXACT, MARGIN
 from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import Place
 from workers.offsets.directory import Directory
-from workers.offsets.target_logs import TargetLogs, TargetPartition
-
-MARGIN, EXACT = "margin", "exact"
+from workers.offsets.target_logs import Partition, TargetLogs, TargetPartition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +39,15 @@ class Going:
 class Chooser:
     """One cluster's; used by one thread."""
 
-    def __init__(self, cluster: str, offsets: GroupOffsets, logs: TargetLogs) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        offsets: GroupOffsets,
+        logs: TargetLogs,
+        checkpoints: Callable[[Collection[Partition]], Mapping[Partition, Sequence[Checkpoint]]],
+    ) -> None:
         self._cluster, self._offsets, self._logs = cluster, offsets, logs
+        self._checkpoints = checkpoints
 
     def choose(self, goals: Sequence[Goal], read: Callable[[], Directory]) -> dict[Follower, Going]:
         """Those whose logs cannot be asked now are left out, and of those far behind all but one: it takes time.
@@ -49,15 +56,7 @@ class Chooser:
         """
         ends = self._offsets.ends({(goal.topic, goal.follower.partition) for goal in goals})
         known = read()  # only now: whoever's records lie before those ends is known
-        logs: dict[Place, TargetPartition] = {}
-        for goal in goals:
-            place, stream = _place(goal), goal.follower.stream_name
-            births = known.births(self._cluster, stream, place[1]) if stream in known.streams else None
-            if place in ends and births is not None:
-                low, end = ends[place]
-                logs[place] = TargetPartition(
-                    place=(stream, place[1]), topic=goal.topic, births=births, low=low, end=max(low, end)
-                )
+        logs = self._target_partitions(goals, ends, known)
         ready = [goal for goal in goals if _place(goal) in logs]
         exact = self._exact(ready, logs, known)
         at = self._at_timestamps(ready)
@@ -71,6 +70,26 @@ class Chooser:
                 if found is not None:
                     going[goal.follower] = Going(chosen=found, mode=MARGIN, end=log.end)
         return going
+
+    def _target_partitions(
+        self, goals: Sequence[Goal], ends: Mapping[Place, tuple[int, int]], known: Directory
+    ) -> dict[Place, TargetPartition]:
+        names = {_place(goal): (goal.follower.stream_name, goal.follower.partition) for goal in goals}
+        checkpoints = self._checkpoints(set(names.values()))
+        found: dict[Place, TargetPartition] = {}
+        for place, (stream, partition) in names.items():
+            births = known.births(self._cluster, stream, partition) if stream in known.streams else None
+            if place in ends and births is not None:
+                low, end = ends[place]
+                found[place] = TargetPartition(
+                    place=(stream, partition),
+                    topic=place[0],
+                    births=births,
+                    low=low,
+                    end=max(low, end),
+                    checkpoints=checkpoints.get((stream, partition), ()),
+                )
+        return found
 
     def _exact(
         self, goals: Sequence[Goal], logs: Mapping[Place, TargetPartition], known: Directory

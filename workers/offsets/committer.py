@@ -9,13 +9,14 @@ again.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
 from backend.domain.offset_map import Follower, Progress, newest
 from backend.domain.rescan import Checkpoint
+from backend.domain.tenant import MARGIN
 from backend.kafka.client_config import client_config
 from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ranges import RangeReader
@@ -25,7 +26,7 @@ from backend.settings import Settings
 from workers import checkpoints
 from workers.offsets.applied import Applied, AppliedOffsets, State
 from workers.offsets.carrying_out import Carrier, Work
-from workers.offsets.choosing import MARGIN, Chooser
+from workers.offsets.choosing import Chooser
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.target_logs import Partition, TargetLogs
 
@@ -48,18 +49,17 @@ class _Look:
 class Committer:
     """Used by one thread; `tick` is called again and again. All of it raises KafkaCallFailed."""
 
-    def __init__(self, engine: Engine, settings: Settings, row: ClusterRow) -> None:
-        self._engine, self._here = engine, row.name
+    def __init__(self, engine: Engine, settings: Settings, directories: Directories, row: ClusterRow) -> None:
+        self._engine, self._directories, self._here = engine, directories, row.name
         self._renew_ms = settings.offsets_renew_seconds * 1000
         config = client_config(row.bootstrap_servers, row.properties)
         self._map_topic = MapReader(config, settings.offsets_topic, settings.copy_flags_header)
         self._reader = RangeReader(config)
         offsets = GroupOffsets(config)
         headers = (settings.copy_flags_header, settings.copy_origin_header)
-        logs = TargetLogs(self._reader, row.number, headers, self._checkpoints)
-        self._carrier = Carrier(row.name, offsets, Chooser(row.name, offsets, logs))
+        logs = TargetLogs(self._reader, row.number, headers)
+        self._carrier = Carrier(row.name, offsets, Chooser(row.name, offsets, logs, self._checkpoints))
         self._applied = AppliedOffsets(engine, row.name)
-        self._directories = Directories()
         self._map: dict[Follower, dict[str, MapRow]] = {}
         self._looks: dict[Follower, _Look] = {}
         self._swept_at = 0.0
@@ -70,11 +70,11 @@ class Committer:
             self._take(row)
         if not self._map_topic.caught_up:
             return 0  # what comes later may be newer
-        known = self._directory()
+        known = self._directories.read()
         self._sweep(known)
         works = self._due(known)
         if works:
-            for follower, done in self._carrier.carry_out(works, self._directory).items():
+            for follower, done in self._carrier.carry_out(works, self._directories.read).items():
                 self._note(follower, done)
         self._applied.save()
         return len(works)
@@ -179,13 +179,9 @@ class Committer:
         pause = min(max(look.pause_seconds * 1.5, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
         self._looks[follower] = _Look(time.monotonic() + pause, pause)
 
-    def _directory(self) -> Directory:
+    def _checkpoints(self, places: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:
         with self._engine.connect() as connection:
-            return self._directories.read(connection)
-
-    def _checkpoints(self, place: Partition) -> Sequence[Checkpoint]:
-        with self._engine.connect() as connection:
-            return checkpoints.read(connection, self._here, [place]).get(place, ())
+            return checkpoints.read(connection, self._here, places)
 
     def close(self) -> None:
         """Give the connections back."""

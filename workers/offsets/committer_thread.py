@@ -12,6 +12,7 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.queries.clusters import ClusterRow
 from backend.settings import Settings
 from workers.offsets.committer import Committer
+from workers.offsets.directory import Directories
 
 log = structlog.get_logger("offsets")
 
@@ -21,10 +22,10 @@ _AGAIN_SECONDS = 3.0
 class CommitterThread(threading.Thread):
     """Runs one cluster's committer until it is stopped."""
 
-    def __init__(self, engine: Engine, settings: Settings, row: ClusterRow) -> None:
+    def __init__(self, engine: Engine, settings: Settings, directories: Directories, row: ClusterRow) -> None:
         super().__init__(name=f"offsets:{row.name}", daemon=True)
         self.row = row
-        self._engine, self._settings = engine, settings
+        self._engine, self._settings, self._directories = engine, settings, directories
         self._stopping = threading.Event()
         self._reason: str | None = None
 
@@ -47,7 +48,7 @@ class CommitterThread(threading.Thread):
 
     def _commit(self) -> None:
         """Until it is stopped, or something fails: what it knows is then made anew from what is written down."""
-        committer = Committer(self._engine, self._settings, self.row)
+        committer = Committer(self._engine, self._settings, self._directories, self.row)
         try:
             while not self._stopping.is_set():
                 committer.tick()

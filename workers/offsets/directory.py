@@ -1,11 +1,12 @@
-"""What the translator has to know of clusters, streams and environments, read in one go."""
+"""What translator and committers have to know of clusters, streams and environments, read in one go."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from backend.domain.births import Births, births_of
 from backend.domain.group_directory import GroupDirectory
@@ -84,14 +85,17 @@ def read(connection: Connection) -> Directory:
 
 
 class Directories:
-    """Reads the directory again only if something has happened since."""
+    """Reads the directory again only if something has happened since; one for all threads of a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reading = threading.Lock()
         self._last: Directory | None = None
 
-    def read(self, connection: Connection) -> Directory:
+    def read(self) -> Directory:
         """The present directory."""
-        # The head before the rest: what comes in between is read twice, never left out.
-        if self._last is None or wanted.position(connection) != self._last.position:
-            self._last = read(connection)
-        return self._last
+        with self._reading, self._engine.connect() as connection:
+            # The head before the rest: what comes in between is read twice, never left out.
+            if self._last is None or wanted.position(connection) != self._last.position:
+                self._last = read(connection)
+            return self._last

@@ -33,7 +33,7 @@ class OffsetsHost:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self._engine, self._settings = engine, settings
-        self._directories = Directories()
+        self._directories = Directories(engine)
         self._translator: Translator | None = None
         self._committers: dict[str, CommitterThread] = {}
 
@@ -65,19 +65,19 @@ class OffsetsHost:
 
     def _keep_committers(self) -> None:
         """One for each cluster, made anew where the cluster is reached in another way than before."""
-        with self._engine.connect() as connection:
-            clusters = self._directories.read(connection).clusters
+        clusters = self._directories.read().clusters
         for name, thread in list(self._committers.items()):
             if clusters.get(name) != thread.row:
                 self._committers.pop(name).stop()
+                self._close_translator()
         for name, row in clusters.items():
             if name not in self._committers or not self._committers[name].is_alive():
-                self._committers[name] = CommitterThread(self._engine, self._settings, row)
+                self._committers[name] = CommitterThread(self._engine, self._settings, self._directories, row)
                 self._committers[name].start()
 
     def _translate(self) -> None:
         if self._translator is None:
-            self._translator = Translator(self._engine, self._settings, self._spark)
+            self._translator = Translator(self._engine, self._settings, self._directories, self._spark)
         translated = self._translator.tick()
         if translated:
             log.info("commits translated", commits=translated)
@@ -94,6 +94,10 @@ class OffsetsHost:
         for thread in self._committers.values():
             thread.join(_STOP_SECONDS)
         self._committers.clear()
+        self._close_translator()
+
+    def _close_translator(self) -> None:
+        """What it has not written down yet it reads again; the Spark session stays."""
         if self._translator is not None:
             self._translator.close()
             self._translator = None

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
+from backend.domain import origin
 from backend.domain.log_index import Mark
-from backend.domain.origin import Vector
 from backend.queries.offset_tables import (
     applied_offsets,
     commit_log_positions,
@@ -32,7 +32,7 @@ def read_marks(connection: Connection, logs: Mapping[Log, int]) -> dict[Log, lis
     for row in connection.execute(query.order_by(t.cluster, t.stream, t.partition, t.first)):
         last = None if row.last_offset is None else (row.last_offset, row.last_timestamp_ms)
         mark = Mark(
-            first=row.first, seen=vector_of(row.seen) or {}, min_timestamp_ms=row.min_timestamp_ms, last=last
+            first=row.first, seen=origin.from_plain(row.seen), min_timestamp_ms=row.min_timestamp_ms, last=last
         )
         found.setdefault((row.cluster, row.stream, row.partition), []).append(mark)
     return found
@@ -52,7 +52,7 @@ def write_marks(connection: Connection, log: Log, incarnation: int, marks: Itera
             "partition": partition,
             "first": mark.first,
             "incarnation": incarnation,
-            "seen": plain_vector(mark.seen),
+            "seen": origin.plain(mark.seen),
             "min_timestamp_ms": mark.min_timestamp_ms,
             "last_offset": mark.last[0] if mark.last else None,
             "last_timestamp_ms": mark.last[1] if mark.last else None,
@@ -122,18 +122,6 @@ def write_positions(
         "positions": {str(number): offset for number, offset in known.items()},
     }
     _upsert(connection, commit_log_positions, [row])
-
-
-def plain_vector(vector: Vector | None) -> dict[str, list[int]] | None:
-    """A vector as JSON."""
-    return None if vector is None else {str(number): list(reached) for number, reached in vector.items()}
-
-
-def vector_of(plain: Mapping[str, Sequence[int]] | None) -> Vector | None:
-    """A vector from JSON."""
-    if plain is None:
-        return None
-    return {int(number): (incarnation, offset) for number, (incarnation, offset) in plain.items()}
 
 
 def _forget(connection: Connection, table: sa.Table, gone: Collection[tuple[str, str, int, str]]) -> None:

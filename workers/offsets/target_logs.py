@@ -7,7 +7,7 @@ walk of its own, which ends where it is found and holds what the group has not r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from backend.domain import origin, rescan
@@ -28,13 +28,14 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class TargetPartition:
-    """A log, and where it begins and ends now."""
+    """A log, where it begins and ends now, and places of it where a walk may begin."""
 
     place: Partition
     topic: str
     births: Births
     low: int
     end: int
+    checkpoints: Sequence[Checkpoint]
 
 
 @dataclass
@@ -52,11 +53,9 @@ class TargetLogs:
         reader: RangeReader,
         number: int,
         headers: tuple[str, str],
-        checkpoints: Callable[[Partition], Sequence[Checkpoint]],
     ) -> None:
         """`number`: of the cluster; `headers`: names of the headers for flags and origin."""
         self._reader, self._number, self._headers = reader, number, headers
-        self._checkpoints = checkpoints
         self._held: dict[Partition, _Walked] = {}
 
     def near(self, one: TargetPartition, vector: Vector) -> bool:
@@ -127,7 +126,7 @@ class TargetLogs:
     def _start(self, one: TargetPartition, vector: Vector) -> Checkpoint:
         fit = [
             each
-            for each in self._checkpoints(one.place)
+            for each in one.checkpoints
             if each.offset <= one.end
             and rescan.holds(each, one.births)
             and origin.covers(vector, each.seen, each.seen)

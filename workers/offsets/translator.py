@@ -16,9 +16,10 @@ import structlog
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
+from backend.domain import origin
 from backend.domain.group_directory import NotFollowed
 from backend.domain.group_log import OffsetKey, OffsetValue
-from backend.domain.offset_map import Follower, Progress
+from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.kafka.client_config import client_config
 from backend.kafka.commit_log import CommitLog
 from backend.kafka.errors import KafkaCallFailed
@@ -40,8 +41,6 @@ _REQUEST_SECONDS = 10.0
 _AWAY_SECONDS = 15.0
 _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
-_NO_TIMESTAMP = -1
-"""Kafka's word for a record that has none."""
 _GENERATION = 1
 """Of every environment, until it is switched for the first time."""
 
@@ -52,9 +51,11 @@ Commit = tuple[Follower, str, OffsetValue]
 class Translator:
     """Used by one thread; `tick` is called again and again."""
 
-    def __init__(self, engine: Engine, settings: Settings, spark: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, directories: Directories, spark: Callable[[], SparkSession]
+    ) -> None:
         self._engine, self._settings, self._spark = engine, settings, spark
-        self._directories = Directories()
+        self._directories = directories
         self._logs: dict[str, CommitLog] = {}
         self._publishers: dict[str, MapPublisher] = {}
         self._pending: dict[str, dict[OffsetKey, OffsetValue | None]] = {}
@@ -62,13 +63,12 @@ class Translator:
         self._from_low: set[Log] = set()
         self._swept_at = -1
         self._away_until: dict[str, float] = {}
-        self.reasons: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
         """Why a cluster's commits cannot be followed now."""
 
     def tick(self) -> int:
         """Take what has come; translate and publish it. How many commits were."""
-        with self._engine.connect() as connection:
-            known = self._directories.read(connection)
+        known = self._directories.read()
         if known.position != self._swept_at:
             with self._engine.begin() as connection:
                 store.keep_streams(connection, known.streams)
@@ -91,7 +91,7 @@ class Translator:
                 config = client_config(row.bootstrap_servers, row.properties)
                 found = self._logs[cluster] = CommitLog(config, positions)
             found.read(_READ_SECONDS)
-            self.reasons.pop(cluster, None)
+            self._reasons.pop(cluster, None)
         except KafkaCallFailed as error:
             self._is_away(cluster, error)
             broken = self._logs.pop(cluster, None)
@@ -99,6 +99,8 @@ class Translator:
                 broken.close()
             return
         taken = found.take()
+        if taken.unreadable:
+            log.warning("commits that cannot be read", cluster=cluster, records=taken.unreadable)
         self._pending.setdefault(cluster, {}).update(taken.made)
         self._positions.setdefault(cluster, {}).update(taken.positions)
 
@@ -108,32 +110,24 @@ class Translator:
 
     def _is_away(self, cluster: str, error: KafkaCallFailed) -> None:
         """Others must not wait for it in every round."""
-        if self.reasons.get(cluster) != error.reason:
+        if self._reasons.get(cluster) != error.reason:
             log.warning("commits wait", cluster=cluster, reason=error.reason)
-        self.reasons[cluster] = error.reason
+        self._reasons[cluster] = error.reason
         self._away_until[cluster] = time.monotonic() + _AWAY_SECONDS
 
     def _translate(self) -> int:
-        with self._engine.connect() as connection:
-            known = self._directories.read(connection)
+        known = self._directories.read()
         commits, gone = self._sorted_out(known)
         asked = self._asked(commits, known)
         self._look_up_ends(asked, known)
         # Only now: whoever's records lie before those ends is known.
-        with self._engine.connect() as connection:
-            known = self._directories.read(connection)
-            marks = store.read_marks(connection, {one.log: one.incarnation for one in asked.values()})
-            for one in asked.values():
-                cluster, stream, partition = one.log
-                one.marks = marks.get(one.log, ())
-                places = checkpoints.read(connection, cluster, [(stream, partition)])
-                one.checkpoints = places.get((stream, partition), ())
-                one.from_low = one.log in self._from_low
-                one.make_plan(_MOST_OFFSETS)
+        known = self._directories.read()
+        self._make_plans(asked)
         batch = Batch(list(asked.values()))
         if not batch.logs:
             return self._publish(commits, gone, {}, known)
-        found = micro_batch.run(self._spark(), batch.slices(known), batch.known(), batch.asked())
+        headers = (self._settings.copy_flags_header, self._settings.copy_origin_header)
+        found = micro_batch.run(self._spark(), batch.slices(known, headers), batch.known(), batch.asked())
         with self._engine.begin() as connection:
             for number, one in enumerate(batch.logs):
                 assert one.plan is not None
@@ -142,6 +136,20 @@ class Translator:
         answers = batch.answers(found)
         self._look_further_back(asked, answers)
         return self._publish(commits, gone, answers, known)
+
+    def _make_plans(self, asked: Mapping[Log, AskedLog]) -> None:
+        """Fill in what is known of the logs, and what is to be read of them."""
+        by_cluster: dict[str, list[tuple[str, int]]] = {}
+        for cluster, stream, partition in asked:
+            by_cluster.setdefault(cluster, []).append((stream, partition))
+        with self._engine.connect() as connection:
+            marks = store.read_marks(connection, {one.log: one.incarnation for one in asked.values()})
+            places = {cluster: checkpoints.read(connection, cluster, some) for cluster, some in by_cluster.items()}
+        for (cluster, stream, partition), one in asked.items():
+            one.marks = marks.get(one.log, ())
+            one.checkpoints = places[cluster].get((stream, partition), ())
+            one.from_low = one.log in self._from_low
+            one.make_plan(_MOST_OFFSETS)
 
     def _look_further_back(self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], Answer]) -> None:
         """Take back answers that do not know a record before the offset, since all that was read or is indexed are
@@ -246,7 +254,7 @@ class Translator:
 
     def _progress(self, whose: Follower, value: OffsetValue, answer: Answer, known: Directory) -> Progress:
         """What is published: the margin is taken off here, and nowhere else."""
-        times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, _NO_TIMESTAMP)]
+        times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
         margin = known.rules[whose.tenant, whose.instance, whose.environment].margin_ms
         return Progress(
             timestamp_ms=min(times) - margin if times else None,
@@ -282,8 +290,8 @@ def _row(
         "technical_group": group,
         "committed_offset": value.offset,
         "committed_at_ms": value.committed_at_ms,
-        "timestamp_ms": None if answer.timestamp_ms == _NO_TIMESTAMP else answer.timestamp_ms,
+        "timestamp_ms": None if answer.timestamp_ms == NO_TIMESTAMP else answer.timestamp_ms,
         "safe_timestamp_ms": answer.safe_timestamp_ms,
-        "vector": store.plain_vector(answer.vector),
+        "vector": origin.plain(answer.vector),
         "published_at_ms": now,
     }

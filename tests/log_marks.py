@@ -1,0 +1,16 @@
+"""What the table of marks does with new ones, without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from backend.domain.log_index import Mark
+
+
+def joined(marks: Sequence[Mark], new: Sequence[Mark]) -> list[Mark]:
+    """One row of marks from both; where both have one, that which says more."""
+    found = {mark.first: mark for mark in marks}
+    for mark in new:
+        if mark.last is not None or mark.first not in found:
+            found[mark.first] = mark
+    return [found[first] for first in sorted(found)]

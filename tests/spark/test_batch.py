@@ -1,0 +1,36 @@
+"""What a micro-batch reads, with what has to be known to judge it."""
+
+from __future__ import annotations
+
+from backend.queries.clusters import ClusterRow
+from workers.offsets.batch import AskedLog, Batch
+from workers.offsets.directory import Directory
+
+STREAM = "acme/retail/prod/orders"
+
+
+def directory() -> Directory:
+    row = ClusterRow(
+        name="c1", number=7, bootstrap_servers="nobody:9", zone=None, topic_format="", group_format="",
+        subject_format="", properties={}, state="online", reason=None, kafka_cluster_id="k", brokers=1, version=1,
+        position=1,
+    )  # fmt: skip
+    return Directory(
+        position=1,
+        clusters={"c1": row},
+        groups={},
+        streams={},
+        rules={},
+        known_origins=frozenset({7, 8}),
+        holes={(STREAM, 0): frozenset({(8, 1, 3)})},
+    )
+
+
+def test_headers_are_those_of_the_settings():
+    log = AskedLog(log=("c1", STREAM, 0), topic="orders", births=((0, 1),), asked={40}, low=0, end=100)
+    log.make_plan(10**6)
+    ((one,),) = [each.ranges for each in Batch([log]).slices(directory(), ("x-flags", "x-origin"))]
+    read, born = one
+    assert (read.topic, read.partition, read.first, read.end) == ("orders", 0, 0, 100)
+    assert (born.number, born.stream, born.flags_header, born.origin_header) == (7, STREAM, "x-flags", "x-origin")
+    assert (born.known_origins, born.holes) == ({7, 8}, {(8, 1, 3)})
