@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
 from tests.estate_fixture import RunningEstate
-from tests.eventually import eventually
-from tests.offsets.groups import Groups
+from tests.offsets.at_once import Case, cases_of
+from tests.offsets.groups import Groups, Made, on_a_stream
 from tests.rest_client import RestClient
-
-RETAIL = "/tenants/acme/instances/retail/environments"
 
 
 @pytest.fixture(scope="package")
@@ -25,21 +23,24 @@ def servers(estate: RunningEstate) -> dict[str, str]:
     return {name: row["bootstrap_servers"] for name, row in estate.status()["clusters"].items()}
 
 
-@pytest.fixture
-def make_groups(servers: dict[str, str], rest: RestClient) -> Iterator[Callable[..., Groups]]:
+@pytest.fixture(scope="module")
+def make_groups(servers: dict[str, str], rest: RestClient) -> Iterator[Made]:
     """Makes a stream in a margin or an exact environment; gives what tests ask of groups that read it."""
-    made: list[tuple[str, str, str]] = []
+    made: list[Groups] = []
 
     def make(mode: str, partitions: int = 1, margin_seconds: int = 60, **settings: object) -> Groups:
-        environment, name = f"{mode}-{margin_seconds}", f"o{secrets.token_hex(4)}"
-        rest("POST", RETAIL, {"name": environment, "offset_mode": mode, "margin_seconds": margin_seconds})
-        path = f"{RETAIL}/{environment}/streams"
-        rest.ok("POST", path, {"name": name, "partitions": partitions, **settings})
-        made.append((path, name, f"acme/retail/{environment}/{name}"))
-        eventually(lambda: set(rest.ok("GET", f"{path}/{name}")["applied"].values()) == {"applied"}, "applied")
-        topics = rest.ok("GET", f"{path}/{name}")["technical_names"]
-        return Groups(rest, servers, topics, ("acme", "retail", environment, name))
+        made.append(on_a_stream(rest, servers, mode, partitions, margin_seconds, **settings))
+        return made[-1]
 
     yield make
-    for path, name, stream in made:
-        rest("DELETE", f"{path}/{name}?confirm={stream}")
+    for groups in made:
+        groups.delete()
+
+
+@pytest.fixture(scope="module")
+def started(request: pytest.FixtureRequest, make_groups: Made) -> Iterator[Callable[[Case], Future[None]]]:
+    """All cases of the module that run in this session, each in a thread; gives what became of one."""
+    cases = cases_of(request.session.items, request.node.nodeid)
+    with ThreadPoolExecutor(len(cases)) as threads:
+        running = {case: threads.submit(case, make_groups) for case in cases}
+        yield running.__getitem__

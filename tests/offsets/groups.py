@@ -14,6 +14,8 @@ from tests.eventually import eventually
 from tests.kafka import configure, produce, read_all
 from tests.rest_client import RestClient
 
+RETAIL = "/tenants/acme/instances/retail/environments"
+
 
 def numbered(count: int, first: int = 0) -> list[str]:
     """Values that sort as they are counted."""
@@ -28,6 +30,8 @@ class Groups:
     servers: Mapping[str, str]
     topics: Mapping[str, str]
     place: tuple[str, str, str, str]
+    formats: Mapping[str, str]
+    """Of groups, by cluster."""
     group: str = field(default_factory=lambda: f"g{secrets.token_hex(4)}")
     _whole: dict[str, list[Message]] = field(default_factory=dict)
     """Logs that have all that was produced."""
@@ -37,12 +41,15 @@ class Groups:
     def stream(self) -> str:
         return "/".join(self.place)
 
+    def delete(self) -> None:
+        """The stream, with its topics."""
+        self.rest("DELETE", f"{path_of(self.place)}?confirm={self.stream}")
+
     def name(self, cluster: str) -> str:
-        """The group's name on a cluster, by the formats of the default estate."""
+        """The group's name on a cluster."""
         tenant, instance, environment, _ = self.place
-        if cluster in ("cluster-4", "cluster-5"):
-            return f"{tenant}-{environment}-{self.group}"
-        return f"{tenant}-{instance}-{environment}-{self.group}"
+        words = {"tenant": tenant, "instance": instance, "environment": environment, "group": self.group}
+        return self.formats[cluster].format(**words)
 
     def another(self) -> Groups:
         """Another group that reads the same stream."""
@@ -164,6 +171,36 @@ class Groups:
         except BaseException:
             print(self.shown(origin, partition))  # noqa: T201 - what the failure's report shows
             raise
+
+
+def on_a_stream(
+    rest: RestClient,
+    servers: Mapping[str, str],
+    mode: str,
+    partitions: int = 1,
+    margin_seconds: int = 60,
+    **settings: object,
+) -> Groups:
+    """A group on a stream of its own, in a margin or an exact environment of acme/retail."""
+    environment, name = f"{mode}-{margin_seconds}", f"o{secrets.token_hex(4)}"
+    rest("POST", RETAIL, {"name": environment, "offset_mode": mode, "margin_seconds": margin_seconds})
+    path = f"{RETAIL}/{environment}/streams"
+    rest.ok("POST", path, {"name": name, "partitions": partitions, **settings})
+    eventually(lambda: set(rest.ok("GET", f"{path}/{name}")["applied"].values()) == {"applied"}, "applied", 0.2)
+    return of_stream(rest, servers, ("acme", "retail", environment, name))
+
+
+def of_stream(rest: RestClient, servers: Mapping[str, str], place: tuple[str, str, str, str]) -> Groups:
+    """A group on a stream that is there."""
+    topics = rest.ok("GET", path_of(place))["technical_names"]
+    formats = {each: rest.ok("GET", f"/clusters/{each}")["group_format"] for each in servers}
+    return Groups(rest, servers, topics, place, formats)
+
+
+def path_of(place: tuple[str, str, str, str]) -> str:
+    """A stream's path in the API."""
+    tenant, instance, environment, stream = place
+    return f"/tenants/{tenant}/instances/{instance}/environments/{environment}/streams/{stream}"
 
 
 Made = Callable[..., Groups]

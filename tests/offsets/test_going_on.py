@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from backend.domain import commit_metadata
 from tests.eventually import eventually
+from tests.offsets.at_once import at_once
 from tests.offsets.groups import Made, numbered
 
 FLAGS_OF_CLUSTER_1 = {"cluster-2": 2, "cluster-3": 3, "cluster-4": 4, "cluster-5": 5}
 
 
+@at_once
 def test_exact_with_one_producing_cluster_nothing_comes_again(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(300))
@@ -35,26 +35,7 @@ def test_exact_with_one_producing_cluster_nothing_comes_again(make_groups: Made)
     assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0200"}
 
 
-@pytest.mark.nightly  # it pauses distributors, and others use the estate at the same time
-def test_a_margin_that_would_skip_a_record_does_not(make_groups: Made):
-    groups = make_groups("margin")
-    now = int(time.time() * 1000)
-    groups.pause("cluster-4", True)
-    try:
-        groups.produce("cluster-4", numbered(10, 9000), timestamp=now - 300_000)
-        groups.produce("cluster-1", numbered(200), timestamp=now)
-        groups.wait_for(210, "cluster-4")
-        at = groups.offset_of("cluster-1", "r0199") + 1
-        groups.commit("cluster-1", at)
-        applied = groups.until_applied("cluster-1", at, 0, "applied", "cluster-4", "cluster-2")
-    finally:
-        groups.pause("cluster-4", False)
-    assert groups.next_value("cluster-4") == "r9000", "made there 300 s ago, and never seen by the group"
-    assert applied["cluster-4"]["re_read_bound"] == 200
-    assert groups.next_value("cluster-2") == "r0000", "60 s before the last one: all of them"
-    assert applied["cluster-2"]["re_read_bound"] >= 200, "markers count, since nobody has looked which they are"
-
-
+@at_once
 def test_margin_is_taken_off_once(make_groups: Made):
     groups = make_groups("margin", margin_seconds=2)
     for number in range(60):
@@ -74,6 +55,7 @@ def test_margin_is_taken_off_once(make_groups: Made):
         )
 
 
+@at_once
 def test_a_group_at_work_there_is_left_alone(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(50))
@@ -91,6 +73,7 @@ def test_a_group_at_work_there_is_left_alone(make_groups: Made):
     assert groups.next_value("cluster-3") == "r0040"
 
 
+@at_once
 def test_the_newer_commit_counts_and_nothing_goes_back(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(100))
@@ -104,6 +87,7 @@ def test_the_newer_commit_counts_and_nothing_goes_back(make_groups: Made):
     assert groups.stands("cluster-4") == (later, ""), "what it committed by itself stays its own"
 
 
+@at_once
 def test_an_operators_reset_goes_back_too(make_groups: Made):
     first = make_groups("exact")
     first.produce("cluster-1", numbered(60))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -15,6 +14,7 @@ from backend.domain import commit_metadata, offset_map
 from backend.domain.offset_map import Follower, Progress
 from tests.eventually import eventually
 from tests.kafka import produce
+from tests.offsets.at_once import at_once
 from tests.offsets.groups import Groups, Made, numbered
 
 MAP_TOPIC = "_treeline.offset-timestamps"
@@ -25,7 +25,7 @@ def where(groups: Groups) -> dict[str, str | None]:
     return {cluster: groups.next_value(cluster) for cluster in groups.servers}
 
 
-@pytest.mark.nightly
+@at_once
 def test_a_commit_past_the_end(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(20), timestamp=int(time.time() * 1000) - 900_000)
@@ -37,6 +37,7 @@ def test_a_commit_past_the_end(make_groups: Made):
         assert groups.next_value(cluster) is None
 
 
+@at_once
 def test_a_commit_before_the_beginning(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(50))
@@ -50,6 +51,7 @@ def test_a_commit_before_the_beginning(make_groups: Made):
     assert all(value is not None and value <= "r0010" for value in others.values()), others
 
 
+@at_once
 def test_a_commit_on_an_empty_partition(make_groups: Made):
     groups = make_groups("margin", partitions=2)
     groups.produce("cluster-1", numbered(5))
@@ -62,7 +64,7 @@ def test_a_commit_on_an_empty_partition(make_groups: Made):
     )
 
 
-@pytest.mark.nightly
+@at_once
 def test_only_markers_and_aborted_records_behind_the_commit(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(10))
@@ -86,7 +88,7 @@ def test_only_markers_and_aborted_records_behind_the_commit(make_groups: Made):
     eventually(lambda: set(where(groups).values()) == {"next"}, "nothing of it is skipped", 0.3)
 
 
-@pytest.mark.nightly
+@at_once
 def test_a_record_of_the_future_skips_nothing(make_groups: Made):
     groups = make_groups("margin", retention_ms=-1)
     now = int(time.time() * 1000)
@@ -106,7 +108,7 @@ def test_a_record_of_the_future_skips_nothing(make_groups: Made):
     assert item is not None and item["timestamp_ms"] == now + 1_800_000 and item["safe_timestamp_ms"] == now
 
 
-@pytest.mark.nightly
+@at_once
 def test_times_of_the_broker_and_equal_ones(make_groups: Made):
     groups = make_groups("exact")
     groups.configure("cluster-2", {"message.timestamp.type": "LogAppendTime"})
@@ -125,28 +127,7 @@ def test_times_of_the_broker_and_equal_ones(make_groups: Made):
             assert len(again) <= row["re_read_bound"]
 
 
-@pytest.mark.nightly
-def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
-    groups = make_groups("exact")
-    groups.produce("cluster-1", numbered(5))
-    groups.wait_for(5)
-    # Records of cluster-2 come to cluster-5 on this way alone; progress made on cluster-1 on another one.
-    groups.pause("cluster-2", True, level=3)
-    try:
-        groups.produce("cluster-2", numbered(40, 5))
-        groups.wait_for(45, "cluster-1")
-        at = groups.offset_of("cluster-1", "r0030")
-        groups.commit("cluster-1", at)
-        row = eventually(lambda: groups.applied("cluster-1", "cluster-5"), "cluster-5 does what it can", 0.2)
-        assert row["settled"] is False and row["re_read_bound"] >= 25
-        assert groups.next_value("cluster-5") is None
-    finally:
-        groups.pause("cluster-2", False, level=3)
-    groups.until_applied("cluster-1", at)
-    assert set(where(groups).values()) == {"r0030"}
-
-
-@pytest.mark.nightly
+@at_once
 def test_a_group_that_is_deleted_is_forgotten_but_goes_back_nowhere(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(30))
@@ -168,6 +149,7 @@ def test_a_group_that_is_deleted_is_forgotten_but_goes_back_nowhere(make_groups:
     assert set(where(groups).values()) == {"r0025"}
 
 
+@at_once
 def test_a_map_that_comes_late_or_is_none(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(30))
@@ -200,7 +182,7 @@ def test_a_map_that_comes_late_or_is_none(make_groups: Made):
     assert set(where(groups).values()) == {"r0025"}
 
 
-@pytest.mark.nightly
+@at_once
 def test_metadata_of_others(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(30))
@@ -219,7 +201,7 @@ def test_metadata_of_others(make_groups: Made):
     assert groups.shown("cluster-2") is None
 
 
-@pytest.mark.nightly
+@at_once
 def test_a_stream_that_is_deleted_is_listed_no_more(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(10))

@@ -3,14 +3,14 @@ group has committed 35. On the new cluster it goes on at the right record, not a
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
+
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.estate_fixture import DEFAULT_ESTATE
 from tests.eventually import eventually
-from tests.faults.runs import Place
-from tests.offsets.groups import Groups, numbered
+from tests.offsets.groups import numbered, of_stream
 from tests.rest_client import RestClient
 
 THREE = DEFAULT_ESTATE.parent.parent / "tests" / "estate" / "three.yaml"
@@ -33,9 +33,8 @@ def test_a_group_on_a_cluster_that_is_brought_online(boot_estate):
     path = f"{RETAIL}/exact/streams"
     rest.ok("POST", path, {"name": "orders", "partitions": 1})
     eventually(lambda: set(rest.ok("GET", f"{path}/orders")["applied"].values()) == {"applied"}, "it is applied")
-    topics = rest.ok("GET", f"{path}/orders")["technical_names"]
     servers = {name: estate.bootstrap_servers(name) for name in ("cluster-1", "cluster-2")}
-    groups = Groups(rest, servers, topics, ("acme", "retail", "exact", "orders"), group="app")
+    groups = of_stream(rest, servers, ("acme", "retail", "exact", "orders"))
     # One at a time on a log without markers: offsets are those of the document.
     groups.produce("cluster-1", numbered(40))
     groups.wait_for(40)
@@ -44,43 +43,15 @@ def test_a_group_on_a_cluster_that_is_brought_online(boot_estate):
     for cluster in servers:
         at = groups.offset_of(cluster, "r0024")
         admin = AdminClient({"bootstrap.servers": servers[cluster]})
-        (gone,) = admin.delete_records([TopicPartition(topics[cluster], 0, at)]).values()
+        (gone,) = admin.delete_records([TopicPartition(groups.topics[cluster], 0, at)]).values()
         gone.result(15)
     rest.ok("PUT", "/trees/main", THREE_LEAVES)
     eventually(lambda: rest.ok("GET", f"{path}/orders")["applied"].get("cluster-3") == "applied", "it has a topic")
-    topics = rest.ok("GET", f"{path}/orders")["technical_names"]
     servers["cluster-3"] = estate.bootstrap_servers("cluster-3")
-    groups = Groups(rest, servers, topics, groups.place, group="app")
+    groups = replace(of_stream(rest, servers, groups.place), group=groups.group)
     groups.wait_for(16, "cluster-3")
     groups.until_applied("cluster-1", 35)
     log = groups.log("cluster-3")
     assert (log[0][1], len(log)) == ("r0024", 16)
     assert groups.next_value("cluster-3") == "r0035"
     assert groups.stands("cluster-3")[0] < 35
-
-
-@pytest.mark.nightly
-def test_commits_while_the_worker_is_killed(boot_estate):
-    estate = boot_estate(THREE)
-    rest = RestClient(estate.url, estate.token)
-    rest.ok("POST", RETAIL, {"name": "exact", "offset_mode": "exact"})
-    path = f"{RETAIL}/exact/streams"
-    rest.ok("POST", path, {"name": "orders", "partitions": 1})
-    eventually(lambda: set(rest.ok("GET", f"{path}/orders")["applied"].values()) == {"applied"}, "it is applied")
-    topics = rest.ok("GET", f"{path}/orders")["technical_names"]
-    servers = {name: estate.bootstrap_servers(name) for name in topics}
-    every = [Groups(rest, servers, topics, ("acme", "retail", "exact", "orders")) for _ in range(5)]
-    every[0].produce("cluster-1", numbered(400))
-    every[0].wait_for(400)
-    place = Place(estate)
-    steps = [(n, groups) for n in range(20) for groups in every]
-    for number, (n, groups) in enumerate(steps):
-        # Now on one cluster, now on another one; killed in the middle of it, four times.
-        cluster = ("cluster-1", "cluster-3")[n % 2]
-        groups.commit(cluster, groups.offset_of(cluster, f"r{n * 20:04}"))
-        if number % 25 == 20:
-            place.kill("worker:offsets")
-    last = every[0].offset_of("cluster-3", "r0380")
-    for groups in every:
-        groups.until_applied("cluster-3", last)
-        assert {groups.next_value(cluster) for cluster in servers} == {"r0380"}

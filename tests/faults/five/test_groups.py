@@ -1,0 +1,79 @@
+"""Groups whose clusters are behind, and whose worker is killed: what they do not see is skipped nowhere."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.eventually import eventually
+from tests.offsets.groups import Made, numbered, on_a_stream
+
+
+@pytest.fixture
+def make_groups(place):
+    made = []
+
+    def make(mode, partitions=1):
+        made.append(on_a_stream(place.rest, place.servers, mode, partitions))
+        return made[-1]
+
+    yield make
+    for groups in made:
+        groups.delete()
+
+
+def test_a_margin_that_would_skip_a_record_does_not(make_groups: Made):
+    groups = make_groups("margin")
+    now = int(time.time() * 1000)
+    groups.pause("cluster-4", True)
+    try:
+        groups.produce("cluster-4", numbered(10, 9000), timestamp=now - 300_000)
+        groups.produce("cluster-1", numbered(200), timestamp=now)
+        groups.wait_for(210, "cluster-4")
+        at = groups.offset_of("cluster-1", "r0199") + 1
+        groups.commit("cluster-1", at)
+        applied = groups.until_applied("cluster-1", at, 0, "applied", "cluster-4", "cluster-2")
+    finally:
+        groups.pause("cluster-4", False)
+    assert groups.next_value("cluster-4") == "r9000", "made there 300 s ago, and never seen by the group"
+    assert applied["cluster-4"]["re_read_bound"] == 200
+    assert groups.next_value("cluster-2") == "r0000", "60 s before the last one: all of them"
+    assert applied["cluster-2"]["re_read_bound"] >= 200, "markers count, since nobody has looked which they are"
+
+
+def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(5))
+    groups.wait_for(5)
+    # Records of cluster-2 come to cluster-5 on this way alone; progress made on cluster-1 on another one.
+    groups.pause("cluster-2", True, level=3)
+    try:
+        groups.produce("cluster-2", numbered(40, 5))
+        groups.wait_for(45, "cluster-1")
+        at = groups.offset_of("cluster-1", "r0030")
+        groups.commit("cluster-1", at)
+        row = eventually(lambda: groups.applied("cluster-1", "cluster-5"), "cluster-5 does what it can", 0.2)
+        assert row["settled"] is False and row["re_read_bound"] >= 25
+        assert groups.next_value("cluster-5") is None
+    finally:
+        groups.pause("cluster-2", False, level=3)
+    groups.until_applied("cluster-1", at)
+    assert {groups.next_value(each) for each in groups.servers} == {"r0030"}
+
+
+def test_commits_while_the_worker_is_killed(place, make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(400))
+    groups.wait_for(400)
+    every = [groups, *(groups.another() for _ in range(4))]
+    for number in range(100):
+        # Now on one cluster, now on another one; killed in the middle of it, twice.
+        n, cluster = number // 5, ("cluster-1", "cluster-3")[number // 5 % 2]
+        every[number % 5].commit(cluster, groups.offset_of(cluster, f"r{n * 20:04}"))
+        if number % 50 == 20:
+            place.kill("worker:offsets")
+    last = groups.offset_of("cluster-3", "r0380")
+    for each in every:
+        each.until_applied("cluster-3", last)
+        assert {each.next_value(cluster) for cluster in each.servers} == {"r0380"}
