@@ -9,6 +9,8 @@ from __future__ import annotations
 import bisect
 from collections.abc import Mapping
 
+from backend.domain.origin import Vector
+
 Births = tuple[tuple[int, int], ...]
 """(offset, incarnation of the records born from there on), both rising; the first offset is 0."""
 
@@ -20,6 +22,15 @@ def incarnation_at(births: Births, offset: int) -> int:
     if len(births) == 1:
         return births[0][1]
     return births[bisect.bisect_right(births, (offset, _ANY_INCARNATION)) - 1][1]
+
+
+def passed(cluster: int, births: Births, offset: int, vector: Vector) -> Vector:
+    """Beyond the vector at an offset of the cluster's log: what was born there before it, in the incarnation that
+    the vector names, whether or not the last of it are in the log still."""
+    reached = vector.get(cluster)
+    if reached is None or not births or reached[0] != incarnation_at(births, offset - 1):
+        return {}
+    return {cluster: (reached[0], offset - 1)} if reached[1] < offset - 1 else {}
 
 
 def births_of(tails: Mapping[int, Births], partition: int, incarnation: int) -> Births:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from backend.domain import origin
@@ -55,11 +55,19 @@ class Progress:
     """Of the records before the offset; None where origins are not written."""
     offset: int
     """On the cluster of origin: shown, never applied elsewhere."""
+    passed: Vector = field(default_factory=dict)
+    """Beyond the vector: what was born before the offset, though its last records are in the log no more. A log
+    that was compacted on the cluster of origin may have them elsewhere."""
 
     @property
     def order(self) -> tuple[int, int]:
         """Of two commits of one group and partition, the one with the higher order is the later progress."""
         return self.generation, self.committed_at_ms
+
+    @property
+    def read(self) -> Vector:
+        """What the group has read, or cannot read any more where it committed."""
+        return origin.merge([self.vector or {}, self.passed])
 
 
 def encode_key(follower: Follower, origin_cluster: str) -> bytes:
@@ -73,6 +81,7 @@ def encode_value(progress: Progress) -> bytes:
     plain = {
         **asdict(progress),
         "vector": None if vector is None else origin.plain(vector),
+        "passed": origin.plain(progress.passed),
     }
     return _json(plain)
 
@@ -101,6 +110,7 @@ def decode_value(data: bytes | None) -> Progress | None:
             generation=_integer(plain["generation"]),
             vector=_vector(plain["vector"]),
             offset=_integer(plain["offset"]),
+            passed=_vector(plain.get("passed")) or {},
         )
     except KeyError as error:
         raise MapInvalid(f"its value has no {error.args[0]!r}") from error

@@ -113,10 +113,13 @@ class Chosen:
     """Whether the target has all that the group has read: if not, the offset rises as the rest arrives."""
 
 
-def exact(vector: Vector, log: TargetLog) -> Chosen:
-    """The first record that the group has not read. Everything before `log.first` must be covered."""
-    offset, here = log.first_uncovered(vector), log.seen_at(log.end)
-    bound: int | None = log.covered_behind(offset, vector)
+def exact(vector: Vector, read: Vector, log: TargetLog) -> Chosen:
+    """The first record that the group has not read. Everything before `log.first` must be covered.
+
+    `vector`: of the records that were there when it committed; `read`: with those that had been there.
+    """
+    offset, here = log.first_uncovered(read), log.seen_at(log.end)
+    bound: int | None = log.covered_behind(offset, read)
     settled = True
     for origin, reached in vector.items():
         passed = here.get(origin, _NOTHING)
@@ -125,7 +128,7 @@ def exact(vector: Vector, log: TargetLog) -> Chosen:
         # What the group has read and has not arrived here yet will lie behind the offset.
         settled = False
         known = passed[0] == reached[0] or (origin not in here and reached[0] == FIRST_INCARNATION)
-        to_come = reached[1] - passed[1] if known else None
+        to_come = read[origin][1] - passed[1] if known else None
         bound = None if bound is None or to_come is None else bound + to_come
     return Chosen(offset=offset, re_read_bound=bound, settled=settled)
 

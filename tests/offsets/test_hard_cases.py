@@ -110,7 +110,7 @@ def test_a_record_of_the_future_skips_nothing(make_groups: Made):
 
 @at_once
 def test_times_of_the_broker_and_equal_ones(make_groups: Made):
-    groups = make_groups("exact")
+    groups = make_groups("exact", retention_ms=-1)
     groups.configure("cluster-2", {"message.timestamp.type": "LogAppendTime"})
     groups.produce("cluster-2", numbered(30), timestamp=1_000)
     groups.produce("cluster-1", numbered(30, 30), timestamp=2_000_000_000)
@@ -212,3 +212,37 @@ def test_a_stream_that_is_deleted_is_listed_no_more(make_groups: Made):
     path = f"/tenants/{tenant}/instances/{instance}/environments/{environment}/streams/{stream}"
     groups.rest.ok("DELETE", f"{path}?confirm={groups.stream}")
     eventually(lambda: groups.shown("cluster-1") is None, "its offsets are listed no more", 0.2)
+
+
+@at_once
+def test_a_compacted_topic_with_holes(make_groups: Made):
+    """The broker's log cleaner makes the holes, which takes it up to half a minute."""
+    groups = make_groups("exact", cleanup_policy="compact")
+    for cluster in ("cluster-1", "cluster-4"):
+        groups.configure(cluster, {"segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"})
+    made = 0
+
+    def offsets(cluster: str) -> list[int]:
+        return [offset for offset, _ in groups.log(cluster)]
+
+    def cleaned() -> bool:
+        nonlocal made
+        records = [{"key": b"%d" % (n % 7 or n), "value": b"r%04d" % n} for n in range(made, made + 50)]
+        produce(groups.servers["cluster-1"], groups.topics["cluster-1"], records)
+        made += len(records)
+        first, copied = offsets("cluster-1"), groups.log("cluster-4")
+        # Few of the numbers up to the last one are left there.
+        last = int(copied[-1][1][1:]) if copied else 0
+        return len(first) < first[-1] - first[0] and len(copied) < last - made // 10
+
+    eventually(cleaned, "the cleaner has made holes on both", 1.0)
+    # Produced one after the other, nowhere else: offsets of cluster-1 are the numbers.
+    left = offsets("cluster-1")
+    gone = sorted(set(range(left[-1])) - set(left))
+    at = gone[len(gone) // 2]
+    groups.commit("cluster-1", at)
+    for cluster, row in groups.until_applied("cluster-1", at).items():
+        log = groups.log(cluster)
+        assert {value for offset, value in log if offset < row["offset"]} <= set(numbered(at)), "skipped"
+        assert not {value for offset, value in log if offset >= row["offset"]} & set(numbered(at)), "again"
+        assert row["re_read_bound"] == 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from backend.domain import log_index, rescan
+from backend.domain import births, log_index, rescan
 from backend.domain.births import Births
 from backend.domain.log_index import Mark, Plan, Segment
+from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
 from backend.kafka.log_ranges import BornIn, LogRange
 from backend.queries.clusters import ClusterRow
@@ -71,6 +72,14 @@ class AskedLog:
         return [mark for mark in made if mark.last is not None or mark.first not in before]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stand(Answer):
+    """What stands at a committed offset, by what is in the log, and by what was."""
+
+    passed: Vector
+    """See `Progress.passed`."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Logs by their numbers in the job."""
@@ -113,9 +122,16 @@ class Batch:
             for offset in sorted(one.asked)
         ]
 
-    def answers(self, found: Found) -> dict[tuple[Log, int], Answer]:
+    def answers(self, found: Found, directory: Directory) -> dict[tuple[Log, int], Stand]:
         """By (log, offset)."""
-        return {(self.logs[number].log, offset): answer for (number, offset), answer in found.answers.items()}
+        answers: dict[tuple[Log, int], Stand] = {}
+        for (number, offset), answer in found.answers.items():
+            one = self.logs[number]
+            cluster = directory.clusters[one.log[0]].number
+            # Behind the log's end nothing was born yet.
+            beyond = births.passed(cluster, one.births, min(offset, one.end), answer.vector)
+            answers[one.log, offset] = Stand(**vars(answer), passed=beyond)
+        return answers
 
 
 def _slice(row: ClusterRow, ranges: list[tuple[LogRange, BornIn]]) -> Slice:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from backend.domain import target_log
 from backend.domain.offset_map import Follower, Progress
 from backend.domain.rescan import Checkpoint
-from backend.domain.target_log import Chosen
+from backend.domain.target_log import Chosen, TargetLog
 from backend.domain.tenant import EXACT, MARGIN
 from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import Place
@@ -99,20 +99,18 @@ class Chooser:
         for goal in goals:
             if goal.progress.vector is None:
                 continue
-            if self._logs.near(logs[_place(goal)], goal.progress.vector):
+            if self._logs.near(logs[_place(goal)], goal.progress.read):
                 near.setdefault(_place(goal), []).append(goal)
             else:
                 far = far or goal
         found: dict[Follower, Chosen] = {}
         for place, some in near.items():
-            vectors = [goal.progress.vector or {} for goal in some]
-            log = self._logs.walk(logs[place], vectors, known)
-            for goal, vector in zip(some, vectors, strict=True):
-                found[goal.follower] = target_log.exact(vector, log)
+            log = self._logs.walk(logs[place], [goal.progress.read for goal in some], known)
+            for goal in some:
+                found[goal.follower] = _first_unread(goal.progress, log)
         if far is not None:
-            vector = far.progress.vector or {}
-            log = self._logs.look_for(logs[_place(far)], vector, known)
-            found[far.follower] = target_log.exact(vector, log)
+            log = self._logs.look_for(logs[_place(far)], far.progress, known)
+            found[far.follower] = _first_unread(far.progress, log)
         return found
 
     def _at_timestamps(self, goals: Sequence[Goal]) -> dict[tuple[Place, int], int | None]:
@@ -124,6 +122,10 @@ class Chooser:
             if by_time and timestamp is not None and timestamp >= 0:
                 wanted.setdefault(_place(goal), set()).add(timestamp)
         return self._offsets.at_timestamps({place: sorted(times) for place, times in wanted.items()})
+
+
+def _first_unread(progress: Progress, log: TargetLog) -> Chosen:
+    return target_log.exact(progress.vector or {}, progress.read, log)
 
 
 def _by_time(

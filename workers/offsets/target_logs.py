@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from backend.domain import origin, rescan
 from backend.domain.births import Births
 from backend.domain.log_prefix import LogPrefix
+from backend.domain.offset_map import Progress
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
 from backend.domain.target_log import TargetLog
@@ -83,12 +84,13 @@ class TargetLogs:
             self._held[one.place] = held
         return held.log
 
-    def look_for(self, one: TargetPartition, vector: Vector, known: Directory) -> TargetLog:
-        """The log from a place before which the vector has everything, up to where all that it has was seen, and
-        something that it has not; or up to the log's end. Raises KafkaCallFailed."""
-        walked = self._begun(one, self._start(one, vector), known)
+    def look_for(self, one: TargetPartition, progress: Progress, known: Directory) -> TargetLog:
+        """The log from a place before which the group has read everything, up to where all that its vector has was
+        seen, and something that it has not read; or up to the log's end. Raises KafkaCallFailed."""
+        vector, read = progress.vector or {}, progress.read
+        walked = self._begun(one, self._start(one, read), known)
         for _ in self._records(one, walked):
-            first = walked.log.first_uncovered(vector)
+            first = walked.log.first_uncovered(read)
             walked.log.forget_before(first)
             if first < walked.log.end and origin.covers(walked.log.seen_at(walked.log.end), vector, vector):
                 return walked.log

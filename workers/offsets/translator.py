@@ -27,10 +27,9 @@ from backend.kafka.log_ends import ends
 from backend.kafka.map_topic import MapPublisher
 from backend.settings import Settings
 from spark import micro_batch
-from spark.micro_batch import Answer
 from workers import checkpoints
 from workers.offsets import store
-from workers.offsets.batch import AskedLog, Batch
+from workers.offsets.batch import AskedLog, Batch, Stand
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.store import Log
 
@@ -133,7 +132,7 @@ class Translator:
                 assert one.plan is not None
                 made = one.new_marks(found.segments.get(number, []))
                 store.write_marks(connection, one.log, one.incarnation, made, one.plan.anew)
-        answers = batch.answers(found)
+        answers = batch.answers(found, known)
         self._look_further_back(asked, answers)
         return self._publish(commits, gone, answers, known)
 
@@ -151,7 +150,7 @@ class Translator:
             one.from_low = one.log in self._from_low
             one.make_plan(_MOST_OFFSETS)
 
-    def _look_further_back(self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], Answer]) -> None:
+    def _look_further_back(self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], Stand]) -> None:
         """Take back answers that do not know a record before the offset, since all that was read or is indexed are
         markers, or holes of compaction: the log is read from its beginning then."""
         for (log, offset), answer in list(answers.items()):
@@ -218,7 +217,7 @@ class Translator:
         self,
         commits: dict[str, list[Commit]],
         gone: dict[str, list[Follower]],
-        answers: Mapping[tuple[Log, int], Answer],
+        answers: Mapping[tuple[Log, int], Stand],
         known: Directory,
     ) -> int:
         published = 0
@@ -252,16 +251,18 @@ class Translator:
             published += len(made)
         return published
 
-    def _progress(self, whose: Follower, value: OffsetValue, answer: Answer, known: Directory) -> Progress:
+    def _progress(self, whose: Follower, value: OffsetValue, answer: Stand, known: Directory) -> Progress:
         """What is published: the margin is taken off here, and nowhere else."""
         times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
         margin = known.rules[whose.tenant, whose.instance, whose.environment].margin_ms
+        has_origins = self._settings.origin_header
         return Progress(
             timestamp_ms=min(times) - margin if times else None,
             committed_at_ms=value.committed_at_ms,
             generation=_GENERATION,
-            vector=answer.vector if self._settings.origin_header else None,
+            vector=answer.vector if has_origins else None,
             offset=value.offset,
+            passed=answer.passed if has_origins else {},
         )
 
     def _publisher(self, cluster: str, known: Directory) -> MapPublisher:
@@ -279,9 +280,7 @@ class Translator:
             publisher.close()
 
 
-def _row(
-    cluster: str, whose: Follower, group: str, value: OffsetValue, answer: Answer, now: int
-) -> dict[str, Any]:
+def _row(cluster: str, whose: Follower, group: str, value: OffsetValue, answer: Stand, now: int) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "stream": whose.stream_name,

@@ -1,0 +1,27 @@
+"""Of what is born before an offset, what is known without looking whether it is still there."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.domain.births import passed
+
+CUT = ((0, 1), (80, 2))
+
+
+@pytest.mark.parametrize(
+    ("births", "offset", "vector", "known"),
+    [
+        (((0, 1),), 40, {1: (1, 30), 2: (1, 90)}, {1: (1, 39)}),
+        (((0, 1),), 40, {1: (1, 39)}, {}),
+        (((0, 1),), 40, {2: (1, 30)}, {}),
+        (((0, 1),), 0, {}, {}),
+        ((), 40, {1: (1, 30)}, {}),
+        # What was born before the cut, and after it, has other numbers.
+        (CUT, 80, {1: (1, 30)}, {1: (1, 79)}),
+        (CUT, 90, {1: (1, 79)}, {}),
+        (CUT, 90, {1: (2, 82)}, {1: (2, 89)}),
+    ],
+)
+def test_what_was_born_before_an_offset(births, offset, vector, known):
+    assert passed(1, births, offset, vector) == known
