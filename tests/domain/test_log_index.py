@@ -109,3 +109,13 @@ def test_answers_over_many_runs_are_those_of_the_whole_log(seed):
         for mark in marks:
             assert mark.seen == reference(rows, mark.first)[2]
     assert answered
+
+
+def test_a_part_that_ends_where_a_block_does_ends_with_a_mark():
+    part = log_index.Part(first=0, end=2 * BLOCK, seen={})
+    found = [Segment(first=BLOCK, origin=1, reached=(1, 7), min_timestamp_ms=5, last=(BLOCK + 9, 6))]
+    assert log_index.extended(part, found) == [
+        Mark(first=0, seen={}),
+        Mark(first=BLOCK, seen={}, min_timestamp_ms=5, last=(BLOCK + 9, 6)),
+        Mark(first=2 * BLOCK, seen={1: (1, 7)}),
+    ]

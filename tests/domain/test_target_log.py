@@ -75,6 +75,7 @@ def test_no_gap_and_the_bound_holds(seed):
         counted = [row for row in again if (row[1], row[2]) not in uncounted]
         assert chosen.re_read_bound is None or len(counted) <= chosen.re_read_bound, f"seed {seed}"
         assert chosen.re_read_bound is not None or any(reached[0] > 1 for reached in vector.values())
+        assert chosen.settled == ({*vector.items()} <= {row[1:] for row in here[:arrived]})
         assert last is None or chosen.offset >= last, "as the target catches up the group is never moved back"
         early = source.randint(0, chosen.offset)
         margin = target_log.with_margin(chosen, early)

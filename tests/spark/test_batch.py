@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backend.domain.rescan import Checkpoint
 from backend.queries.clusters import ClusterRow
 from workers.offsets.batch import AskedLog, Batch
 from workers.offsets.directory import Directory
@@ -34,3 +35,12 @@ def test_headers_are_those_of_the_settings():
     assert (read.topic, read.partition, read.first, read.end) == ("orders", 0, 0, 100)
     assert (born.number, born.stream, born.flags_header, born.origin_header) == (7, STREAM, "x-flags", "x-origin")
     assert (born.known_origins, born.holes) == ({7, 8}, {(8, 1, 3)})
+
+
+def test_reading_begins_before_the_offset_so_that_the_record_before_it_is_seen():
+    log = AskedLog(log=("c1", STREAM, 0), topic="orders", births=((0, 1),), asked={5_000}, low=0, end=9_000)
+    log.checkpoints = [Checkpoint(at, 1, {7: (1, at - 1)}) for at in (3_000, 3_990, 4_500, 5_000)]
+    log.make_plan(10**6)
+    assert log.plan is not None
+    (part,) = log.plan.parts
+    assert (part.first, part.end, part.seen) == (3_990, 9_000, {7: (1, 3_989)})
