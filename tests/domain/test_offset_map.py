@@ -112,6 +112,7 @@ def test_the_zero_byte_at_its_end_is_no_part_of_it():
 def test_the_metadata_of_the_contract():
     mark = CommitMark(flags=5, timestamp_ms=17, committed_at_ms=18, generation=3, cluster="cluster-1")
     assert commit_metadata.encode(mark) == "treeline:1;copy-flags=0101;ts=17;at=18;gen=3;from=cluster-1"
+    assert not any(commit_metadata.is_ours(text) for text in ("treeline", "treelines: 3", " treeline:1", "", None))
 
 
 @pytest.mark.parametrize(
