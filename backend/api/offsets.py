@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 from backend.api.requests import Body, Page, Paging, Reading, Writing, listed, respond
 from backend.deciders import GROUP_RESETS
 from backend.dispatch import Answer, Outcome
-from backend.domain.errors import NotFound, ValueInvalid
+from backend.domain.errors import FieldError, NameInvalid, NotFound, ValueInvalid
 from backend.domain.group_reset import RecordReset
-from backend.domain.names import LONGEST_STREAM, StreamName, check_name, is_name
+from backend.domain.names import StreamName, is_group_name, is_name
 from backend.queries import clusters, offsets, streams
 from backend.queries.offsets import NotFollowedRow, OffsetRow, Place
 from backend.queries.streams import StreamRow
@@ -84,7 +84,9 @@ def reset_offsets(body: Reset, write: Writing) -> Response:
 
 
 def _wish(connection: Connection, body: Reset) -> Wish:
-    check_name(body.group, "group", pointer="/group", longest=LONGEST_STREAM)
+    if not is_group_name(body.group):
+        detail = f"{ascii(body.group)[:60]} cannot name a group: use letters, digits, '.', '_' and '-'"
+        raise NameInvalid(detail, (FieldError("/group", detail),))
     cluster = clusters.get_cluster(connection, body.cluster)
     if cluster is None:
         raise NotFound(f"there is no cluster {body.cluster[:300]!a}")

@@ -47,6 +47,19 @@ class Action(StrEnum):
     """What stands here is not on the map yet: which of the two is newer will be known then."""
 
 
+def commit_time(at_ms: int, offset: int, own: tuple[int, int] | None, applied_ms: int | None) -> int:
+    """The time by which a commit is ordered: the broker's, or, where clocks of brokers differ, later than what the
+    group had done on the same cluster before.
+
+    `own`: its commit before on that cluster, (offset, time by which it was ordered); `applied_ms`: the time of the
+    progress that had been applied there. Both came before it, whatever the clocks say.
+    """
+    if own is not None and own[0] == offset and at_ms <= own[1]:
+        return own[1]  # the same commit, read once more
+    before = [each for each in (own and own[1], applied_ms) if each is not None]
+    return max([at_ms, *(each + 1 for each in before)])
+
+
 def decide(here: str, newest: tuple[str, Progress], own: Progress | None, standing: Standing) -> Action:
     """`newest`: the group's latest progress, with the cluster where it was made; `own`: that made here."""
     cluster, progress = newest

@@ -17,6 +17,8 @@ LONGEST_NAME = 100
 LONGEST_STREAM = 249  # Kafka's own limit; the technical name is checked as well
 
 _LOGICAL = re.compile(r"[a-z0-9][a-z0-9._-]*")
+GROUP_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9._-]*"
+_GROUP = re.compile(GROUP_PATTERN)
 
 
 @dataclass(frozen=True, order=True)
@@ -42,6 +44,12 @@ def check_name(name: str, what: str, *, pointer: str = "/name", longest: int = L
 def is_name(name: str, longest: int = LONGEST_STREAM) -> bool:
     """Whether anything could ever have been given this name; look-ups by other strings find nothing."""
     return _problem(name, longest) is None
+
+
+def is_group_name(name: str) -> bool:
+    """Whether a consumer group can have this logical name. Applications name their groups themselves, so capitals
+    are allowed here."""
+    return _GROUP.fullmatch(name) is not None and len(name) <= LONGEST_STREAM
 
 
 def _problem(name: str, longest: int) -> str | None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from backend.domain import origin
+from backend.domain.names import is_group_name, is_name
 from backend.domain.origin import Vector
 
 NO_TIMESTAMP = -1
@@ -90,9 +91,14 @@ def decode_key(data: bytes | None) -> tuple[Follower, str]:
     """(whose progress, cluster where it was made). Raises MapInvalid."""
     plain = _object(data, "key")
     try:
-        cluster = _text(plain.pop("origin_cluster"))
-        partition = _integer(plain.pop("partition"))
-        return Follower(partition=partition, **{name: _text(plain[name]) for name in _NAMES}), cluster
+        cluster, group = _name(plain["origin_cluster"]), plain["group"]
+        if not isinstance(group, str) or not is_group_name(group):
+            raise MapInvalid(f"{_shown(group)} is no name of a group")
+        partition = _integer(plain["partition"])
+        if not 0 <= partition < 2**31:
+            raise MapInvalid(f"{partition} is no partition")
+        names = {name: _name(plain[name]) for name in _NAMES}
+        return Follower(partition=partition, group=group, **names), cluster
     except KeyError as error:
         raise MapInvalid(f"its key has no {error.args[0]!r}") from error
 
@@ -121,7 +127,9 @@ def newest(found: Iterable[tuple[str, Progress]]) -> tuple[str, Progress] | None
     return max(found, key=lambda each: (*each[1].order, each[0]), default=None)
 
 
-_NAMES = ("tenant", "instance", "environment", "stream", "group")
+_NAMES = ("tenant", "instance", "environment", "stream")
+_MOST_DIGITS = 5
+"""Of a cluster's number, which has 16 bits."""
 
 
 def _json(plain: dict[str, Any]) -> bytes:
@@ -138,15 +146,20 @@ def _object(data: bytes | None, what: str) -> dict[str, Any]:
     return plain
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise MapInvalid(f"{value!r} is no text")
+def _name(value: object) -> str:
+    # Whoever wrote it, it ends up in names of topics and groups, and in the database.
+    if not isinstance(value, str) or not is_name(value):
+        raise MapInvalid(f"{_shown(value)} is no name")
     return value
+
+
+def _shown(value: object) -> str:
+    return ascii(value)[:60]
 
 
 def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
-        raise MapInvalid(f"{value!r} is no 64-bit integer")
+        raise MapInvalid(f"{_shown(value)} is no 64-bit integer")
     return value
 
 
@@ -154,10 +167,11 @@ def _vector(plain: object) -> Vector | None:
     if plain is None:
         return None
     if not isinstance(plain, dict):
-        raise MapInvalid(f"the vector {plain!r} is no JSON object")
+        raise MapInvalid(f"the vector {_shown(plain)} is no JSON object")
     vector: Vector = {}
     for number, reached in plain.items():
-        if not number.isdecimal() or not isinstance(reached, list) or len(reached) != 2:
-            raise MapInvalid(f"{number!r}: {reached!r} is no part of a vector")
+        is_number = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
+        if not is_number or not isinstance(reached, list) or len(reached) != 2:
+            raise MapInvalid(f"{_shown(number)}: {_shown(reached)} is no part of a vector")
         vector[int(number)] = (_integer(reached[0]), _integer(reached[1]))
     return vector

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from backend.domain.names import LONGEST_NAME, LONGEST_STREAM, StreamName
+from backend.domain.names import GROUP_PATTERN, LONGEST_NAME, LONGEST_STREAM, StreamName
 
 MOST_READINGS = 5
 _SCOPE = ("tenant", "instance", "environment")
@@ -107,7 +107,8 @@ class Reader:
             if part in values:
                 text += re.escape(values[part])
             else:
-                text += "(?P=found)" if named else f"(?P<found>{_NAME})"
+                own = GROUP_PATTERN if self._part == "group" else _NAME
+                text += "(?P=found)" if named else f"(?P<found>{own})"
                 named = True
         return re.compile(text)
 

@@ -40,11 +40,14 @@ class TargetLog:
         self.first = self.end = first
         self._before = dict(seen)
         self._tracks: dict[int, _Track] = {}
+        self._unknown: array[int] = array("q")
 
     def add(self, place: int, origin: int | None, reached: Reached | None) -> None:
-        """The next record; origin None if it carries flags, but no origin: no vector speaks of it."""
+        """The next record; origin None if it carries flags, but no origin: no vector speaks of it, so nobody can
+        tell who has read it."""
         self.end = place + 1
         if origin is None or reached is None:
+            self._unknown.append(place)
             return
         track = self._tracks.setdefault(origin, _Track())
         # One that was set aside and is replayed comes behind later ones: it is covered when they are.
@@ -60,7 +63,11 @@ class TargetLog:
     @property
     def size(self) -> int:
         """Records that are held."""
-        return sum(len(track) for track in self._tracks.values())
+        return len(self._unknown) + sum(len(track) for track in self._tracks.values())
+
+    def knows_all_from(self, place: int) -> bool:
+        """Whether all records at or behind a place say where they were born."""
+        return not self._unknown or self._unknown[-1] < place
 
     def reaches_back_to(self, vector: Vector) -> bool:
         """Whether everything before `first` is covered by the vector: then the first that is not lies behind."""
@@ -68,7 +75,7 @@ class TargetLog:
 
     def first_uncovered(self, vector: Vector) -> int:
         """The first record that the vector does not cover; `end` if it covers all."""
-        places = [self.end]
+        places = [self.end, *self._unknown[:1]]
         for origin, track in self._tracks.items():
             index = bisect.bisect_right(track, vector.get(origin, _NOTHING))
             if index < len(track):
@@ -98,6 +105,7 @@ class TargetLog:
         for track in self._tracks.values():
             index = bisect.bisect_left(track.places, place)
             del track.places[:index], track.incarnations[:index], track.offsets[:index]
+        del self._unknown[: bisect.bisect_left(self._unknown, place)]
         self.first = max(self.first, min(place, self.end))
 
 
@@ -108,7 +116,8 @@ class Chosen:
     offset: int
     re_read_bound: int | None
     """At most so many records that it has read elsewhere come again; None: nobody can tell, since an origin's
-    topic was made anew between what is here and what the group has read."""
+    topic was made anew between what is here and what the group has read, or records do not say where they were
+    born."""
     settled: bool
     """Whether the target has all that the group has read: if not, the offset rises as the rest arrives."""
 
@@ -119,7 +128,7 @@ def exact(vector: Vector, read: Vector, log: TargetLog) -> Chosen:
     `vector`: of the records that were there when it committed; `read`: with those that had been there.
     """
     offset, here = log.first_uncovered(read), log.seen_at(log.end)
-    bound: int | None = log.covered_behind(offset, read)
+    bound: int | None = log.covered_behind(offset, read) if log.knows_all_from(offset) else None
     settled = True
     for origin, reached in vector.items():
         passed = here.get(origin, _NOTHING)

@@ -46,6 +46,11 @@ class CommitLog:
         self._log = TopicFollower(config, places, positions)
         self._found = Commits()
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether every partition's end was reached once."""
+        return self._log.caught_up
+
     def read(self, wait_seconds: float) -> None:
         """Wait for one record, then take what else is there."""
         for message in self._log.read(wait_seconds):

@@ -10,6 +10,19 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
 
+_NOBODY_ANSWERS = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._RESOLVE,
+        KafkaError._SSL,
+        KafkaError._AUTHENTICATION,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
+
 Place = tuple[str, int]
 """(topic, partition)."""
 
@@ -40,7 +53,8 @@ def ends(config: Mapping[str, Any], places: Iterable[Place], seconds: float) -> 
 
 
 def ends_by(admin: AdminClient, places: Iterable[Place], seconds: float) -> dict[Place, tuple[int, int]]:
-    """As `ends`, by a client that is there already."""
+    """As `ends`, by a client that is there already. A cluster that answers, though about none of them, can be
+    asked."""
     wanted = [TopicPartition(*place) for place in places]
     if not wanted:
         return {}
@@ -65,9 +79,14 @@ def ends_by(admin: AdminClient, places: Iterable[Place], seconds: float) -> dict
             )
         except (KafkaException, TimeoutError) as error:
             failed = KafkaException(*error.args)
-    if failed is not None and not found:
+    if failed is not None and not found and _is_away(failed):
         raise KafkaCallFailed(sentence(failed)) from failed
     return found
+
+
+def _is_away(failed: KafkaException) -> bool:
+    error = kafka_error(failed)
+    return error is None or error.code() in _NOBODY_ANSWERS
 
 
 def stretch(config: Mapping[str, Any], positions: Mapping[Place, int], seconds: float) -> dict[Place, int]:

@@ -97,6 +97,8 @@ applied_offsets = sa.Table(
     # Whether the cluster has all that the group has read; if not, the offset rises as the rest arrives.
     sa.Column("settled", sa.Boolean),
     sa.Column("applied_at_ms", sa.BigInteger),
+    # Of the newest records of the cluster's log when it was set.
+    sa.Column("incarnation", sa.BigInteger),
 )
 
 TABLES = (log_marks, group_commits, groups_not_followed, commit_log_positions, applied_offsets)

@@ -24,6 +24,7 @@ from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 
 TASKS_PER_CLUSTER = 2
+_LOG = ("cluster", "topic", "partition", "log")
 
 
 def records(spark: SparkSession, parts: Sequence[Slice]) -> DataFrame:
@@ -39,10 +40,12 @@ def all_commits(spark: SparkSession, request: dict[str, Any]) -> DataFrame:
     are left out."""
     read = spark.read.format(commits.NAME).option("clusters", json.dumps(request["clusters"])).load()
     logs = spark.createDataFrame(
-        [(log["cluster"], log["topic"], log["partition"], log["log"]) for log in request["logs"]],
-        "cluster string, topic string, partition int, log int",
+        [(*(log[name] for name in _LOG), log["range"]["first"], log["range"]["end"]) for log in request["logs"]],
+        "cluster string, topic string, partition int, log int, low long, end long",
     )
-    return transforms.latest(read).join(f.broadcast(logs), ["cluster", "topic", "partition"])
+    joined = transforms.latest(read).join(f.broadcast(logs), ["cluster", "topic", "partition"])
+    # A group may have committed what the log does not have.
+    return joined.withColumn("at", f.greatest("low", f.least("offset", "end"))).drop("low", "end")
 
 
 def whole(request: dict[str, Any]) -> list[Slice]:
@@ -66,11 +69,12 @@ def main(words: Sequence[str]) -> int:
     request = json.loads(given.request.read_text())
     spark = session(given.master, Path(given.output) / ".spark", given.heap_megabytes)
     committed = all_commits(spark, request).persist()
-    asked = committed.select("log", "offset").distinct().persist()
+    asked = committed.select("log", f.col("at").alias("offset")).distinct().persist()
     found = transforms.segments(records(spark, whole(request)), asked).persist()
     # Counted while they are written: to count them afterwards would be to compute them again.
     written = Observation()
-    results = committed.join(transforms.answers(found, asked), ["log", "offset"])
+    stands = transforms.answers(found, asked).withColumnRenamed("offset", "at")
+    results = committed.join(stands, ["log", "at"]).drop("at")
     results = results.observe(written, f.count(f.lit(1)).alias("groups"))
     results.write.mode("overwrite").json(f"{given.output}/groups")
     print(json.dumps({"groups": written.get["groups"], "segments": found.count()}))  # noqa: T201 - a program's output

@@ -30,6 +30,8 @@ def follower(group, environment="prod", partition=3):
     ("directory", "group", "topic", "found"),
     [
         (FULL, "acme-retail-prod-billing", "acme-retail-prod-orders", follower("billing")),
+        # Nobody declares groups: applications give them their names.
+        (FULL, "acme-retail-prod-Billing_EU", "acme-retail-prod-orders", follower("Billing_EU")),
         (FULL, "acme-retail-prod-billing-eu", "acme-retail-prod-orders", follower("billing-eu")),
         (FULL, "acme-retail-test-x", "acme-retail-test-orders", follower("x", "test")),
         # A format that leaves parts out is enough: the topic tells them.
@@ -47,7 +49,7 @@ def test_groups_of_the_streams_environment(directory, group, topic, found):
         ("acme-retail-test-billing", "acme-retail-prod-orders", "gives the name 'acme-retail-test-billing' to no"),
         ("connect-cluster", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
         ("acme-retail-prod-", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
-        ("acme-retail-prod-Billing", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
+        ("acme-retail-prod--billing", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
     ],
 )
 def test_others_are_not_followed_and_the_reason_is_told(group, topic, told):

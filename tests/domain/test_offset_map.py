@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from backend.domain.offset_map import Follower, MapInvalid, Progress
 
 longs = st.integers(-(2**63), 2**63 - 1)
 times = st.integers(0, 2**62)
-names = st.text(min_size=1, max_size=30)
+names = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,30}", fullmatch=True)
 followers = st.builds(
     Follower,
     tenant=names,
@@ -20,7 +22,7 @@ followers = st.builds(
     environment=names,
     stream=names,
     partition=st.integers(0, 2**31 - 1),
-    group=names,
+    group=st.from_regex(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,30}", fullmatch=True),
 )
 vectors = st.none() | st.dictionaries(
     st.integers(0, 65535), st.tuples(st.integers(0, 2**32 - 1), times), max_size=6
@@ -32,6 +34,7 @@ progresses = st.builds(
     generation=st.integers(0, 99),
     vector=vectors,
     offset=times,
+    passed=vectors.map(lambda vector: vector or {}),
 )
 marks = st.builds(
     CommitMark,
@@ -82,6 +85,36 @@ def test_whatever_bytes_are_read_or_refused_and_nothing_else(data):
 def test_a_refusal_says_what_is_wrong(value, told):
     with pytest.raises(MapInvalid, match=told):
         offset_map.decode_value(value)
+
+
+KEY = {"tenant": "a", "instance": "b", "environment": "c", "stream": "d", "partition": 0, "group": "g"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"group": "g\0"}, "is no name of a group"),
+        ({"group": "g" * 250}, "is no name of a group"),
+        ({"group": 7}, "7 is no name of a group"),
+        ({"stream": "d/e"}, "'d/e' is no name"),
+        ({"tenant": ""}, "'' is no name"),
+        ({"origin_cluster": "c" * 5_000}, "ccc.* is no name"),
+        ({"partition": -1}, "-1 is no partition"),
+        ({"partition": 2**31}, "is no partition"),
+        ({"partition": None}, "None is no 64-bit integer"),
+    ],
+)
+def test_a_key_that_nobody_of_us_wrote_is_refused(changed, told):
+    key = {**KEY, "origin_cluster": "cluster-1", **changed}
+    with pytest.raises(MapInvalid, match=told):
+        offset_map.decode_key(json.dumps(key).encode())
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "65536000", "-1", "1.0", "\u0663", ""])
+def test_a_vector_with_numbers_that_no_cluster_has_is_refused(number):
+    value = {"timestamp_ms": 1, "committed_at_ms": 1, "generation": 1, "vector": {number: [1, 1]}, "offset": 1}
+    with pytest.raises(MapInvalid, match="no part of a vector"):
+        offset_map.decode_value(json.dumps(value).encode())
 
 
 def test_a_tombstone_is_no_progress():

@@ -93,10 +93,21 @@ def test_no_gap_and_the_bound_holds(seed):
         assert chosen.re_read_bound == 0, "with one producing cluster nothing comes again"
 
 
-def test_what_carries_no_origin_and_replays_do_not_hold_it_up():
+def test_who_has_read_what_does_not_say_where_it_was_born_nobody_can_tell():
     log = TargetLog(0, {})
     log.add(0, 1, (1, 0))
     log.add(1, None, None)
+    log.add(2, 1, (1, 5))
+    chosen = target_log.exact({1: (1, 5)}, {1: (1, 5)}, log)
+    assert (chosen.offset, chosen.re_read_bound, chosen.settled) == (1, None, True)
+    log.forget_before(2)
+    chosen = target_log.exact({1: (1, 5)}, {1: (1, 5)}, log)
+    assert (chosen.offset, chosen.re_read_bound) == (3, 0)
+
+
+def test_replays_do_not_hold_it_up():
+    log = TargetLog(0, {})
+    log.add(0, 1, (1, 0))
     log.add(2, 1, (1, 5))
     log.add(3, 1, (1, 3))  # it was set aside and is replayed
     assert log.first_uncovered({1: (1, 5)}) == 4

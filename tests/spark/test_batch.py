@@ -19,6 +19,7 @@ def directory() -> Directory:
     return Directory(
         position=1,
         clusters={"c1": row},
+        members=frozenset({"c1"}),
         groups={},
         streams={},
         rules={},

@@ -16,6 +16,7 @@ from tests.eventually import eventually
 from tests.faults.runs import Place
 from tests.kafka import produce, read_all
 from tests.rest_client import RestClient
+from workers.offsets.applied import LostOffsets
 from workers.offsets.directory import Directories
 from workers.offsets.translator import Translator
 
@@ -38,7 +39,7 @@ def translator(spark, estate):
     place = Place(estate)
     settings = Settings(database_url=place.database_url())
     engine = create_engine(settings.database_url)
-    found = Translator(engine, settings, Directories(engine), lambda: spark)
+    found = Translator(engine, settings, Directories(engine), lambda: spark, LostOffsets())
     yield found
     found.close()
     engine.dispose()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from sqlalchemy import Engine
 
-from backend.domain.names import StreamName
 from backend.domain.offset_map import Follower, Progress
 from workers.offsets import store
 
@@ -39,10 +39,31 @@ class Applied:
     re_read_bound: int | None = None
     settled: bool | None = None
     applied_at_ms: int | None = None
+    incarnation: int | None = None
+    """Of the log's newest records then: an offset of a log that was cut off or made anew since says nothing."""
 
     def is_of(self, cluster: str, progress: Progress) -> bool:
         """Whether it was done for this progress."""
         return (self.origin_cluster, self.generation, self.committed_at_ms) == (cluster, *progress.order)
+
+
+class LostOffsets:
+    """Offsets that are no more on a cluster, expired or deleted: the translator sees it, the cluster's committer
+    has to know. Both run in one process, on threads of their own."""
+
+    def __init__(self) -> None:
+        self._adding = threading.Lock()
+        self._found: dict[str, set[Follower]] = {}
+
+    def add(self, cluster: str, followers: Collection[Follower]) -> None:
+        """They have none there any more."""
+        with self._adding:
+            self._found.setdefault(cluster, set()).update(followers)
+
+    def take(self, cluster: str) -> set[Follower]:
+        """Those that nobody has taken yet."""
+        with self._adding:
+            return self._found.pop(cluster, set())
 
 
 class AppliedOffsets:
@@ -55,16 +76,8 @@ class AppliedOffsets:
         with engine.connect() as connection:
             for row in store.read_applied(connection, cluster):
                 del row["cluster"]
-                name = StreamName(*row.pop("stream").split("/"))
-                follower = Follower(
-                    tenant=name.tenant,
-                    instance=name.instance,
-                    environment=name.environment,
-                    stream=name.stream,
-                    partition=row.pop("partition"),
-                    group=row.pop("group"),
-                )
-                self._rows[follower] = Applied(**row)
+                whose = store.follower(row.pop("stream"), row.pop("partition"), row.pop("group"))
+                self._rows[whose] = Applied(**row)
 
     def get(self, follower: Follower) -> Applied | None:
         """What was done about it."""

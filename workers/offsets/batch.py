@@ -18,6 +18,14 @@ from workers.offsets.directory import Directory
 from workers.offsets.store import Log
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stand(Answer):
+    """What stands at a committed offset, by what is in the log, and by what was."""
+
+    passed: Vector
+    """See `Progress.passed`."""
+
+
 @dataclass(kw_only=True)
 class AskedLog:
     """A log with the offsets that are asked about."""
@@ -41,10 +49,20 @@ class AskedLog:
         """Of the log's newest records: an index of another one is of no use."""
         return self.births[-1][1]
 
+    def at(self, offset: int) -> int:
+        """Where an offset lies: a group may have committed one that the log does not have."""
+        return min(max(offset, self.low), max(self.low, self.end))
+
+    @property
+    def places(self) -> set[int]:
+        """The offsets asked about, within the log."""
+        return {self.at(offset) for offset in self.asked}
+
     def make_plan(self, most: int) -> None:
         """What to read, at most so many offsets that have no marks yet."""
         # Not at the offset itself: the record before it has to be seen.
-        first = max(self.low, min(self.asked) - log_index.BLOCK)
+        places = self.places
+        first = max(self.low, min(places) - log_index.BLOCK)
         base = None
         if self.from_low or not self.marks or first < self.marks[0].first:
             fit = [
@@ -58,11 +76,26 @@ class AskedLog:
             if not self.marks or nearest.offset < self.marks[0].first:
                 base = Mark(first=nearest.offset, seen=nearest.seen)
         self.begins = self.marks[0].first if base is None else base.first
-        self.plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), self.asked, most)
+        self.plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), places, most)
 
     def says_enough(self, offset: int, answer: Answer) -> bool:
         """Whether an answer without a record before the offset says that there is none."""
-        return answer.timestamp_ms is not None or min(offset, self.begins) <= self.low
+        return answer.timestamp_ms is not None or min(self.at(offset), self.begins) <= self.low
+
+    def stand(self, offset: int, answer: Answer, cluster: int) -> Stand:
+        """What stands at an offset asked about; `cluster`: the log's, by its number."""
+        if offset >= self.low:
+            # Behind the log's end nothing was born yet.
+            beyond = births.passed(cluster, self.births, self.at(offset), answer.vector)
+            return Stand(**vars(answer), passed=beyond)
+        # The records from there to the log's beginning are gone here, and were not read; others may have them.
+        own = (births.incarnation_at(self.births, offset - 1), offset - 1)
+        return Stand(
+            timestamp_ms=None,
+            safe_timestamp_ms=answer.safe_timestamp_ms,
+            vector={},
+            passed={cluster: own} if offset > 0 else {},
+        )
 
     def new_marks(self, found: Sequence[Segment]) -> list[Mark]:
         """Marks that what was read gives, where there were none or ones that say less."""
@@ -70,14 +103,6 @@ class AskedLog:
         before = {} if self.plan.anew else {mark.first: mark for mark in self.marks}
         made = [mark for part in self.plan.parts for mark in log_index.extended(part, found)]
         return [mark for mark in made if mark.last is not None or mark.first not in before]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stand(Answer):
-    """What stands at a committed offset, by what is in the log, and by what was."""
-
-    passed: Vector
-    """See `Progress.passed`."""
 
 
 @dataclass(frozen=True)
@@ -119,18 +144,18 @@ class Batch:
             (number, offset)
             for number, one in enumerate(self.logs)
             if one.plan and one.plan.answers
-            for offset in sorted(one.asked)
+            for offset in sorted(one.places)
         ]
 
     def answers(self, found: Found, directory: Directory) -> dict[tuple[Log, int], Stand]:
         """By (log, offset)."""
         answers: dict[tuple[Log, int], Stand] = {}
-        for (number, offset), answer in found.answers.items():
-            one = self.logs[number]
+        for number, one in enumerate(self.logs):
             cluster = directory.clusters[one.log[0]].number
-            # Behind the log's end nothing was born yet.
-            beyond = births.passed(cluster, one.births, min(offset, one.end), answer.vector)
-            answers[one.log, offset] = Stand(**vars(answer), passed=beyond)
+            for offset in one.asked:
+                answer = found.answers.get((number, one.at(offset)))
+                if answer is not None:
+                    answers[one.log, offset] = one.stand(offset, answer, cluster)
         return answers
 
 

@@ -45,6 +45,8 @@ class Work:
     """What was done about it last."""
     renew: bool
     """Whether what was done is to be done again, before the cluster forgets it."""
+    incarnation: int | None
+    """Of the newest records of the log."""
 
     @property
     def key(self) -> _Key:
@@ -87,7 +89,12 @@ class Work:
             re_read_bound=done.re_read_bound,
             settled=done.settled,
             applied_at_ms=done.applied_at_ms,
+            incarnation=done.incarnation,
         )
+
+    def as_before(self) -> Applied | None:
+        """What was done before still holds."""
+        return self.before and replace(self.before, incarnation=self.incarnation)
 
     def applied(self, offset: int, going: Going, applied_at_ms: int) -> Applied:
         """What stands now."""
@@ -104,6 +111,7 @@ class Work:
             re_read_bound=going.chosen.re_read_bound,
             settled=going.chosen.settled,
             applied_at_ms=applied_at_ms,
+            incarnation=self.incarnation,
         )
 
 
@@ -125,7 +133,7 @@ class Carrier:
                 found[work.follower] = work.held_up(State.FAILED, _NO_ANSWER)
         for work in actions[Action.NOTHING]:
             # Own progress: ours has been replaced. Else what stands is later than all that is known.
-            found[work.follower] = None if work.newest[0] == self._here else work.before
+            found[work.follower] = None if work.newest[0] == self._here else work.as_before()
         for work in actions[Action.WAIT]:
             found[work.follower] = work.held_up(State.WAITING, _UNTRANSLATED)
         found |= self._put_back(actions[Action.PUT_BACK])
@@ -185,8 +193,10 @@ def _is_of(standing: Standing, work: Work) -> bool:
 
 
 def _never_back(work: Work, standing: Standing, going: Going) -> int:
-    """The offset to set: for the same progress once more, not below what stands, unless that is past the end."""
-    if standing.offset is not None and _is_of(standing, work):
+    """The offset to set: for the same progress once more, not below what stands, unless that is past the end, or
+    of a log that was cut off or made anew since."""
+    same_log = work.before is not None and work.before.incarnation == work.incarnation
+    if standing.offset is not None and same_log and _is_of(standing, work):
         return max(going.chosen.offset, min(standing.offset, going.end))
     return going.chosen.offset
 

@@ -24,7 +24,7 @@ from backend.kafka.map_topic import MapReader, MapRow
 from backend.queries.clusters import ClusterRow
 from backend.settings import Settings
 from workers import checkpoints
-from workers.offsets.applied import Applied, AppliedOffsets, State
+from workers.offsets.applied import Applied, AppliedOffsets, LostOffsets, State
 from workers.offsets.carrying_out import Carrier, Work
 from workers.offsets.choosing import Chooser
 from workers.offsets.directory import Directories, Directory
@@ -49,7 +49,10 @@ class _Look:
 class Committer:
     """Used by one thread; `tick` is called again and again. All of it raises KafkaCallFailed."""
 
-    def __init__(self, engine: Engine, settings: Settings, directories: Directories, row: ClusterRow) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, directories: Directories, row: ClusterRow, lost: LostOffsets
+    ) -> None:
+        self._lost = lost
         self._engine, self._directories, self._here = engine, directories, row.name
         self._renew_ms = settings.offsets_renew_seconds * 1000
         config = client_config(row.bootstrap_servers, row.properties)
@@ -70,6 +73,9 @@ class Committer:
             self._take(row)
         if not self._map_topic.caught_up:
             return 0  # what comes later may be newer
+        for follower in self._lost.take(self._here):
+            self._applied.forget(follower)
+            self._looks[follower] = _Look(0.0)
         known = self._directories.read()
         self._sweep(known)
         works = self._due(known)
@@ -95,7 +101,7 @@ class Committer:
         for follower, row in self._applied.items():
             if follower.stream_name not in known.streams:
                 self._applied.forget(follower)
-            elif follower not in self._looks and (self._is_old(row) or self._rules_changed(follower, row, known)):
+            elif follower not in self._looks and not self._holds(follower, row, known):
                 self._looks[follower] = _Look(0.0)
 
     def _due(self, known: Directory) -> list[Work]:
@@ -134,6 +140,7 @@ class Committer:
             exact=known.is_exact(follower),
             before=before,
             renew=self._is_old(before),
+            incarnation=self._incarnation(follower, known),
         )
 
     def _is_done(
@@ -147,9 +154,21 @@ class Committer:
             before.is_of(*found)
             and before.state == State.APPLIED
             and bool(before.settled)
-            and not self._is_old(before)
-            and not self._rules_changed(follower, before, known)
+            and self._holds(follower, before, known)
         )
+
+    def _holds(self, follower: Follower, row: Applied, known: Directory) -> bool:
+        """Whether what was done is still all that could be done."""
+        return not (
+            self._is_old(row)
+            or self._rules_changed(follower, row, known)
+            or row.incarnation != self._incarnation(follower, known)
+        )
+
+    def _incarnation(self, follower: Follower, known: Directory) -> int | None:
+        """Of the newest records of the follower's log here."""
+        births = known.births(self._here, follower.stream_name, follower.partition)
+        return None if births is None else births[-1][1]
 
     def _is_old(self, row: Applied | None) -> bool:
         """Whether it is to be set again before the cluster forgets it."""

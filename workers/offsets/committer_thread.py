@@ -11,6 +11,7 @@ from backend.domain.errors import DomainError
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.clusters import ClusterRow
 from backend.settings import Settings
+from workers.offsets.applied import LostOffsets
 from workers.offsets.committer import Committer
 from workers.offsets.directory import Directories
 
@@ -22,10 +23,12 @@ _AGAIN_SECONDS = 3.0
 class CommitterThread(threading.Thread):
     """Runs one cluster's committer until it is stopped."""
 
-    def __init__(self, engine: Engine, settings: Settings, directories: Directories, row: ClusterRow) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, directories: Directories, row: ClusterRow, lost: LostOffsets
+    ) -> None:
         super().__init__(name=f"offsets:{row.name}", daemon=True)
         self.row = row
-        self._engine, self._settings, self._directories = engine, settings, directories
+        self._engine, self._settings, self._directories, self._lost = engine, settings, directories, lost
         self._stopping = threading.Event()
         self._reason: str | None = None
 
@@ -48,7 +51,7 @@ class CommitterThread(threading.Thread):
 
     def _commit(self) -> None:
         """Until it is stopped, or something fails: what it knows is then made anew from what is written down."""
-        committer = Committer(self._engine, self._settings, self._directories, self.row)
+        committer = Committer(self._engine, self._settings, self._directories, self.row, self._lost)
         try:
             while not self._stopping.is_set():
                 committer.tick()

@@ -31,6 +31,8 @@ class Directory:
     """Of the event log: all of it comes from events."""
     clusters: Mapping[str, ClusterRow]
     """The tree's leaves that can be asked."""
+    members: frozenset[str]
+    """All leaves of the tree."""
     groups: Mapping[str, GroupDirectory]
     """By cluster."""
     streams: Mapping[str, StreamRow]
@@ -76,6 +78,7 @@ def read(connection: Connection) -> Directory:
     return Directory(
         position=position,
         clusters=clusters,
+        members=frozenset(leaves),
         groups=groups,
         streams=streams,
         rules=offset_rules(connection),

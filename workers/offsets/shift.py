@@ -16,6 +16,7 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.settings import Settings
 from spark.session import session
 from workers import leases
+from workers.offsets.applied import LostOffsets
 from workers.offsets.committer_thread import CommitterThread
 from workers.offsets.directory import Directories
 from workers.offsets.translator import Translator
@@ -34,6 +35,7 @@ class OffsetsHost:
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self._engine, self._settings = engine, settings
         self._directories = Directories(engine)
+        self._lost = LostOffsets()
         self._translator: Translator | None = None
         self._committers: dict[str, CommitterThread] = {}
 
@@ -72,12 +74,14 @@ class OffsetsHost:
                 self._close_translator()
         for name, row in clusters.items():
             if name not in self._committers or not self._committers[name].is_alive():
-                self._committers[name] = CommitterThread(self._engine, self._settings, self._directories, row)
+                self._committers[name] = CommitterThread(
+                    self._engine, self._settings, self._directories, row, self._lost
+                )
                 self._committers[name].start()
 
     def _translate(self) -> None:
         if self._translator is None:
-            self._translator = Translator(self._engine, self._settings, self._directories, self._spark)
+            self._translator = Translator(self._engine, self._settings, self._directories, self._spark, self._lost)
         translated = self._translator.tick()
         if translated:
             log.info("commits translated", commits=translated)

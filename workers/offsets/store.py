@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain import origin
 from backend.domain.log_index import Mark
+from backend.domain.offset_map import Follower
 from backend.queries.offset_tables import (
     applied_offsets,
     commit_log_positions,
@@ -18,6 +21,8 @@ from backend.queries.offset_tables import (
     groups_not_followed,
     log_marks,
 )
+
+_LONGEST_GROUP = 249
 
 Log = tuple[str, str, int]
 """(cluster, stream, partition)."""
@@ -74,16 +79,92 @@ def forget_commits(connection: Connection, gone: Collection[tuple[str, str, int,
     _forget(connection, group_commits, gone)
 
 
-def keep_streams(connection: Connection, streams: Collection[str]) -> None:
-    """Forget what is known of all other streams: they were deleted."""
-    for table in (group_commits, log_marks):
+def keep(connection: Connection, streams: Collection[str], members: Collection[str]) -> None:
+    """Forget what is known of all other streams and clusters: they were deleted, or taken out of the tree."""
+    for table in (group_commits, log_marks, applied_offsets):
         connection.execute(sa.delete(table).where(table.c.stream.not_in(list(streams))))
+    for table in (group_commits, log_marks, applied_offsets, commit_log_positions, groups_not_followed):
+        connection.execute(sa.delete(table).where(table.c.cluster.not_in(list(members))))
 
 
-def write_not_followed(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Groups whose offsets are not distributed."""
-    if rows:
-        _upsert(connection, groups_not_followed, rows)
+def read_followers(connection: Connection) -> list[tuple[str, Follower]]:
+    """Whose progress is on the map, with the cluster where it was made."""
+    t = group_commits.c
+    query = sa.select(t.cluster, t.stream, t.partition, t.group)
+    return [(row.cluster, follower(row.stream, row.partition, row.group)) for row in connection.execute(query)]
+
+
+def follower(stream: str, partition: int, group: str) -> Follower:
+    """From a row's parts; `stream` in full."""
+    tenant, instance, environment, name = stream.split("/")
+    return Follower(
+        tenant=tenant, instance=instance, environment=environment, stream=name, partition=partition, group=group
+    )
+
+
+Order = tuple[tuple[int, int] | None, int | None]
+"""((offset, time) of the group's last commit on a cluster, time of what was applied there); None: nothing was."""
+
+
+def read_orders(connection: Connection, cluster: str, followers: Collection[Follower]) -> dict[Follower, Order]:
+    """What came before on a cluster, by follower."""
+    keys = [(cluster, each.stream_name, each.partition, each.group) for each in followers]
+    found: dict[Follower, Order] = {}
+    if not keys:
+        return found
+    t = group_commits.c
+    these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(keys)
+    for row in connection.execute(sa.select(group_commits).where(these)):
+        own = (row.committed_offset, row.committed_at_ms)
+        found[follower(row.stream, row.partition, row.group)] = (own, None)
+    t = applied_offsets.c
+    these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(keys)
+    # Of the others nobody knows whether they had been set when it committed.
+    applied = sa.select(applied_offsets).where(these, t.state == "applied", t.origin_cluster != cluster)
+    for row in connection.execute(applied):
+        whose = follower(row.stream, row.partition, row.group)
+        found[whose] = (found.get(whose, (None, None))[0], row.committed_at_ms)
+    return found
+
+
+def write_not_followed(connection: Connection, rows: Collection[tuple[str, str, str, str]]) -> None:
+    """(cluster, technical group, topic, reason) of groups whose offsets are not distributed."""
+    now = datetime.now(UTC)
+    kept = {
+        (cluster, shown_group(group), topic): {
+            "cluster": cluster,
+            "technical_group": shown_group(group),
+            "topic": topic,
+            "reason": reason,
+            "seen_at": now,
+        }
+        for cluster, group, topic, reason in rows
+    }
+    if kept:
+        _upsert(connection, groups_not_followed, list(kept.values()))
+
+
+def forget_not_followed(connection: Connection, rows: Collection[tuple[str, str, str]]) -> None:
+    """(cluster, technical group, topic) of groups that are followed now, or have no offsets there any more."""
+    t = groups_not_followed.c
+    keys = sorted({(cluster, shown_group(group), topic) for cluster, group, topic in rows})
+    if keys:
+        these = sa.tuple_(t.cluster, t.technical_group, t.topic).in_(keys)
+        connection.execute(sa.delete(groups_not_followed).where(these))
+
+
+def read_not_followed(connection: Connection) -> list[tuple[str, str, str]]:
+    """(cluster, technical group, topic) of all."""
+    t = groups_not_followed.c
+    return [tuple(row) for row in connection.execute(sa.select(t.cluster, t.technical_group, t.topic))]
+
+
+def shown_group(name: str) -> str:
+    """A group's name as it is kept here: Kafka's clients take names of 32,767 bytes, with any character."""
+    if len(name) <= _LONGEST_GROUP and name.isprintable():
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{ascii(name[:_LONGEST_GROUP])[1:-1][:_LONGEST_GROUP]}... ({digest})"
 
 
 def read_applied(connection: Connection, cluster: str) -> list[dict[str, Any]]:

@@ -69,8 +69,11 @@ class TargetLogs:
     def walk(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> TargetLog:
         """The log up to its end, from a place before which all vectors have everything. Raises KafkaCallFailed."""
         held = self._usable(one)
+        start = min((self._start(one, vector) for vector in vectors), key=lambda at: at.offset)
+        if held is not None and not held.log.knows_all_from(held.log.first) and start.offset > held.log.first:
+            held = None  # what nobody can tell of may lie before what all have read by now
         if held is None or not all(held.log.reaches_back_to(vector) for vector in vectors):
-            held = self._begun(one, min((self._start(one, v) for v in vectors), key=lambda at: at.offset), known)
+            held = self._begun(one, start, known)
         # Until all is well: the judge may have seen what the log lacks.
         self._held.pop(one.place, None)
         held.judge.known_origins = known.known_origins
@@ -130,6 +133,8 @@ class TargetLogs:
             each
             for each in one.checkpoints
             if each.offset <= one.end
+            # One that knows of no origin may have records before it that do not say where they were born.
+            and each.seen
             and rescan.holds(each, one.births)
             and origin.covers(vector, each.seen, each.seen)
         ]

@@ -8,8 +8,7 @@ process does some of it again, which changes nothing: results of the same commit
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -17,11 +16,10 @@ from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
 from backend.domain import origin
-from backend.domain.group_directory import NotFollowed
+from backend.domain.committing import commit_time
 from backend.domain.group_log import OffsetKey, OffsetValue
 from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.kafka.client_config import client_config
-from backend.kafka.commit_log import CommitLog
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ends import ends
 from backend.kafka.map_topic import MapPublisher
@@ -29,15 +27,16 @@ from backend.settings import Settings
 from spark import micro_batch
 from workers import checkpoints
 from workers.offsets import store
+from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog, Batch, Stand
+from workers.offsets.commit_logs import CommitLogs
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.store import Log
 
 log = structlog.get_logger("offsets")
 
-_READ_SECONDS = 0.05
 _REQUEST_SECONDS = 10.0
-_AWAY_SECONDS = 15.0
+_FAILED_SECONDS = 30.0
 _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
 _GENERATION = 1
@@ -51,68 +50,56 @@ class Translator:
     """Used by one thread; `tick` is called again and again."""
 
     def __init__(
-        self, engine: Engine, settings: Settings, directories: Directories, spark: Callable[[], SparkSession]
+        self,
+        engine: Engine,
+        settings: Settings,
+        directories: Directories,
+        spark: Callable[[], SparkSession],
+        lost: LostOffsets,
     ) -> None:
         self._engine, self._settings, self._spark = engine, settings, spark
-        self._directories = directories
-        self._logs: dict[str, CommitLog] = {}
+        self._directories, self._lost = directories, lost
+        self._headers = (settings.copy_flags_header, settings.copy_origin_header)
+        self._logs = CommitLogs(engine)
         self._publishers: dict[str, MapPublisher] = {}
-        self._pending: dict[str, dict[OffsetKey, OffsetValue | None]] = {}
-        self._positions: dict[str, dict[int, int]] = {}
         self._from_low: set[Log] = set()
         self._swept_at = -1
-        self._away_until: dict[str, float] = {}
-        self._reasons: dict[str, str] = {}
-        """Why a cluster's commits cannot be followed now."""
+        self._failed_until: dict[Log, float] = {}
 
     def tick(self) -> int:
         """Take what has come; translate and publish it. How many commits were."""
         known = self._directories.read()
         if known.position != self._swept_at:
-            with self._engine.begin() as connection:
-                store.keep_streams(connection, known.streams)
+            self._sweep(known)
             self._swept_at = known.position
-        for cluster in known.clusters:
-            self._follow(cluster, known)
-        if not any(made for cluster, made in self._pending.items() if not self._waits(cluster)):
-            return 0
-        return self._translate()
+        self._logs.follow(known)
+        return self._translate() if self._logs.ready() else 0
 
-    def _follow(self, cluster: str, known: Directory) -> None:
-        if self._waits(cluster):
-            return
-        row = known.clusters[cluster]
-        try:
-            found = self._logs.get(cluster)
-            if found is None:
-                with self._engine.connect() as connection:
-                    positions = store.read_positions(connection, cluster, row.kafka_cluster_id or "")
-                config = client_config(row.bootstrap_servers, row.properties)
-                found = self._logs[cluster] = CommitLog(config, positions)
-            found.read(_READ_SECONDS)
-            self._reasons.pop(cluster, None)
-        except KafkaCallFailed as error:
-            self._is_away(cluster, error)
-            broken = self._logs.pop(cluster, None)
-            if broken is not None:
-                broken.close()
-            return
-        taken = found.take()
-        if taken.unreadable:
-            log.warning("commits that cannot be read", cluster=cluster, records=taken.unreadable)
-        self._pending.setdefault(cluster, {}).update(taken.made)
-        self._positions.setdefault(cluster, {}).update(taken.positions)
+    def _sweep(self, known: Directory) -> None:
+        """Streams and clusters may be other ones than before."""
+        self._take_back(known)
+        with self._engine.begin() as connection:
+            store.keep(connection, known.streams, known.members)
+            others = store.read_not_followed(connection)
+        for cluster, names in known.groups.items():
+            mine = [(group, topic) for where, group, topic in others if where == cluster]
+            if any(isinstance(names.follower(group, topic, 0), Follower) for group, topic in mine):
+                self._logs.read_again(cluster)
 
-    def _waits(self, cluster: str) -> bool:
-        """Whether a cluster was away a moment ago."""
-        return time.monotonic() < self._away_until.get(cluster, 0.0)
-
-    def _is_away(self, cluster: str, error: KafkaCallFailed) -> None:
-        """Others must not wait for it in every round."""
-        if self._reasons.get(cluster) != error.reason:
-            log.warning("commits wait", cluster=cluster, reason=error.reason)
-        self._reasons[cluster] = error.reason
-        self._away_until[cluster] = time.monotonic() + _AWAY_SECONDS
+    def _take_back(self, known: Directory) -> None:
+        """Progress in streams that are deleted, or not distributed any more, leaves the map: a stream made again
+        under the name has nothing to do with it."""
+        with self._engine.connect() as connection:
+            rows = store.read_followers(connection)
+        gone: dict[str, list[tuple[Follower, Progress | None]]] = {}
+        for cluster, follower in rows:
+            if follower.stream_name not in known.streams and cluster in known.clusters:
+                gone.setdefault(cluster, []).append((follower, None))
+        for cluster, made in gone.items():
+            try:
+                self._publisher(cluster, known).publish(made)
+            except KafkaCallFailed as error:
+                self._logs.is_away(cluster, error.reason)
 
     def _translate(self) -> int:
         known = self._directories.read()
@@ -122,19 +109,33 @@ class Translator:
         # Only now: whoever's records lie before those ends is known.
         known = self._directories.read()
         self._make_plans(asked)
-        batch = Batch(list(asked.values()))
-        if not batch.logs:
+        if not asked:
             return self._publish(commits, gone, {}, known)
-        headers = (self._settings.copy_flags_header, self._settings.copy_origin_header)
-        found = micro_batch.run(self._spark(), batch.slices(known, headers), batch.known(), batch.asked())
+        answers = self._answers(list(asked.values()), known)
+        self._look_further_back(asked, answers)
+        return self._publish(commits, gone, answers, known)
+
+    def _answers(self, logs: Sequence[AskedLog], known: Directory) -> dict[tuple[Log, int], Stand]:
+        """What stands at the offsets asked about. A log that cannot be read leaves out itself, and no other."""
+        batch = Batch(logs)
+        try:
+            found = micro_batch.run(
+                self._spark(), batch.slices(known, self._headers), batch.known(), batch.asked()
+            )
+        except Exception:
+            # Spark's failures are many, and say little of what was read.
+            log.exception("logs cannot be read", logs=[one.log for one in logs])
+            if len(logs) > 1:
+                half = len(logs) // 2
+                return {**self._answers(logs[:half], known), **self._answers(logs[half:], known)}
+            self._failed_until[logs[0].log] = time.monotonic() + _FAILED_SECONDS
+            return {}
         with self._engine.begin() as connection:
-            for number, one in enumerate(batch.logs):
+            for number, one in enumerate(logs):
                 assert one.plan is not None
                 made = one.new_marks(found.segments.get(number, []))
                 store.write_marks(connection, one.log, one.incarnation, made, one.plan.anew)
-        answers = batch.answers(found, known)
-        self._look_further_back(asked, answers)
-        return self._publish(commits, gone, answers, known)
+        return batch.answers(found, known)
 
     def _make_plans(self, asked: Mapping[Log, AskedLog]) -> None:
         """Fill in what is known of the logs, and what is to be read of them."""
@@ -164,23 +165,24 @@ class Translator:
         """Commits by cluster, and who has no offset there any more; others are noted as not followed."""
         commits: dict[str, list[Commit]] = {}
         gone: dict[str, list[Follower]] = {}
-        others = []
-        for cluster, made in self._pending.items():
-            names = known.groups.get(cluster)
-            if names is None or self._waits(cluster):
-                continue
+        others, no_more = [], []
+        for cluster, made in self._logs.ready().items():
             commits[cluster], gone[cluster] = [], []
             for key, value in made.items():
-                whose = names.follower(key.group, key.topic, key.partition)
-                if isinstance(whose, NotFollowed):
-                    row = {"cluster": cluster, "technical_group": key.group, "topic": key.topic}
-                    others.append({**row, "reason": whose.reason, "seen_at": datetime.now(UTC)})
+                whose = known.groups[cluster].follower(key.group, key.topic, key.partition)
+                if isinstance(whose, Follower):
+                    if value is None:
+                        gone[cluster].append(whose)
+                    else:
+                        commits[cluster].append((whose, key.group, value))
+                    no_more.append((cluster, key.group, key.topic))
                 elif value is None:
-                    gone[cluster].append(whose)
+                    no_more.append((cluster, key.group, key.topic))
                 else:
-                    commits[cluster].append((whose, key.group, value))
+                    others.append((cluster, key.group, key.topic, whose.reason))
         with self._engine.begin() as connection:
             store.write_not_followed(connection, others)
+            store.forget_not_followed(connection, no_more)
         return commits, gone
 
     def _asked(self, commits: dict[str, list[Commit]], known: Directory) -> dict[Log, AskedLog]:
@@ -189,9 +191,9 @@ class Translator:
             for whose, _, value in made:
                 stream = whose.stream_name
                 births = known.births(cluster, stream, whose.partition)
-                if births is None:
-                    continue
                 place = (cluster, stream, whose.partition)
+                if births is None or time.monotonic() < self._failed_until.get(place, 0.0):
+                    continue
                 topic = known.streams[stream].technical_names[cluster]
                 one = asked.setdefault(place, AskedLog(log=place, topic=topic, births=births, asked=set()))
                 one.asked.add(value.offset)
@@ -205,7 +207,7 @@ class Translator:
             try:
                 found = ends(client_config(row.bootstrap_servers, row.properties), mine, _REQUEST_SECONDS)
             except KafkaCallFailed as error:
-                self._is_away(cluster, error)
+                self._logs.is_away(cluster, error.reason)
                 found = {}
             for place, one in mine.items():
                 if place in found:
@@ -222,6 +224,8 @@ class Translator:
     ) -> int:
         published = 0
         for cluster in commits:
+            with self._engine.connect() as connection:
+                orders = store.read_orders(connection, cluster, [whose for whose, _, _ in commits[cluster]])
             rows: list[dict[str, Any]] = []
             left: dict[OffsetKey, OffsetValue | None] = {}
             made: list[tuple[Follower, Progress | None]] = [(whose, None) for whose in gone[cluster]]
@@ -232,36 +236,37 @@ class Translator:
                     topic = known.streams[whose.stream_name].technical_names[cluster]
                     left[OffsetKey(group, topic, whose.partition)] = value
                     continue
-                made.append((whose, self._progress(whose, value, answer, known)))
-                rows.append(_row(cluster, whose, group, value, answer, now))
+                own, applied_ms = orders.get(whose, (None, None))
+                at = commit_time(value.committed_at_ms, value.offset, own, applied_ms)
+                made.append((whose, self._progress(whose, value.offset, at, answer, known)))
+                rows.append(_row(cluster, whose, group, value.offset, at, answer, now))
             try:
                 if made:
                     self._publisher(cluster, known).publish(made)
             except KafkaCallFailed as error:
-                self._is_away(cluster, error)
+                self._logs.is_away(cluster, error.reason)
                 continue
             with self._engine.begin() as connection:
                 store.write_commits(connection, rows)
                 lost = [(cluster, w.stream_name, w.partition, w.group) for w in gone[cluster]]
                 store.forget_commits(connection, lost)
-                if not left:
-                    identity = known.clusters[cluster].kafka_cluster_id or ""
-                    store.write_positions(connection, cluster, identity, self._positions.pop(cluster, {}))
-            self._pending[cluster] = dict(left)
+                store.forget_applied(connection, lost)
+                self._logs.dealt_with(connection, known.clusters[cluster], left)
+            self._lost.add(cluster, gone[cluster])
             published += len(made)
         return published
 
-    def _progress(self, whose: Follower, value: OffsetValue, answer: Stand, known: Directory) -> Progress:
+    def _progress(self, whose: Follower, offset: int, at_ms: int, answer: Stand, known: Directory) -> Progress:
         """What is published: the margin is taken off here, and nowhere else."""
         times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
         margin = known.rules[whose.tenant, whose.instance, whose.environment].margin_ms
         has_origins = self._settings.origin_header
         return Progress(
             timestamp_ms=min(times) - margin if times else None,
-            committed_at_ms=value.committed_at_ms,
+            committed_at_ms=at_ms,
             generation=_GENERATION,
             vector=answer.vector if has_origins else None,
-            offset=value.offset,
+            offset=offset,
             passed=answer.passed if has_origins else {},
         )
 
@@ -274,21 +279,22 @@ class Translator:
 
     def close(self) -> None:
         """Give the connections back."""
-        for follower in self._logs.values():
-            follower.close()
+        self._logs.close()
         for publisher in self._publishers.values():
             publisher.close()
 
 
-def _row(cluster: str, whose: Follower, group: str, value: OffsetValue, answer: Stand, now: int) -> dict[str, Any]:
+def _row(
+    cluster: str, whose: Follower, group: str, offset: int, at_ms: int, answer: Stand, now: int
+) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "stream": whose.stream_name,
         "partition": whose.partition,
         "group": whose.group,
         "technical_group": group,
-        "committed_offset": value.offset,
-        "committed_at_ms": value.committed_at_ms,
+        "committed_offset": offset,
+        "committed_at_ms": at_ms,
         "timestamp_ms": None if answer.timestamp_ms == NO_TIMESTAMP else answer.timestamp_ms,
         "safe_timestamp_ms": answer.safe_timestamp_ms,
         "vector": origin.plain(answer.vector),

@@ -1,0 +1,19 @@
+"""In which incarnation of the target's log an offset was set: what stands in another one says nothing."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0012_applied_incarnation"
+down_revision = "0011_offsets"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("applied_offsets", sa.Column("incarnation", sa.BigInteger))
+
+
+def downgrade() -> None:
+    op.drop_column("applied_offsets", "incarnation")

@@ -1,0 +1,119 @@
+"""What groups have committed on all clusters and is not dealt with yet, as their `__consumer_offsets` tell it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend.domain.group_log import OffsetKey, OffsetValue
+from backend.kafka.client_config import client_config
+from backend.kafka.commit_log import CommitLog
+from backend.kafka.errors import KafkaCallFailed
+from backend.queries.clusters import ClusterRow
+from workers.offsets import store
+from workers.offsets.directory import Directory
+
+log = structlog.get_logger("offsets")
+
+_READ_SECONDS = 0.05
+_AWAY_SECONDS = 15.0
+
+
+class CommitLogs:
+    """Used by one thread. A cluster that cannot be reached is left alone for a while; others do not wait."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._logs: dict[str, CommitLog] = {}
+        self._pending: dict[str, dict[OffsetKey, OffsetValue | None]] = {}
+        self._positions: dict[str, dict[int, int]] = {}
+        self._from_beginning: set[str] = set()
+        self._away_until: dict[str, float] = {}
+        self._reasons: dict[str, str] = {}
+        """Why a cluster's commits cannot be followed now."""
+
+    def follow(self, known: Directory) -> None:
+        """Take what has come."""
+        for name in [name for name in self._logs if name not in known.clusters]:
+            self._forget(name)
+        for name, row in known.clusters.items():
+            if self.waits(name):
+                continue
+            try:
+                self._take(name, self._log(row))
+                self._reasons.pop(name, None)
+            except KafkaCallFailed as error:
+                self.is_away(name, error.reason)
+
+    def _log(self, row: ClusterRow) -> CommitLog:
+        found = self._logs.get(row.name)
+        if found is None:
+            positions: dict[int, int] = {}
+            if row.name not in self._from_beginning:
+                with self._engine.connect() as connection:
+                    positions = store.read_positions(connection, row.name, row.kafka_cluster_id or "")
+            found = CommitLog(client_config(row.bootstrap_servers, row.properties), positions)
+            self._logs[row.name] = found
+        return found
+
+    def _take(self, cluster: str, found: CommitLog) -> None:
+        found.read(_READ_SECONDS)
+        taken = found.take()
+        if taken.unreadable:
+            log.warning("commits that cannot be read", cluster=cluster, records=taken.unreadable)
+        self._pending.setdefault(cluster, {}).update(taken.made)
+        self._positions.setdefault(cluster, {}).update(taken.positions)
+
+    def ready(self) -> dict[str, Mapping[OffsetKey, OffsetValue | None]]:
+        """What can be dealt with now, by cluster: of each group and partition the latest; None: it is gone.
+
+        Nothing of a cluster whose log is still being read to its end: what comes there may be later.
+        """
+        return {
+            cluster: made
+            for cluster, made in self._pending.items()
+            if made and not self.waits(cluster) and cluster in self._logs and self._logs[cluster].caught_up
+        }
+
+    def waits(self, cluster: str) -> bool:
+        """Whether a cluster was away a moment ago."""
+        return time.monotonic() < self._away_until.get(cluster, 0.0)
+
+    def is_away(self, cluster: str, reason: str) -> None:
+        """It is asked again after a while, from where it was written down that reading goes on."""
+        if self._reasons.get(cluster) != reason:
+            log.warning("commits wait", cluster=cluster, reason=reason)
+        self._reasons[cluster] = reason
+        self._away_until[cluster] = time.monotonic() + _AWAY_SECONDS
+        self._forget(cluster)
+
+    def read_again(self, cluster: str) -> None:
+        """All that is there, from the beginning: names are known that were not when it was read."""
+        self._forget(cluster)
+        self._from_beginning.add(cluster)
+
+    def dealt_with(
+        self, connection: Connection, row: ClusterRow, left: Mapping[OffsetKey, OffsetValue | None]
+    ) -> None:
+        """Write down where reading goes on, unless something is left to be dealt with later."""
+        self._pending[row.name] = dict(left)
+        if not left:
+            positions = self._positions.pop(row.name, {})
+            store.write_positions(connection, row.name, row.kafka_cluster_id or "", positions)
+            self._from_beginning.discard(row.name)
+
+    def _forget(self, cluster: str) -> None:
+        """What was read and not written down is read again."""
+        self._pending.pop(cluster, None)
+        self._positions.pop(cluster, None)
+        broken = self._logs.pop(cluster, None)
+        if broken is not None:
+            broken.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        for found in self._logs.values():
+            found.close()
