@@ -99,6 +99,8 @@ applied_offsets = sa.Table(
     sa.Column("applied_at_ms", sa.BigInteger),
     # Of the newest records of the cluster's log when it was set.
     sa.Column("incarnation", sa.BigInteger),
+    # Time of the progress for which it was set: the columns above are of the newest that is known.
+    sa.Column("set_for_ms", sa.BigInteger),
 )
 
 TABLES = (log_marks, group_commits, groups_not_followed, commit_log_positions, applied_offsets)

@@ -1,4 +1,5 @@
-"""In which incarnation of the target's log an offset was set: what stands in another one says nothing."""
+"""In which incarnation of the target's log an offset was set, and for which progress: what stands in another log
+says nothing, and what an application commits behind it is later progress, whatever the clocks say."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("applied_offsets", sa.Column("incarnation", sa.BigInteger))
+    op.add_column("applied_offsets", sa.Column("set_for_ms", sa.BigInteger))
 
 
 def downgrade() -> None:
+    op.drop_column("applied_offsets", "set_for_ms")
     op.drop_column("applied_offsets", "incarnation")

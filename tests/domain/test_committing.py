@@ -8,7 +8,7 @@ import pytest
 
 from backend.domain import commit_metadata
 from backend.domain.commit_metadata import CommitMark
-from backend.domain.committing import Action, Standing, decide
+from backend.domain.committing import Action, Standing, commit_time, decide
 from backend.domain.offset_map import Progress, newest
 
 HERE, THERE = "cluster-1", "cluster-2"
@@ -51,62 +51,100 @@ def test_what_is_done(latest, own, standing, action):
     assert decide(HERE, latest, own, standing) is action
 
 
-@pytest.mark.parametrize("seed", range(500))
-def test_it_ends_at_the_latest_progress_whatever_the_order(seed):
-    """Commits here and there; maps come in any order, some twice; the committer acts between; commits made here
-    also come between its question and its answer."""
-    source = random.Random(seed)
-    made, known, standing = [], {}, NOTHING
-    to_come = []
-    applied = []
+class Place:
+    """One cluster's committer and group, beside commits made elsewhere. `is_for`: the order of the progress that
+    stands, as whoever sees everything knows it."""
 
-    def act(race):
-        nonlocal standing
-        found = newest(known.items())
+    def __init__(self):
+        self.made, self.to_come, self.known = [], [], {}
+        self.standing, self.is_for = NOTHING, (0, 0)
+
+    def commit(self, cluster):
+        # Forth and back, never twice the same: two commits at one offset cannot be told apart by what stands, and
+        # the earlier one's rules then hold until the later one is on the map.
+        one = progress(len(self.made) + 1, offset=len(self.made) * 7 % 53)
+        self.made.append((cluster, one))
+        self.to_come.append((cluster, one))
+        if cluster == HERE:
+            self.standing, self.is_for = Standing(offset=one.offset, metadata=""), one.order
+
+    def arrive(self):
+        if self.to_come:
+            cluster, one = self.to_come.pop(0)
+            self.known[cluster] = one
+
+    def act(self, race=False):
+        found = newest(self.known.items())
         if found is None:
             return
         cluster, latest = found
-        seen = standing
+        action = decide(HERE, found, self.known.get(HERE), self.standing)
         if race:
-            fresh()
-        action = decide(HERE, found, known.get(HERE), seen)
-        if action in (Action.APPLY, Action.PUT_BACK):
-            offset = latest.offset if action is Action.PUT_BACK else 100 + latest.committed_at_ms
-            standing = ours(latest.committed_at_ms, offset, cluster)
-            applied.append(latest.order)
+            # Between the question and the answer: it is overwritten, and found out later.
+            self.commit(HERE)
+        if action is Action.APPLY:
+            assert cluster != HERE, "what was committed here is nobody's to set"
+            assert race or latest.order >= self.is_for, "back to earlier progress"
+            self.standing, self.is_for = ours(latest.committed_at_ms, 100, cluster), latest.order
+        elif action is Action.PUT_BACK:
+            assert cluster == HERE and (race or latest.order >= self.is_for)
+            self.standing, self.is_for = ours(latest.committed_at_ms, latest.offset, HERE), latest.order
 
-    def fresh():
-        nonlocal standing
-        one = progress(len(made) + 1, offset=source.randint(0, 5))
-        made.append((HERE, one))
-        to_come.append((HERE, one))
-        standing = Standing(offset=one.offset, metadata="")
+    def settle(self):
+        while self.to_come:
+            self.arrive()
+            self.act()
+        self.act()
 
-    def arrive(cluster, one):
-        # The topic is compacted and in order for each key; a replay brings old ones again, then the newer ones.
-        known[cluster] = one
+    def is_at_the_latest(self):
+        if not self.made:
+            return self.standing == NOTHING
+        cluster, one = self.made[-1]
+        if cluster == HERE:
+            return self.standing.offset == one.offset and self.is_for == one.order
+        return self.standing.mark is not None and self.standing.mark.order == one.order
 
-    for _ in range(source.randint(1, 25)):
+
+@pytest.mark.parametrize("seed", range(500))
+def test_it_ends_at_the_latest_progress_whatever_the_order(seed):
+    """Commits here and on two other clusters; the committer acts between what comes to the map; commits made here
+    also come between its question and its answer; at last all of it comes once more."""
+    place, source = Place(), random.Random(seed)
+    for _ in range(source.randint(1, 40)):
         step = source.random()
-        if step < 0.25:
-            one = progress(len(made) + 1)
-            made.append((THERE, one))
-            to_come.append((THERE, one))
-        elif step < 0.4:
-            fresh()
-        elif step < 0.7 and to_come:
-            arrive(*to_come.pop(0))
+        if step < 0.2:
+            place.commit(source.choice((THERE, "cluster-3")))
+        elif step < 0.35:
+            place.commit(HERE)
+        elif step < 0.65:
+            place.arrive()
         else:
-            act(race=source.random() < 0.2)
-    for each in [*made, *to_come]:  # everything once more: a replay
-        arrive(*each)
-        act(race=False)
-    for _ in range(3):
-        act(race=False)
-    last = max(made, key=lambda each: each[1].order, default=None)
-    if last is None:
-        assert standing == NOTHING
-    elif last[0] == HERE:
-        assert standing.offset == last[1].offset, "what it committed here itself, as it was"
-    else:
-        assert standing.mark is not None and standing.mark.order == last[1].order
+            place.act(race=source.random() < 0.2)
+    place.settle()
+    assert place.is_at_the_latest()
+    place.to_come = list(place.made)
+    place.settle()
+    assert place.is_at_the_latest(), "a replay changed it"
+
+
+OWN, APPLIED = (7, 100), 200
+
+
+@pytest.mark.parametrize(
+    ("at", "offset", "own", "applied", "ordered"),
+    [
+        (150, 9, None, None, 150),
+        (150, 9, OWN, None, 150),
+        (100, 9, OWN, None, 101),
+        (90, 9, OWN, None, 101),
+        (90, 9, OWN, APPLIED, 201),
+        (150, 9, None, APPLIED, 201),
+        (250, 9, OWN, APPLIED, 250),
+        # The same commit, read once more, is no later than it was; one at the same offset may be.
+        (100, 7, OWN, APPLIED, 100),
+        (90, 7, OWN, APPLIED, 100),
+        (120, 7, OWN, APPLIED, 201),
+    ],
+)
+def test_a_commit_is_later_than_what_stood_before_it_whatever_the_clocks(at, offset, own, applied, ordered):
+    assert commit_time(at, offset, own, applied) == ordered

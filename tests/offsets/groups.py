@@ -51,9 +51,13 @@ class Groups:
         words = {"tenant": tenant, "instance": instance, "environment": environment, "group": self.group}
         return self.formats[cluster].format(**words)
 
-    def another(self) -> Groups:
+    def another(self, name: str | None = None) -> Groups:
         """Another group that reads the same stream."""
-        return replace(self, group=f"g{secrets.token_hex(4)}")
+        return replace(self, group=name or f"g{secrets.token_hex(4)}")
+
+    def forget(self) -> None:
+        """Logs are other ones than before."""
+        self._whole.clear()
 
     def produce(self, cluster: str, values: list[str], partition: int = 0, **more: Any) -> None:
         self._whole.clear()

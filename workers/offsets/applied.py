@@ -41,6 +41,8 @@ class Applied:
     applied_at_ms: int | None = None
     incarnation: int | None = None
     """Of the log's newest records then: an offset of a log that was cut off or made anew since says nothing."""
+    set_for_ms: int | None = None
+    """Time of the progress for which it was set."""
 
     def is_of(self, cluster: str, progress: Progress) -> bool:
         """Whether it was done for this progress."""

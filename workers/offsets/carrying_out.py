@@ -90,6 +90,7 @@ class Work:
             settled=done.settled,
             applied_at_ms=done.applied_at_ms,
             incarnation=done.incarnation,
+            set_for_ms=done.set_for_ms,
         )
 
     def as_before(self) -> Applied | None:
@@ -112,6 +113,7 @@ class Work:
             settled=going.chosen.settled,
             applied_at_ms=applied_at_ms,
             incarnation=self.incarnation,
+            set_for_ms=progress.committed_at_ms,
         )
 
 

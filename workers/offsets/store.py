@@ -119,11 +119,9 @@ def read_orders(connection: Connection, cluster: str, followers: Collection[Foll
         found[follower(row.stream, row.partition, row.group)] = (own, None)
     t = applied_offsets.c
     these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(keys)
-    # Of the others nobody knows whether they had been set when it committed.
-    applied = sa.select(applied_offsets).where(these, t.state == "applied", t.origin_cluster != cluster)
-    for row in connection.execute(applied):
+    for row in connection.execute(sa.select(applied_offsets).where(these)):
         whose = follower(row.stream, row.partition, row.group)
-        found[whose] = (found.get(whose, (None, None))[0], row.committed_at_ms)
+        found[whose] = (found.get(whose, (None, None))[0], row.set_for_ms)
     return found
 
 
