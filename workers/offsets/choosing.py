@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from backend.domain import target_log
 from backend.domain.offset_map import Follower, Progress
 from backend.domain.rescan import Checkpoint
-from backend.domain.target_log import Chosen, TargetLog
+from backend.domain.target_log import Chosen
 from backend.domain.tenant import EXACT, MARGIN
 from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import Place
@@ -50,7 +50,8 @@ class Chooser:
         self._checkpoints = checkpoints
 
     def choose(self, goals: Sequence[Goal], read: Callable[[], Directory]) -> dict[Follower, Going]:
-        """Those whose logs cannot be asked now are left out, and of those far behind all but one: it takes time.
+        """Those whose logs cannot be asked now are left out, and of those far behind all but neighbours in one
+        log: it takes time.
 
         Raises KafkaCallFailed.
         """
@@ -95,22 +96,24 @@ class Chooser:
         self, goals: Sequence[Goal], logs: Mapping[Place, TargetPartition], known: Directory
     ) -> dict[Follower, Chosen]:
         near: dict[Place, list[Goal]] = {}
-        far: Goal | None = None
+        far: dict[Place, list[Goal]] = {}
         for goal in goals:
             if goal.progress.vector is None:
                 continue
             if self._logs.near(logs[_place(goal)], goal.progress.read):
                 near.setdefault(_place(goal), []).append(goal)
             else:
-                far = far or goal
+                far.setdefault(_place(goal), []).append(goal)
         found: dict[Follower, Chosen] = {}
         for place, some in near.items():
             log = self._logs.walk(logs[place], [goal.progress.read for goal in some], known)
             for goal in some:
-                found[goal.follower] = _first_unread(goal.progress, log)
-        if far is not None:
-            log = self._logs.look_for(logs[_place(far)], far.progress, known)
-            found[far.follower] = _first_unread(far.progress, log)
+                progress = goal.progress
+                found[goal.follower] = target_log.exact(progress.vector or {}, progress.read, log)
+        for place, some in list(far.items())[:1]:
+            together = [some[n] for n in self._logs.neighbours(logs[place], [goal.progress.read for goal in some])]
+            chosen = self._logs.look_for(logs[place], [goal.progress for goal in together], known)
+            found |= {goal.follower: each for goal, each in zip(together, chosen, strict=True)}
         return found
 
     def _at_timestamps(self, goals: Sequence[Goal]) -> dict[tuple[Place, int], int | None]:
@@ -122,10 +125,6 @@ class Chooser:
             if by_time and timestamp is not None and timestamp >= 0:
                 wanted.setdefault(_place(goal), set()).add(timestamp)
         return self._offsets.at_timestamps({place: sorted(times) for place, times in wanted.items()})
-
-
-def _first_unread(progress: Progress, log: TargetLog) -> Chosen:
-    return target_log.exact(progress.vector or {}, progress.read, log)
 
 
 def _by_time(

@@ -34,6 +34,7 @@ _READ_SECONDS = 0.3
 _MOST_AT_ONCE = 500
 """Groups' partitions dealt with in one go."""
 _FIRST_PAUSE_SECONDS = 1.0
+_TURN_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 20.0
 _SWEEP_SECONDS = 10.0
 
@@ -190,12 +191,13 @@ class Committer:
         if row is None or (row.state == State.APPLIED and row.settled):
             self._looks.pop(follower, None)
         else:
-            self._again(follower)
+            # What waits for others waits its turn, not its pause.
+            self._again(follower, _TURN_SECONDS if row.state == State.WAITING else _LONGEST_PAUSE_SECONDS)
 
-    def _again(self, follower: Follower) -> None:
+    def _again(self, follower: Follower, longest_seconds: float = _LONGEST_PAUSE_SECONDS) -> None:
         """Look at it after a pause that grows."""
         look = self._looks.get(follower, _Look(0.0))
-        pause = min(max(look.pause_seconds * 1.5, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
+        pause = min(max(look.pause_seconds * 1.5, _FIRST_PAUSE_SECONDS), longest_seconds)
         self._looks[follower] = _Look(time.monotonic() + pause, pause)
 
     def _checkpoints(self, places: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:

@@ -2,7 +2,7 @@
 
 A log is walked once: from the furthest checkpoint before which those who are asked about have read all, on to its
 end, and from there on as it grows; three numbers a record are held. A group that is far behind is looked for in a
-walk of its own, which ends where it is found and holds what the group has not read only.
+walk of its own, with its neighbours, which ends where they are found and holds what they have not read only.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from backend.domain import origin, rescan
+from backend.domain import origin, rescan, target_log
 from backend.domain.births import Births
 from backend.domain.log_prefix import LogPrefix
 from backend.domain.offset_map import Progress
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
-from backend.domain.target_log import TargetLog
+from backend.domain.target_log import Chosen, TargetLog
 from backend.kafka.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
 from workers.offsets.directory import Directory
 
 HELD_RECORDS = 200_000
-"""Of one log."""
+"""Of one log, twice as many for a while."""
+HELD_IN_ALL = 2_000_000
+"""About 50 MB."""
 
 Partition = tuple[str, int]
 """(stream, partition)."""
@@ -85,20 +87,45 @@ class TargetLogs:
             held.log.forget_before(min(held.log.first_uncovered(vector) for vector in vectors))
         if held.log.size <= 2 * HELD_RECORDS:
             self._held[one.place] = held
+            self._forget_oldest()
         return held.log
 
-    def look_for(self, one: TargetPartition, progress: Progress, known: Directory) -> TargetLog:
-        """The log from a place before which the group has read everything, up to where all that its vector has was
-        seen, and something that it has not read; or up to the log's end. Raises KafkaCallFailed."""
-        vector, read = progress.vector or {}, progress.read
-        walked = self._begun(one, self._start(one, read), known)
+    def _forget_oldest(self) -> None:
+        """The logs that nobody asked about for longest, if too much is held."""
+        most = sum(held.log.size for held in self._held.values()) - HELD_IN_ALL
+        for place in list(self._held)[:-1]:
+            if most <= 0:
+                return
+            most -= self._held.pop(place).log.size
+
+    def neighbours(self, one: TargetPartition, reads: Sequence[Vector]) -> list[int]:
+        """Those of the vectors, by their index, that are looked for in one walk: it begins for the one that is
+        furthest behind, and all that is not read by one of them is held."""
+        starts = [self._start(one, read).offset for read in reads]
+        last = min(starts, default=0) + HELD_RECORDS
+        return [index for index, start in enumerate(starts) if start <= last]
+
+    def look_for(self, one: TargetPartition, progresses: Sequence[Progress], known: Directory) -> list[Chosen]:
+        """Where groups that are far behind go on. The walk ends where all are found: what the vector of each has
+        was seen, and something that it has not read; or at the log's end. Raises KafkaCallFailed."""
+        start = min((self._start(one, each.read) for each in progresses), key=lambda at: at.offset)
+        walked, found, left = self._begun(one, start, known), {}, dict(enumerate(progresses))
         for _ in self._records(one, walked):
-            first = walked.log.first_uncovered(read)
-            walked.log.forget_before(first)
-            if first < walked.log.end and origin.covers(walked.log.seen_at(walked.log.end), vector, vector):
-                return walked.log
-        walked.log.walked_to(one.end)
-        return walked.log
+            end = walked.log.end
+            seen = walked.log.seen_at(end)
+            for index, each in list(left.items()):
+                vector = each.vector or {}
+                if walked.log.first_uncovered(each.read) < end and origin.covers(seen, vector, vector):
+                    found[index] = target_log.exact(vector, each.read, walked.log)
+                    del left[index]
+            if not left:
+                break
+            walked.log.forget_before(min(walked.log.first_uncovered(each.read) for each in left.values()))
+        else:
+            walked.log.walked_to(one.end)
+        for index, each in left.items():
+            found[index] = target_log.exact(each.vector or {}, each.read, walked.log)
+        return [found[index] for index in range(len(progresses))]
 
     def _usable(self, one: TargetPartition) -> _Walked | None:
         held = self._held.get(one.place)

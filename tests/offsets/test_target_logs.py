@@ -1,0 +1,71 @@
+"""Walking through a cluster's log for several groups at once, near its end and far behind."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+import pytest
+
+from backend.domain import target_log
+from backend.domain.offset_map import Progress
+from backend.domain.rescan import Checkpoint
+from backend.kafka.client_config import client_config
+from backend.kafka.log_ranges import RangeReader
+from tests.kafka import create_topic, produce
+from workers.offsets import target_logs
+from workers.offsets.directory import Directory
+from workers.offsets.target_logs import TargetLogs, TargetPartition
+
+STREAM = "acme/retail/prod/orders"
+KNOWN = Directory(
+    position=1, clusters={}, members=frozenset(), groups={}, streams={}, rules={}, known_origins=frozenset({1}),
+    holes={},
+)  # fmt: skip
+
+
+@pytest.fixture
+def log(servers):
+    """A log with 3,000 records born there, with a checkpoint every 500."""
+    topic = f"walk-{secrets.token_hex(4)}"
+    create_topic(servers["cluster-1"], topic, 1)
+    produce(servers["cluster-1"], topic, [{"value": b"%d" % n, "partition": 0} for n in range(3_000)])
+    checkpoints = [Checkpoint(at, 1, {1: (1, at - 1)}) for at in range(500, 3_000, 500)]
+    return TargetPartition(
+        place=(STREAM, 0), topic=topic, births=((0, 1),), low=0, end=3_000, checkpoints=checkpoints
+    )
+
+
+@pytest.fixture
+def logs(servers):
+    reader = RangeReader(client_config(servers["cluster-1"], {}))
+    yield TargetLogs(reader, 1, ("copy-flags", "copy-origin"))
+    reader.close()
+
+
+def progress(read):
+    return Progress(timestamp_ms=1, committed_at_ms=1, generation=1, vector={1: (1, read - 1)}, offset=read)
+
+
+def test_groups_far_behind_share_a_walk_with_their_neighbours(log, logs, monkeypatch):
+    monkeypatch.setattr(target_logs, "HELD_RECORDS", 600)
+    every = [progress(read) for read in (1_700, 10, 400, 2_990, 1_020, 600)]
+    assert [logs.near(log, each.read) for each in every] == [False, False, False, True, False, False]
+    together = logs.neighbours(log, [each.read for each in every])
+    assert together == [1, 2, 5], "those whose walks begin within so many records of the first one's"
+    some = [every[index] for index in together]
+    assert [each.offset for each in logs.look_for(log, some, KNOWN)] == [10, 400, 600]
+    assert [each.offset for each in logs.look_for(log, every, KNOWN)] == [1_700, 10, 400, 2_990, 1_020, 600]
+    assert {(each.settled, each.re_read_bound) for each in logs.look_for(log, every, KNOWN)} == {(True, 0)}
+    beyond = logs.look_for(log, [progress(3_000), progress(3_400)], KNOWN)
+    assert [(each.offset, each.settled) for each in beyond] == [(3_000, True), (3_000, False)]
+
+
+def test_what_is_held_of_all_logs_is_bounded(log, logs, monkeypatch):
+    monkeypatch.setattr(target_logs, "HELD_IN_ALL", 1_500)
+    for number in range(4):
+        one = replace(log, place=(f"{STREAM}-{number}", 0))
+        found = logs.walk(one, [{1: (1, 2_099)}], KNOWN)
+        assert target_log.exact({1: (1, 2_099)}, {1: (1, 2_099)}, found).offset == 2_100
+    assert sum(held.log.size for held in logs._held.values()) <= 1_500
+    assert list(logs._held) == [(f"{STREAM}-3", 0)]
