@@ -10,10 +10,13 @@ from typing import Any
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from backend.domain.offset_map import Follower
+from backend.settings import Settings
 from tests.eventually import eventually
 from tests.kafka import configure, produce, read_all
 from tests.rest_client import RestClient
 
+MAP_TOPIC = Settings().offsets_topic
 RETAIL = "/tenants/acme/instances/retail/environments"
 
 
@@ -205,6 +208,12 @@ def path_of(place: tuple[str, str, str, str]) -> str:
     """A stream's path in the API."""
     tenant, instance, environment, stream = place
     return f"/tenants/{tenant}/instances/{instance}/environments/{environment}/streams/{stream}"
+
+
+def follower(groups: Groups, **other: object) -> Follower:
+    """The group's, on partition 0."""
+    names = zip(("tenant", "instance", "environment", "stream"), groups.place, strict=True)
+    return Follower(**{**dict(names), "partition": 0, "group": groups.group, **other})  # type: ignore[arg-type]
 
 
 Made = Callable[..., Groups]

@@ -11,13 +11,11 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import commit_metadata, offset_map
-from backend.domain.offset_map import Follower, Progress
+from backend.domain.offset_map import Progress
 from tests.eventually import eventually
-from tests.kafka import produce
+from tests.kafka import produce, read_all
 from tests.offsets.at_once import at_once
-from tests.offsets.groups import Groups, Made, numbered
-
-MAP_TOPIC = "_treeline.offset-timestamps"
+from tests.offsets.groups import MAP_TOPIC, Groups, Made, follower, numbered
 
 
 def where(groups: Groups) -> dict[str, str | None]:
@@ -159,10 +157,7 @@ def test_a_map_that_comes_late_or_is_none(make_groups: Made):
     groups.until_applied("cluster-1", at)
     item = groups.shown("cluster-1")
     assert item is not None
-    tenant, instance, environment, stream = groups.place
-    whose = Follower(
-        tenant=tenant, instance=instance, environment=environment, stream=stream, partition=0, group=groups.group
-    )
+    whose = follower(groups)
     old = Progress(
         timestamp_ms=1, committed_at_ms=item["committed_at_ms"] - 60_000, generation=1, vector={}, offset=0
     )
@@ -212,6 +207,15 @@ def test_a_stream_that_is_deleted_is_listed_no_more(make_groups: Made):
     path = f"/tenants/{tenant}/instances/{instance}/environments/{environment}/streams/{stream}"
     groups.rest.ok("DELETE", f"{path}?confirm={groups.stream}")
     eventually(lambda: groups.shown("cluster-1") is None, "its offsets are listed no more", 0.2)
+    key = offset_map.encode_key(follower(groups), "cluster-1")
+
+    def taken_back() -> bool:
+        found = [
+            message.value() for message in read_all(groups.servers["cluster-3"], MAP_TOPIC) if message.key() == key
+        ]
+        return len(found) > 1 and found[-1] is None
+
+    eventually(taken_back, "a stream made again under its name would find nothing of it on the map", 0.3)
 
 
 @at_once

@@ -9,20 +9,11 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import offset_map
-from backend.domain.offset_map import Follower, Progress
-from backend.settings import Settings
+from backend.domain.offset_map import Progress
 from tests.eventually import eventually
 from tests.kafka import produce
 from tests.offsets.at_once import at_once
-from tests.offsets.groups import Groups, Made, numbered, path_of
-
-MAP_TOPIC = Settings().offsets_topic
-
-
-def follower(groups: Groups, **other: object) -> Follower:
-    """The group's, on partition 0."""
-    names = zip(("tenant", "instance", "environment", "stream"), groups.place, strict=True)
-    return Follower(**{**dict(names), "partition": 0, "group": groups.group, **other})  # type: ignore[arg-type]
+from tests.offsets.groups import MAP_TOPIC, Groups, Made, follower, numbered, path_of
 
 
 def commit_as(servers: str, group: str, topic: str, offset: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backend.domain.rescan import Checkpoint
 from backend.queries.clusters import ClusterRow
+from spark.micro_batch import Answer, Found
 from workers.offsets.batch import AskedLog, Batch
 from workers.offsets.directory import Directory
 
@@ -45,3 +46,24 @@ def test_reading_begins_before_the_offset_so_that_the_record_before_it_is_seen()
     assert log.plan is not None
     (part,) = log.plan.parts
     assert (part.first, part.end, part.seen) == (3_990, 9_000, {7: (1, 3_989)})
+
+
+def stood(log, offset, vector):
+    log.make_plan(10**6)
+    answer = Answer(timestamp_ms=5, safe_timestamp_ms=6, vector=vector)
+    found = Found({}, {(0, at): answer for at in log.places})
+    return Batch([log]).answers(found, directory())[("c1", STREAM, 0), offset]
+
+
+def test_an_offset_past_the_end_is_the_end():
+    log = AskedLog(log=("c1", STREAM, 0), topic="orders", births=((0, 1),), asked={2**63 - 1}, low=10, end=100)
+    found = stood(log, 2**63 - 1, {7: (1, 90)})
+    assert (log.places, found.vector, found.passed) == ({100}, {7: (1, 90)}, {7: (1, 99)})
+
+
+def test_of_an_offset_before_the_beginning_only_what_was_born_there_is_known():
+    log = AskedLog(log=("c1", STREAM, 0), topic="orders", births=((0, 1),), asked={4, 0}, low=10, end=100)
+    log.checkpoints = [Checkpoint(10, 1, {7: (1, 9), 8: (1, 77)})]
+    found = stood(log, 4, {7: (1, 9), 8: (1, 77)})
+    assert (log.places, found.timestamp_ms, found.vector, found.passed) == ({10}, None, {}, {7: (1, 3)})
+    assert stood(log, 0, {7: (1, 9)}).passed == {}

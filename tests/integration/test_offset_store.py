@@ -1,0 +1,64 @@
+"""What translator and committers write down, in a real database."""
+
+from __future__ import annotations
+
+import pytest
+
+from workers.offsets import store
+
+STREAM = "acme/retail/prod/orders"
+COMMIT = {
+    "partition": 0, "group": "app", "technical_group": "t", "committed_offset": 5, "committed_at_ms": 7,
+    "timestamp_ms": None, "safe_timestamp_ms": None, "vector": {}, "published_at_ms": 1,
+}  # fmt: skip
+APPLIED = {
+    "partition": 0, "group": "app", "technical_group": "t", "state": "waiting", "reason": "r",
+    "origin_cluster": "c2", "generation": 1, "committed_at_ms": 9, "offset": 3, "mode": "exact",
+    "re_read_bound": 0, "settled": True, "applied_at_ms": 1, "incarnation": 1, "set_for_ms": 8,
+}  # fmt: skip
+
+
+@pytest.fixture
+def connection(database):
+    with database.engine.begin() as found:
+        yield found
+
+
+def test_what_came_before_a_commit(connection):
+    store.write_commits(connection, [{"cluster": "c1", "stream": STREAM, **COMMIT}])
+    store.write_applied(connection, [{"cluster": "c1", "stream": STREAM, **APPLIED}])
+    whose, other = store.follower(STREAM, 0, "app"), store.follower(STREAM, 1, "app")
+    # Of the one that was set: what is known of a newer one is not what stood there.
+    assert store.read_orders(connection, "c1", [whose, other]) == {whose: ((5, 7), 8)}
+    assert store.read_orders(connection, "c2", [whose]) == {}
+    assert store.read_orders(connection, "c1", []) == {}
+
+
+def test_streams_and_clusters_that_are_no_more_are_forgotten(connection):
+    gone = "acme/retail/prod/gone"
+    for cluster, stream in (("c1", STREAM), ("c1", gone), ("c3", STREAM)):
+        store.write_commits(connection, [{"cluster": cluster, "stream": stream, **COMMIT}])
+        store.write_applied(connection, [{"cluster": cluster, "stream": stream, **APPLIED}])
+        store.write_positions(connection, cluster, "k", {0: 5})
+        store.write_not_followed(connection, [(cluster, "g", "t", "r")])
+    store.keep(connection, [STREAM], ["c1", "c2"])
+    assert store.read_followers(connection) == [("c1", store.follower(STREAM, 0, "app"))]
+    assert [row["stream"] for row in store.read_applied(connection, "c1")] == [STREAM]
+    assert store.read_applied(connection, "c3") == []
+    assert (store.read_positions(connection, "c1", "k"), store.read_positions(connection, "c3", "k")) == (
+        {0: 5},
+        {},
+    )
+    assert store.read_not_followed(connection) == [("c1", "g", "t")]
+
+
+@pytest.mark.parametrize("name", ["x" * 9_000, "a\0b", "\ud800", "line\nbreak", "x" * 250])
+def test_a_group_of_any_name_can_be_listed(connection, name):
+    other = name + "!"
+    store.write_not_followed(
+        connection, [("c1", name, "t", "first"), ("c1", other, "t", "r"), ("c1", name, "t", "r")]
+    )
+    names = [group for _, group, _ in store.read_not_followed(connection)]
+    assert len(set(names)) == 2 and all(each.isprintable() and len(each) < 300 for each in names)
+    store.forget_not_followed(connection, [("c1", name, "t")])
+    assert [group for _, group, _ in store.read_not_followed(connection)] == [store.shown_group(other)]
