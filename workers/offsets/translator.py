@@ -36,7 +36,8 @@ from workers.offsets.store import Log
 log = structlog.get_logger("offsets")
 
 _REQUEST_SECONDS = 10.0
-_FAILED_SECONDS = 30.0
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 60.0
 _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
 _GENERATION = 1
@@ -64,7 +65,8 @@ class Translator:
         self._publishers: dict[str, MapPublisher] = {}
         self._from_low: set[Log] = set()
         self._swept_at = -1
-        self._failed_until: dict[Log, float] = {}
+        self._failures: dict[Log, tuple[float, float]] = {}
+        """Logs that could not be read: (when to try again, the pause before)."""
 
     def tick(self) -> int:
         """Take what has come; translate and publish it. How many commits were."""
@@ -117,25 +119,30 @@ class Translator:
 
     def _answers(self, logs: Sequence[AskedLog], known: Directory) -> dict[tuple[Log, int], Stand]:
         """What stands at the offsets asked about. A log that cannot be read leaves out itself, and no other."""
-        batch = Batch(logs)
+        batch, spark = Batch(logs), self._spark()
         try:
-            found = micro_batch.run(
-                self._spark(), batch.slices(known, self._headers), batch.known(), batch.asked()
-            )
+            found = micro_batch.run(spark, batch.slices(known, self._headers), batch.known(), batch.asked())
         except Exception:
             # Spark's failures are many, and say little of what was read.
             log.exception("logs cannot be read", logs=[one.log for one in logs])
             if len(logs) > 1:
                 half = len(logs) // 2
                 return {**self._answers(logs[:half], known), **self._answers(logs[half:], known)}
-            self._failed_until[logs[0].log] = time.monotonic() + _FAILED_SECONDS
+            self._failed(logs[0].log)
             return {}
+        for one in logs:
+            self._failures.pop(one.log, None)
         with self._engine.begin() as connection:
             for number, one in enumerate(logs):
                 assert one.plan is not None
                 made = one.new_marks(found.segments.get(number, []))
                 store.write_marks(connection, one.log, one.incarnation, made, one.plan.anew)
         return batch.answers(found, known)
+
+    def _failed(self, log: Log) -> None:
+        """It is tried again after a pause that grows: it may be the cluster, or the session, for a moment."""
+        pause = min(2 * self._failures.get(log, (0.0, _FIRST_PAUSE_SECONDS / 2))[1], _LONGEST_PAUSE_SECONDS)
+        self._failures[log] = (time.monotonic() + pause, pause)
 
     def _make_plans(self, asked: Mapping[Log, AskedLog]) -> None:
         """Fill in what is known of the logs, and what is to be read of them."""
@@ -192,7 +199,7 @@ class Translator:
                 stream = whose.stream_name
                 births = known.births(cluster, stream, whose.partition)
                 place = (cluster, stream, whose.partition)
-                if births is None or time.monotonic() < self._failed_until.get(place, 0.0):
+                if births is None or time.monotonic() < self._failures.get(place, (0.0, 0.0))[0]:
                     continue
                 topic = known.streams[stream].technical_names[cluster]
                 one = asked.setdefault(place, AskedLog(log=place, topic=topic, births=births, asked=set()))
