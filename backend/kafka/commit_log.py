@@ -23,6 +23,10 @@ _GROUP_AT = 4
 _REQUEST_SECONDS = 5.0
 
 
+class NoCommitsYet(KafkaCallFailed):
+    """No group has ever asked for its coordinator there, so the topic was not made yet."""
+
+
 @dataclass
 class Commits:
     """What was committed since it was asked for last; the latest of each group and partition."""
@@ -35,14 +39,14 @@ class Commits:
 
 
 class CommitLog:
-    """Reads on from given positions; used by one thread. Raises KafkaCallFailed."""
+    """Reads on from given positions; used by one thread. Raises KafkaCallFailed, at first NoCommitsYet."""
 
     def __init__(self, config: Mapping[str, Any], positions: Mapping[int, int]) -> None:
         """A partition without a position is read from its beginning."""
         places = partitions(config, group_log.INTERNAL_TOPIC, _REQUEST_SECONDS)
         if not places:
             # Brokers make it when the first group asks for its coordinator.
-            raise KafkaCallFailed(f"there is no {group_log.INTERNAL_TOPIC} yet: no group has ever committed there")
+            raise NoCommitsYet(f"there is no {group_log.INTERNAL_TOPIC} yet: no group has ever committed there")
         self._log = TopicFollower(config, places, positions)
         self._found = Commits()
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 
 from backend.domain.group_log import OffsetKey, OffsetValue
 from backend.kafka.client_config import client_config
-from backend.kafka.commit_log import CommitLog
+from backend.kafka.commit_log import CommitLog, NoCommitsYet
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.clusters import ClusterRow
 from workers.offsets import store
@@ -20,6 +20,7 @@ log = structlog.get_logger("offsets")
 
 _READ_SECONDS = 0.05
 _AWAY_SECONDS = 15.0
+_NO_COMMITS_SECONDS = 2.0
 
 
 class CommitLogs:
@@ -45,6 +46,8 @@ class CommitLogs:
             try:
                 self._take(name, self._log(row))
                 self._reasons.pop(name, None)
+            except NoCommitsYet as error:
+                self.is_away(name, error.reason, _NO_COMMITS_SECONDS)
             except KafkaCallFailed as error:
                 self.is_away(name, error.reason)
 
@@ -82,12 +85,12 @@ class CommitLogs:
         """Whether a cluster was away a moment ago."""
         return time.monotonic() < self._away_until.get(cluster, 0.0)
 
-    def is_away(self, cluster: str, reason: str) -> None:
+    def is_away(self, cluster: str, reason: str, seconds: float = _AWAY_SECONDS) -> None:
         """It is asked again after a while, from where it was written down that reading goes on."""
         if self._reasons.get(cluster) != reason:
             log.warning("commits wait", cluster=cluster, reason=reason)
         self._reasons[cluster] = reason
-        self._away_until[cluster] = time.monotonic() + _AWAY_SECONDS
+        self._away_until[cluster] = time.monotonic() + seconds
         self._forget(cluster)
 
     def read_again(self, cluster: str) -> None:
