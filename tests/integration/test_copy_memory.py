@@ -46,7 +46,7 @@ def _copy(plan, limits, sending):
     sending.send(int(line.split()[1]) * 1024)
 
 
-@pytest.mark.parametrize("record_loop", ["python", "native"])
+@pytest.mark.parametrize("record_loop", [pytest.param("python", marks=pytest.mark.nightly), "native"])
 def test_memory_does_not_grow_with_the_backlog_of_large_records(estate, record_loop):
     peaks = []
     for count in (FEW, MANY):

@@ -166,6 +166,7 @@ def test_resting_keeps_positions_that_the_target_forgot(pair, monkeypatch):
 # --- the whole estate
 
 
+@pytest.mark.nightly
 def test_pause_and_resume_on_an_estate(boot_estate):
     estate = boot_estate(PROJECT_ROOT / THREE)
     rest = RestClient(estate.url, estate.token)

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from backend.estate.children import marked
@@ -66,6 +67,7 @@ def test_a_killed_supervisor_leaves_nothing_and_up_starts_anew(boot_estate: Boot
     assert again.status()["ready"] is True
 
 
+@pytest.mark.nightly
 def test_a_port_that_a_stranger_took_meanwhile_is_left_to_it(boot_estate: Boot) -> None:
     estate = boot_estate(SMALL_ESTATE)
     layout = read_layout(Home(estate.home))
@@ -81,6 +83,7 @@ def test_a_port_that_a_stranger_took_meanwhile_is_left_to_it(boot_estate: Boot) 
         assert admin(again, "cluster-1").list_topics(timeout=10).brokers
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_is_down_at_start_is_named_and_joins_when_it_comes(boot_estate: Boot) -> None:
     estate = boot_estate(SMALL_ESTATE)
     storage = estate.home / "data" / "small" / "cluster-2" / "broker-1" / "data" / "meta.properties"
