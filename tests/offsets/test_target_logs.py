@@ -11,6 +11,8 @@ from backend.domain import target_log
 from backend.domain.offset_map import Progress
 from backend.domain.rescan import Checkpoint
 from backend.kafka.client_config import client_config
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.log_ends import ends
 from backend.kafka.log_ranges import RangeReader
 from tests.kafka import create_topic, produce
 from workers.offsets import target_logs
@@ -59,6 +61,14 @@ def test_groups_far_behind_share_a_walk_with_their_neighbours(log, logs, monkeyp
     assert {(each.settled, each.re_read_bound) for each in logs.look_for(log, every, KNOWN)} == {(True, 0)}
     beyond = logs.look_for(log, [progress(3_000), progress(3_400)], KNOWN)
     assert [(each.offset, each.settled) for each in beyond] == [(3_000, True), (3_000, False)]
+
+
+def test_a_partition_that_cannot_be_asked_is_left_out_and_the_cluster_goes_on(log, servers):
+    config = client_config(servers["cluster-1"], {})
+    assert ends(config, [(log.topic, 0), (log.topic, 99)], 10) == {(log.topic, 0): (0, 3_000)}
+    assert ends(config, [(log.topic, 99), ("there-is-none", 0)], 10) == {}
+    with pytest.raises(KafkaCallFailed):
+        ends(client_config("127.0.0.1:1", {}), [(log.topic, 0)], 2)
 
 
 def test_what_is_held_of_all_logs_is_bounded(log, logs, monkeypatch):

@@ -17,6 +17,7 @@ from tests.faults.runs import Place
 from tests.kafka import produce, read_all
 from tests.rest_client import RestClient
 from workers.offsets.applied import LostOffsets
+from workers.offsets.batch import AskedLog
 from workers.offsets.directory import Directories
 from workers.offsets.translator import Translator
 
@@ -113,3 +114,18 @@ def test_nothing_runs_on_spark_while_nothing_is_committed(translator, estate, st
     assert verified.returncode == 0, verified.stderr
     for _ in range(10):
         assert translator.tick() == 0
+
+
+@pytest.mark.nightly  # a topic that is not there is waited for, twice
+def test_a_log_that_cannot_be_read_leaves_out_itself_alone(translator, estate, stream):
+    name, topics = stream
+    produce(estate.bootstrap_servers("cluster-1"), topics["cluster-1"], [{"value": b"x", "partition": 0}] * 20)
+    known = translator._directories.read()
+    logs = []
+    for partition, topic in ((0, topics["cluster-1"]), (1, "there-is-none")):
+        place = ("cluster-1", f"acme/retail/prod/{name}", partition)
+        one = AskedLog(log=place, topic=topic, births=((0, 1),), asked={10}, low=0, end=20)
+        one.make_plan(10**6)
+        logs.append(one)
+    assert set(translator._answers(logs, known)) == {(logs[0].log, 10)}
+    assert set(translator._failures) == {logs[1].log}

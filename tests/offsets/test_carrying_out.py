@@ -1,0 +1,42 @@
+"""What is set for the same progress once more: not below what stands, unless it stands in another log."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.domain.committing import Standing
+from backend.domain.offset_map import Follower, Progress
+from backend.domain.target_log import Chosen
+from workers.offsets.applied import Applied
+from workers.offsets.carrying_out import Work, _never_back
+from workers.offsets.choosing import Going
+
+WHOSE = Follower(tenant="a", instance="b", environment="c", stream="d", partition=0, group="g")
+PROGRESS = Progress(timestamp_ms=1, committed_at_ms=5, generation=1, vector={}, offset=3)
+
+
+def work(incarnation, before=1):
+    applied = Applied(
+        technical_group="g", state="applied", reason=None, origin_cluster="c2", generation=1, committed_at_ms=5,
+        offset=100, incarnation=before,
+    )  # fmt: skip
+    return Work(
+        follower=WHOSE, group="g", topic="t", newest=("c2", PROGRESS), flags=1, own=None, exact=True,
+        before=applied, renew=False, incarnation=incarnation,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("incarnation", "chosen", "end", "offset"),
+    [
+        (1, 60, 500, 100),
+        (1, 120, 500, 120),
+        (1, 60, 80, 80),
+        # The log was cut off or made anew: what stood there says nothing.
+        (2, 60, 500, 60),
+    ],
+)
+def test_never_back_in_the_same_log(incarnation, chosen, end, offset):
+    one = work(incarnation)
+    going = Going(chosen=Chosen(offset=chosen, re_read_bound=0, settled=True), mode="exact", end=end)
+    assert _never_back(one, Standing(offset=100, metadata=one.metadata), going) == offset
