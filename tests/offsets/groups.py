@@ -128,6 +128,13 @@ class Groups:
         consumer.commit(offsets=[at], asynchronous=False)
         consumer.close()
 
+    def go_on_at(self, cluster: str, value: str) -> int:
+        """Commit before this record, and wait until that is applied on all other clusters; the offset."""
+        at = self.offset_of(cluster, value)
+        self.commit(cluster, at)
+        self.until_applied(cluster, at)
+        return at
+
     def stands(self, cluster: str, partition: int = 0) -> tuple[int, str]:
         """(offset, metadata) of the group; -1001 if there is none."""
         wanted = ConsumerGroupTopicPartitions(

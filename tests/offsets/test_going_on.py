@@ -29,9 +29,7 @@ def test_exact_with_one_producing_cluster_nothing_comes_again(make_groups: Made)
     item = groups.shown("cluster-1")
     assert item is not None and groups.stands("cluster-1") == (at, "")
     # The next hop: a commit where the group went on is progress like any other.
-    onward = groups.offset_of("cluster-5", "r0200")
-    groups.commit("cluster-5", onward)
-    groups.until_applied("cluster-5", onward)
+    groups.go_on_at("cluster-5", "r0200")
     assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0200"}
 
 

@@ -141,9 +141,7 @@ def test_a_group_that_is_deleted_is_forgotten_but_goes_back_nowhere(make_groups:
     eventually(lambda: groups.shown("cluster-1") is None, "it is listed no more", 0.2)
     time.sleep(3)  # time enough to do wrong
     assert {groups.next_value(each) for each in ("cluster-2", "cluster-3", "cluster-4")} == {"r0020"}
-    again = groups.offset_of("cluster-3", "r0025")
-    groups.commit("cluster-3", again)
-    groups.until_applied("cluster-3", again)
+    groups.go_on_at("cluster-3", "r0025")
     assert set(where(groups).values()) == {"r0025"}
 
 
@@ -152,9 +150,7 @@ def test_a_map_that_comes_late_or_is_none(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(30))
     groups.wait_for(30)
-    at = groups.offset_of("cluster-1", "r0020")
-    groups.commit("cluster-1", at)
-    groups.until_applied("cluster-1", at)
+    groups.go_on_at("cluster-1", "r0020")
     item = groups.shown("cluster-1")
     assert item is not None
     whose = follower(groups)
@@ -188,9 +184,7 @@ def test_metadata_of_others(make_groups: Made):
     assert set(where(groups).values()) == {"r0010"}
     # What begins like ours is none of an application's progress, whatever follows.
     groups.commit("cluster-2", 3, metadata="treeline:9;something newer")
-    later = groups.offset_of("cluster-1", "r0020")
-    groups.commit("cluster-1", later)
-    groups.until_applied("cluster-1", later)
+    groups.go_on_at("cluster-1", "r0020")
     assert set(where(groups).values()) == {"r0020"}
     assert commit_metadata.decode(groups.stands("cluster-2")[1]) is not None
     assert groups.shown("cluster-2") is None

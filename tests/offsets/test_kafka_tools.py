@@ -37,9 +37,7 @@ def test_the_console_consumer_goes_on_on_every_cluster(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-3", numbered(150))
     groups.wait_for(150)
-    at = groups.offset_of("cluster-3", "r0120")
-    groups.commit("cluster-3", at)
-    groups.until_applied("cluster-3", at)
+    groups.go_on_at("cluster-3", "r0120")
     for cluster, servers in groups.servers.items():
         described = tool(GROUPS, "--bootstrap-server", servers, "--describe", "--group", groups.name(cluster))
         row = next(line.split() for line in described if groups.topics[cluster] in line.split())

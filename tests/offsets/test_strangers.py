@@ -30,9 +30,7 @@ def test_an_offset_that_no_log_has(make_groups: Made):
     groups.commit("cluster-1", 2**63 - 1)
     groups.until_applied("cluster-1", 2**63 - 1)
     assert {groups.next_value(each) for each in groups.servers} == {None}
-    at = groups.offset_of("cluster-1", "r0010")
-    groups.commit("cluster-1", at)
-    groups.until_applied("cluster-1", at)
+    groups.go_on_at("cluster-1", "r0010")
     assert {groups.next_value(each) for each in groups.servers} == {"r0010"}
 
 
@@ -71,9 +69,7 @@ def test_records_of_the_map_that_nobody_of_us_wrote(make_groups: Made):
     ]
     for cluster in ("cluster-2", "cluster-5"):
         produce(groups.servers[cluster], MAP_TOPIC, records)
-    at = groups.offset_of("cluster-1", "r0020")
-    groups.commit("cluster-1", at)
-    groups.until_applied("cluster-1", at)
+    groups.go_on_at("cluster-1", "r0020")
     assert {groups.next_value(each) for each in groups.servers} == {"r0020"}
 
 
@@ -100,9 +96,7 @@ def test_offsets_that_others_take_away_are_set_again(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(30))
     groups.wait_for(30)
-    at = groups.offset_of("cluster-1", "r0020")
-    groups.commit("cluster-1", at)
-    groups.until_applied("cluster-1", at)
+    groups.go_on_at("cluster-1", "r0020")
     other = AdminClient({"bootstrap.servers": groups.servers["cluster-2"]})
     (gone,) = other.delete_consumer_groups([groups.name("cluster-2")]).values()
     gone.result(15)
@@ -128,9 +122,7 @@ def test_a_clock_that_is_ahead_holds_back_no_later_commit(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(50))
     groups.wait_for(50)
-    at = groups.offset_of("cluster-1", "r0010")
-    groups.commit("cluster-1", at)
-    groups.until_applied("cluster-1", at)
+    at = groups.go_on_at("cluster-1", "r0010")
     shown = groups.shown("cluster-1")
     assert shown is not None
     # As if the clock of cluster-1 were five minutes ahead.
@@ -145,9 +137,7 @@ def test_a_clock_that_is_ahead_holds_back_no_later_commit(make_groups: Made):
     produce(groups.servers["cluster-1"], MAP_TOPIC, [record])
     stamp = f"at={ahead.committed_at_ms}"
     eventually(lambda: stamp in groups.stands("cluster-2")[1], "it has reached cluster-2", 0.3)
-    onward = groups.offset_of("cluster-2", "r0045")
-    groups.commit("cluster-2", onward)
-    groups.until_applied("cluster-2", onward)
+    groups.go_on_at("cluster-2", "r0045")
     time.sleep(3)  # time enough to do wrong
     assert {groups.next_value(each) for each in groups.servers} == {"r0045"}
     body = {"cluster": "cluster-2", "stream": groups.stream, "group": groups.group, "to": "earliest"}

@@ -23,6 +23,10 @@ _AWAY_SECONDS = 15.0
 _NO_COMMITS_SECONDS = 2.0
 
 
+Ready = Mapping[str, Mapping[OffsetKey, OffsetValue | None]]
+"""By cluster, of each group and partition the latest commit; None: it is gone."""
+
+
 class CommitLogs:
     """Used by one thread. A cluster that cannot be reached is left alone for a while; others do not wait."""
 
@@ -70,8 +74,8 @@ class CommitLogs:
         self._pending.setdefault(cluster, {}).update(taken.made)
         self._positions.setdefault(cluster, {}).update(taken.positions)
 
-    def ready(self) -> dict[str, Mapping[OffsetKey, OffsetValue | None]]:
-        """What can be dealt with now, by cluster: of each group and partition the latest; None: it is gone.
+    def ready(self) -> Ready:
+        """What can be dealt with now.
 
         Nothing of a cluster whose log is still being read to its end: what comes there may be later.
         """

@@ -87,10 +87,10 @@ def keep(connection: Connection, streams: Collection[str], members: Collection[s
         connection.execute(sa.delete(table).where(table.c.cluster.not_in(list(members))))
 
 
-def read_followers(connection: Connection) -> list[tuple[str, Follower]]:
-    """Whose progress is on the map, with the cluster where it was made."""
+def read_followers_of_others(connection: Connection, streams: Collection[str]) -> list[tuple[str, Follower]]:
+    """Whose progress in all other streams is on the map, with the cluster where it was made."""
     t = group_commits.c
-    query = sa.select(t.cluster, t.stream, t.partition, t.group)
+    query = sa.select(t.cluster, t.stream, t.partition, t.group).where(t.stream.not_in(list(streams)))
     return [(row.cluster, follower(row.stream, row.partition, row.group)) for row in connection.execute(query)]
 
 

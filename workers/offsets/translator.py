@@ -29,7 +29,7 @@ from workers import checkpoints
 from workers.offsets import store
 from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog, Batch, Stand
-from workers.offsets.commit_logs import CommitLogs
+from workers.offsets.commit_logs import CommitLogs, Ready
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.store import Log
 
@@ -75,7 +75,8 @@ class Translator:
             self._sweep(known)
             self._swept_at = known.position
         self._logs.follow(known)
-        return self._translate() if self._logs.ready() else 0
+        ready = self._logs.ready()
+        return self._translate(ready, known) if ready else 0
 
     def _sweep(self, known: Directory) -> None:
         """Streams and clusters may be other ones than before."""
@@ -92,10 +93,10 @@ class Translator:
         """Progress in streams that are deleted, or not distributed any more, leaves the map: a stream made again
         under the name has nothing to do with it."""
         with self._engine.connect() as connection:
-            rows = store.read_followers(connection)
+            rows = store.read_followers_of_others(connection, known.streams)
         gone: dict[str, list[tuple[Follower, Progress | None]]] = {}
         for cluster, follower in rows:
-            if follower.stream_name not in known.streams and cluster in known.clusters:
+            if cluster in known.clusters:
                 gone.setdefault(cluster, []).append((follower, None))
         for cluster, made in gone.items():
             try:
@@ -103,9 +104,8 @@ class Translator:
             except KafkaCallFailed as error:
                 self._logs.is_away(cluster, error.reason)
 
-    def _translate(self) -> int:
-        known = self._directories.read()
-        commits, gone = self._sorted_out(known)
+    def _translate(self, ready: Ready, known: Directory) -> int:
+        commits, gone = self._sorted_out(ready, known)
         asked = self._asked(commits, known)
         self._look_up_ends(asked, known)
         # Only now: whoever's records lie before those ends is known.
@@ -168,12 +168,14 @@ class Translator:
             elif asked[log].from_low:
                 self._from_low.discard(log)
 
-    def _sorted_out(self, known: Directory) -> tuple[dict[str, list[Commit]], dict[str, list[Follower]]]:
+    def _sorted_out(
+        self, ready: Ready, known: Directory
+    ) -> tuple[dict[str, list[Commit]], dict[str, list[Follower]]]:
         """Commits by cluster, and who has no offset there any more; others are noted as not followed."""
         commits: dict[str, list[Commit]] = {}
         gone: dict[str, list[Follower]] = {}
         others, no_more = [], []
-        for cluster, made in self._logs.ready().items():
+        for cluster, made in ready.items():
             commits[cluster], gone[cluster] = [], []
             for key, value in made.items():
                 whose = known.groups[cluster].follower(key.group, key.topic, key.partition)
