@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from backend.estate import running
+from backend.estate.home import Home
 from backend.settings import PROJECT_ROOT
 
 DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
@@ -33,22 +35,26 @@ class RunningEstate:
 
     @property
     def url(self) -> str:
-        return str(self.status()["control_plane"])
+        return str(running.read_layout(Home(self.home))["url"])
 
     @property
     def token(self) -> str:
-        return str(self.status()["admin_token"])
+        return Home(self.home).secret("admin-token")
 
     def bootstrap_servers(self, cluster: str) -> str:
-        return str(self.status()["clusters"][cluster]["bootstrap_servers"])
+        return str(running.read_layout(Home(self.home))["clusters"][cluster])
 
     def status(self) -> dict[str, Any]:
+        """What the program says, as anybody sees it. What is asked very often is read from files, above."""
         answer: dict[str, Any] = json.loads(self.treeline("status", "--json").stdout)
         return answer
 
     def process(self, name: str) -> dict[str, Any]:
-        """One process as `treeline status` shows it."""
-        return next(row for row in self.status()["processes"] if row["name"] == name)
+        """One process, as its supervisor says."""
+        state = running.read_state(Home(self.home))
+        assert state is not None, "the estate has not started"
+        found: dict[str, Any] = next(row for row in state["processes"] if row["name"] == name)
+        return found
 
     def treeline(self, *words: str) -> subprocess.CompletedProcess[str]:
         return treeline(self.home, *words)
@@ -106,17 +112,18 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
     users, home = folder / "users", folder / "home"
     with _alone(folder):
         # A second worker finds it running: `up` then only answers.
-        running = boot(home, DEFAULT_ESTATE)
+        booted = boot(home, DEFAULT_ESTATE)
         _count(users, +1)
+    processes = booted.status()["processes"]
     stopped = [
         row
-        for row in running.status()["processes"]
+        for row in processes
         if row["name"].startswith(("kafka:", "postgres", "redis")) and row["state"] != "running"
     ]
     try:
-        if stopped or not running.status()["processes"]:
-            pytest.fail(f"the estate did not come up:\n{running.booted.stdout}{running.booted.stderr}")
-        yield running
+        if stopped or not processes:
+            pytest.fail(f"the estate did not come up:\n{booted.booted.stdout}{booted.booted.stderr}")
+        yield booted
     finally:
         with _alone(folder):
             if _count(users, -1) == 0:

@@ -10,7 +10,7 @@ import pytest
 
 T = TypeVar("T")
 
-GIVE_UP_SECONDS = 60.0  # far beyond what any of it takes; only a broken thing gets here
+GIVE_UP_SECONDS = 180.0  # far beyond what any of it takes, however busy the machine: only a broken thing gets here
 
 
 def eventually(look: Callable[[], T | None], what: str, every_seconds: float = 0.05) -> T:

@@ -17,14 +17,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 
 
 def create_topic(servers: str, name: str, partitions: int = 1, **config: str) -> None:
     """Make a topic and wait until it can be read."""
     admin = AdminClient({"bootstrap.servers": servers})
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(15)
+    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(DEADLINE_SECONDS)
 
 
 def configure(servers: str, topic: str, config: Mapping[str, str]) -> None:
@@ -35,12 +35,12 @@ def configure(servers: str, topic: str, config: Mapping[str, str]) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": servers})
     (answer,) = admin.incremental_alter_configs([resource]).values()
-    answer.result(15)
+    answer.result(DEADLINE_SECONDS)
 
 
 def topics(servers: str) -> set[str]:
     """Names of all topics."""
-    return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=15).topics)
+    return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=DEADLINE_SECONDS).topics)
 
 
 def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **config: Any) -> None:
@@ -82,7 +82,7 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
             "enable.partition.eof": True,
         }
     )
-    partitions = consumer.list_topics(topic, 15).topics[topic].partitions
+    partitions = consumer.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
     left, deadline = set(partitions), time.monotonic() + DEADLINE_SECONDS
     while left:

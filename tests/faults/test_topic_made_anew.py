@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.estate_fixture import SMALL_ESTATE
 from tests.eventually import eventually
-from tests.kafka import produce, read_all, topics
+from tests.kafka import DEADLINE_SECONDS, produce, read_all, topics
 from tests.rest_client import RestClient
 
 ORDERS = "/tenants/acme/instances/retail/environments/prod/streams/orders"
@@ -27,9 +27,9 @@ def small(boot_estate):
 
 def make_anew(servers):
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.delete_topics([TOPIC])[TOPIC].result(30)
+    admin.delete_topics([TOPIC])[TOPIC].result(DEADLINE_SECONDS)
     eventually(lambda: TOPIC not in topics(servers), "deleted")
-    admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(DEADLINE_SECONDS)
 
 
 def recorded(rest, cluster):

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from tests.eventually import eventually
-from tests.kafka import create_topic, produce, read_all
+from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all
 from tests.rest_client import RestClient
 
 ESTATE = """\
@@ -58,9 +58,9 @@ def adopting(boot_estate, tmp_path):
 def described(servers, topic):
     """Everything that the owner of a topic can see of it but its records."""
     admin = AdminClient({"bootstrap.servers": servers})
-    topic_id = str(admin.describe_topics(TopicCollection([topic]))[topic].result(15).topic_id)
+    topic_id = str(admin.describe_topics(TopicCollection([topic]))[topic].result(DEADLINE_SECONDS).topic_id)
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    config = admin.describe_configs([resource])[resource].result(15)
+    config = admin.describe_configs([resource])[resource].result(DEADLINE_SECONDS)
     return topic_id, {name: entry.value for name, entry in config.items()}
 
 

@@ -15,7 +15,7 @@ from backend.kafka import positions
 from backend.kafka.copy import CopySession
 from backend.kafka.knowledge import Knowledge
 from tests.integration.test_copy_session import Pair, copy, drain, numbered, pair, values
-from tests.kafka import create_topic, read_all
+from tests.kafka import DEADLINE_SECONDS, create_topic, read_all
 
 __all__ = ["pair"]
 
@@ -24,7 +24,7 @@ def delete_before(pair: Pair, offset: int) -> None:
     """What retention does, on partition 0 of the source."""
     admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
     (deleted,) = admin.delete_records([TopicPartition(pair.topic, 0, offset)]).values()
-    deleted.result(15)
+    deleted.result(DEADLINE_SECONDS)
 
 
 def header(pair: Pair, cluster: int, offset: int) -> tuple[str, bytes]:

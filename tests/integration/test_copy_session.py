@@ -19,7 +19,7 @@ from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.errors import CopyFailed
 from backend.kafka.knowledge import Knowledge
 from tests.eventually import eventually
-from tests.kafka import configure, create_topic, produce, read_all, topics
+from tests.kafka import DEADLINE_SECONDS, configure, create_topic, produce, read_all, topics
 from tests.plans import lives, plans_of
 
 LIMITS = CopyLimits(
@@ -95,7 +95,7 @@ class Pair:
         """Brokers forget positions that are not committed again for long; deleting them stands for that."""
         group = self.plan().unit.kafka_name
         admin = AdminClient({"bootstrap.servers": self.servers[self.b]})
-        admin.delete_consumer_groups([group])[group].result(15)
+        admin.delete_consumer_groups([group])[group].result(DEADLINE_SECONDS)
 
 
 def drain(session):
@@ -260,7 +260,7 @@ def test_partitions_that_a_topic_got_are_copied_in_the_same_session(pair):
     drain(session)
     for servers, topic in ((pair.servers[pair.b], pair.copy_topic), (pair.servers[pair.a], pair.topic)):
         admin = AdminClient({"bootstrap.servers": servers})
-        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(DEADLINE_SECONDS)
         eventually(lambda a=admin, t=topic: len(a.list_topics(t, 10).topics[t].partitions) == 4, "grown")
     session.update(())  # as while the new number is being applied
     pair.partitions = 4
@@ -316,7 +316,7 @@ def test_records_that_retention_took_are_told_exactly_and_the_rest_goes_on(pair)
     pair.produce(numbered(20))
     admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
     (deleted,) = admin.delete_records([TopicPartition(pair.topic, 0, 9)]).values()
-    deleted.result(15)
+    deleted.result(DEADLINE_SECONDS)
     session = pair.session()
     eventually(lambda: session.copy_batch(0.2) and pair.lost, "the gap is told")
     drain(session)
@@ -351,7 +351,7 @@ def test_a_topic_made_anew_is_copied_from_its_beginning(pair):
     pair.produce(numbered(10))
     pair.copy_until_idle()
     admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
-    admin.delete_topics([pair.topic])[pair.topic].result(15)
+    admin.delete_topics([pair.topic])[pair.topic].result(DEADLINE_SECONDS)
     eventually(lambda: pair.topic not in topics(pair.servers[pair.a]), "the topic is gone")
     create_topic(pair.servers[pair.a], pair.topic, 2)
     pair.produce([{"value": b"new", "partition": 0}])

@@ -16,6 +16,7 @@ from backend.estate.home import Home
 from backend.estate.running import is_running, read_layout, read_state
 from tests.estate_fixture import SMALL_ESTATE, RunningEstate, treeline
 from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
 
 Boot = Callable[..., RunningEstate]
 
@@ -34,8 +35,8 @@ def test_down_leaves_no_process_and_up_resumes_the_data(boot_estate: Boot) -> No
     estate = boot_estate(SMALL_ESTATE)
     before = estate.status()
     client = admin(estate, "cluster-1")
-    cluster_id = client.list_topics(timeout=10).cluster_id
-    client.create_topics([NewTopic("kept", 1, 1)])["kept"].result(10)
+    cluster_id = client.list_topics(timeout=DEADLINE_SECONDS).cluster_id
+    client.create_topics([NewTopic("kept", 1, 1)])["kept"].result(DEADLINE_SECONDS)
 
     assert estate.treeline("down").returncode == 0
     assert marked(Home(estate.home)) == []
@@ -47,7 +48,7 @@ def test_down_leaves_no_process_and_up_resumes_the_data(boot_estate: Boot) -> No
     assert again.booted.returncode == 0, again.booted.stderr
     assert "nothing to change" in again.booted.stderr
     assert again.status()["clusters"] == before["clusters"]
-    metadata = admin(again, "cluster-1").list_topics(timeout=10)
+    metadata = admin(again, "cluster-1").list_topics(timeout=DEADLINE_SECONDS)
     assert metadata.cluster_id == cluster_id
     assert "kept" in metadata.topics
 
@@ -80,7 +81,7 @@ def test_a_port_that_a_stranger_took_meanwhile_is_left_to_it(boot_estate: Boot) 
         assert "addresses of cluster-1" in again.booted.stderr
         moved = again.bootstrap_servers("cluster-1")
         assert moved != f"127.0.0.1:{broker}"
-        assert admin(again, "cluster-1").list_topics(timeout=10).brokers
+        assert admin(again, "cluster-1").list_topics(timeout=DEADLINE_SECONDS).brokers
 
 
 @pytest.mark.nightly
@@ -95,7 +96,7 @@ def test_a_cluster_that_is_down_at_start_is_named_and_joins_when_it_comes(boot_e
     assert again.booted.returncode == 1
     assert "kafka:cluster-2:1 is not ready" in again.booted.stderr
     assert "kafka.cluster-2.1.log" in again.booted.stderr
-    assert admin(again, "cluster-1").list_topics(timeout=10).brokers
+    assert admin(again, "cluster-1").list_topics(timeout=DEADLINE_SECONDS).brokers
     states = {row["name"]: row["state"] for row in again.status()["processes"]}
     assert states["kafka:cluster-1:1"] == states["api"] == "running"
 

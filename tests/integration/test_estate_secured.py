@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
 from tests.rest_client import RestClient
 
 ESTATE = """\
@@ -69,7 +70,7 @@ def password(secured: RunningEstate) -> str:
 def test_the_control_plane_logs_in_and_finds_every_broker_with_its_zone(secured: RunningEstate) -> None:
     assert secured.status()["clusters"]["cluster-1"]["state"] == "online"
     admin = client(secured, password(secured))
-    nodes = admin.describe_cluster().result(10).nodes
+    nodes = admin.describe_cluster().result(DEADLINE_SECONDS).nodes
     assert {node.id: node.rack for node in nodes} == {1: "az1", 2: "az2", 3: "az3"}
 
 
@@ -84,14 +85,18 @@ def test_nobody_gets_in_without_the_password(secured: RunningEstate) -> None:
 def test_streams_get_as_many_replicas_as_there_are_brokers(secured: RunningEstate) -> None:
     admin = client(secured, password(secured))
     topic = "acme-retail-prod-orders"
-    eventually(lambda: topic in admin.list_topics(timeout=10).topics, "the stream's topic is there", 0.3)
-    partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions
+    eventually(
+        lambda: topic in admin.list_topics(timeout=DEADLINE_SECONDS).topics, "the stream's topic is there", 0.3
+    )
+    partitions = admin.list_topics(topic, timeout=DEADLINE_SECONDS).topics[topic].partitions
     assert [len(partition.replicas) for partition in partitions.values()] == [3, 3, 3]
 
 
 def test_topics_on_a_secured_cluster_are_adopted(secured: RunningEstate) -> None:
     admin, topic = client(secured, password(secured)), "globex-eu-dev-parcels"
-    admin.create_topics([NewTopic(topic, 2, 3, config={"min.insync.replicas": "2"})])[topic].result(15)
+    admin.create_topics([NewTopic(topic, 2, 3, config={"min.insync.replicas": "2"})])[topic].result(
+        DEADLINE_SECONDS
+    )
     adopted = secured.treeline("adopt", "cluster-1", "--topic", topic, "--json")
     assert adopted.returncode == 0, adopted.stderr
     assert json.loads(adopted.stdout) == {"cluster": "cluster-1", "adopted": 1, "refused": {}}

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from tests.eventually import eventually
-from tests.kafka import create_topic, produce, read_all, topics
+from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all, topics
 from tests.rest_client import RestClient
 
 STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
@@ -36,11 +36,14 @@ def applied_everywhere(rest, name):
 def topic_config(servers, topic):
     admin = AdminClient({"bootstrap.servers": servers})
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    return {key: entry.value for key, entry in admin.describe_configs([resource])[resource].result(15).items()}
+    return {
+        key: entry.value
+        for key, entry in admin.describe_configs([resource])[resource].result(DEADLINE_SECONDS).items()
+    }
 
 
 def partitions(servers, topic):
-    found = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=15)
+    found = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=DEADLINE_SECONDS)
     return len(found.topics[topic].partitions)
 
 
@@ -127,7 +130,7 @@ def test_a_topic_made_anew_by_somebody_gets_a_new_incarnation(estate, rest, name
     eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
     servers, topic = estate.bootstrap_servers("cluster-3"), row["technical_names"]["cluster-3"]
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.delete_topics([topic])[topic].result(15)
+    admin.delete_topics([topic])[topic].result(DEADLINE_SECONDS)
 
     def incarnations():
         events = rest.ok("GET", "/events?limit=1000")["items"]

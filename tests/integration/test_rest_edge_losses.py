@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.eventually import eventually
-from tests.kafka import configure, produce, read_all
+from tests.kafka import DEADLINE_SECONDS, configure, produce, read_all
 from tests.rest_client import RestClient
 
 ESTATE = [f"cluster-{n}" for n in range(1, 6)]
@@ -101,7 +101,7 @@ def test_records_that_were_gone_are_named_exactly_and_acknowledged(rest, stream)
     eventually(lambda: len(stream.values("cluster-5")) == 11, "the other edges copied all")
     admin = AdminClient({"bootstrap.servers": stream.servers["cluster-3"]})
     (deleted,) = admin.delete_records([TopicPartition(stream.names["cluster-3"], 0, 7)]).values()
-    deleted.result(15)
+    deleted.result(DEADLINE_SECONDS)
     # What was fetched before it was paused is kept; another compression makes it begin at its position.
     rest.ok("PATCH", "/trees/main/distributors/cluster-3/1", {"paused": False, "compression": "zstd"})
     eventually(lambda: len(stream.values("cluster-2")) == 1 + 4, "what is left is copied")

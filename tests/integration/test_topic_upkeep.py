@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.eventually import eventually
-from tests.kafka import create_topic, produce, read_all
+from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all
 from tests.rest_client import RestClient
 
 STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
@@ -43,13 +43,13 @@ def configure(servers, topic, key, value):
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     client = admin(servers)  # held: a client that is collected ends its calls
-    next(iter(client.incremental_alter_configs([resource]).values())).result(15)
+    next(iter(client.incremental_alter_configs([resource]).values())).result(DEADLINE_SECONDS)
 
 
 def config_of(servers, topic, key):
     resource = ConfigResource(ResourceType.TOPIC, topic)
     client = admin(servers)
-    return client.describe_configs([resource])[resource].result(15)[key].value
+    return client.describe_configs([resource])[resource].result(DEADLINE_SECONDS)[key].value
 
 
 def declare(rest, name, **fields):
@@ -140,11 +140,12 @@ def test_new_partitions_lose_nothing_whoever_makes_them_while_records_flow(estat
     try:
         if by == "hand":
             client = admin(servers)
-            client.create_partitions([NewPartitions(topic, 5)])[topic].result(15)
+            client.create_partitions([NewPartitions(topic, 5)])[topic].result(DEADLINE_SECONDS)
         else:
             rest.ok("PATCH", f"{STREAMS}/{name}", {"partitions": 5})
         eventually(
-            lambda: len(admin(servers).list_topics(topic, timeout=15).topics[topic].partitions) == 5, "grown"
+            lambda: len(admin(servers).list_topics(topic, timeout=DEADLINE_SECONDS).topics[topic].partitions) == 5,
+            "grown",
         )
         new = [b"new %d" % n for n in range(300)]
         produce(servers, topic, [{"value": value, "partition": 2 + n % 3} for n, value in enumerate(new)])

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from backend.domain.offset_map import Follower
 from backend.settings import Settings
 from tests.eventually import eventually
-from tests.kafka import configure, produce, read_all
+from tests.kafka import DEADLINE_SECONDS, configure, produce, read_all
 from tests.rest_client import RestClient
 
 MAP_TOPIC = Settings().offsets_topic
@@ -143,7 +143,7 @@ class Groups:
         if cluster not in self._admins:
             self._admins[cluster] = AdminClient({"bootstrap.servers": self.servers[cluster]})
         (answer,) = self._admins[cluster].list_consumer_group_offsets([wanted]).values()
-        (found,) = answer.result(15).topic_partitions
+        (found,) = answer.result(DEADLINE_SECONDS).topic_partitions
         return found.offset, found.metadata or ""
 
     def next_value(self, cluster: str, partition: int = 0) -> str | None:

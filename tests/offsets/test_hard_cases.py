@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from backend.domain import commit_metadata, offset_map
 from backend.domain.offset_map import Progress
 from tests.eventually import eventually
-from tests.kafka import produce, read_all
+from tests.kafka import DEADLINE_SECONDS, produce, read_all
 from tests.offsets.at_once import at_once
 from tests.offsets.groups import MAP_TOPIC, Groups, Made, follower, numbered
 
@@ -42,7 +42,7 @@ def test_a_commit_before_the_beginning(make_groups: Made):
     groups.wait_for(50)
     admin = AdminClient({"bootstrap.servers": groups.servers["cluster-1"]})
     (gone,) = admin.delete_records([TopicPartition(groups.topics["cluster-1"], 0, 24)]).values()
-    gone.result(15)
+    gone.result(DEADLINE_SECONDS)
     groups.commit("cluster-1", 10)
     groups.until_applied("cluster-1", 10)
     others = {cluster: value for cluster, value in where(groups).items() if cluster != "cluster-1"}
@@ -137,7 +137,7 @@ def test_a_group_that_is_deleted_is_forgotten_but_goes_back_nowhere(make_groups:
     groups.until_applied("cluster-1", late)
     admin = AdminClient({"bootstrap.servers": groups.servers["cluster-1"]})
     (gone,) = admin.delete_consumer_groups([groups.name("cluster-1")]).values()
-    gone.result(15)
+    gone.result(DEADLINE_SECONDS)
     eventually(lambda: groups.shown("cluster-1") is None, "it is listed no more", 0.2)
     time.sleep(3)  # time enough to do wrong
     assert {groups.next_value(each) for each in ("cluster-2", "cluster-3", "cluster-4")} == {"r0020"}

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.estate_fixture import DEFAULT_ESTATE
 from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
 from tests.offsets.groups import numbered, of_stream
 from tests.rest_client import RestClient
 
@@ -44,7 +45,7 @@ def test_a_group_on_a_cluster_that_is_brought_online(boot_estate):
         at = groups.offset_of(cluster, "r0024")
         admin = AdminClient({"bootstrap.servers": servers[cluster]})
         (gone,) = admin.delete_records([TopicPartition(groups.topics[cluster], 0, at)]).values()
-        gone.result(15)
+        gone.result(DEADLINE_SECONDS)
     rest.ok("PUT", "/trees/main", THREE_LEAVES)
     eventually(lambda: rest.ok("GET", f"{path}/orders")["applied"].get("cluster-3") == "applied", "it has a topic")
     servers["cluster-3"] = estate.bootstrap_servers("cluster-3")

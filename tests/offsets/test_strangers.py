@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from backend.domain import offset_map
 from backend.domain.offset_map import Progress
 from tests.eventually import eventually
-from tests.kafka import produce
+from tests.kafka import DEADLINE_SECONDS, produce
 from tests.offsets.at_once import at_once
 from tests.offsets.groups import MAP_TOPIC, Groups, Made, follower, numbered, path_of
 
@@ -99,10 +99,10 @@ def test_offsets_that_others_take_away_are_set_again(make_groups: Made):
     groups.go_on_at("cluster-1", "r0020")
     other = AdminClient({"bootstrap.servers": groups.servers["cluster-2"]})
     (gone,) = other.delete_consumer_groups([groups.name("cluster-2")]).values()
-    gone.result(15)
+    gone.result(DEADLINE_SECONDS)
     admin = AdminClient({"bootstrap.servers": groups.servers["cluster-3"]})
     (gone,) = admin.delete_topics([groups.topics["cluster-3"]]).values()
-    gone.result(15)
+    gone.result(DEADLINE_SECONDS)
     # The topic is made anew, its records are copied again, and the group stands before those that it has not read.
     eventually(lambda: groups.next_value("cluster-2") == "r0020", "it stands on cluster-2 again", 0.5)
     eventually(lambda: _whole(groups, 30), "cluster-3 has its records again", 0.5)
@@ -111,7 +111,7 @@ def test_offsets_that_others_take_away_are_set_again(make_groups: Made):
 
 def _whole(groups: Groups, count: int) -> bool:
     admin = AdminClient({"bootstrap.servers": groups.servers["cluster-3"]})
-    if groups.topics["cluster-3"] not in admin.list_topics(timeout=15).topics:
+    if groups.topics["cluster-3"] not in admin.list_topics(timeout=DEADLINE_SECONDS).topics:
         return False
     groups.forget()
     return len(groups.log("cluster-3")) >= count

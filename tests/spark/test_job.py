@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from backend.settings import PROJECT_ROOT
-from tests.kafka import create_topic, produce
+from tests.kafka import DEADLINE_SECONDS, create_topic, produce
 
 T0 = 1_700_000_000_000
 
@@ -28,7 +28,7 @@ def test_a_group_in_a_log_whose_beginning_is_gone(estate, tmp_path):
     produce(servers, topic, [{"value": b"%d" % n, "timestamp": at} for n, at in enumerate(times)])
     admin = AdminClient({"bootstrap.servers": servers})
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 24)]).values()
-    deleted.result(15)
+    deleted.result(DEADLINE_SECONDS)
     for group, offset in ((f"app-{mark}", 35), (f"first-{mark}", 24), (f"done-{mark}", 50)):
         consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
         consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)

@@ -24,7 +24,7 @@ from backend.kafka.log_ranges import BornIn, LogRange, messages
 from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 from tests.eventually import eventually
-from tests.kafka import produce, read_all
+from tests.kafka import DEADLINE_SECONDS, produce, read_all
 
 STREAM = "acme/retail/prod/orders"
 HERE, ELSEWHERE, STRANGER = 1, 2, 77
@@ -140,7 +140,7 @@ def test_a_range_whose_beginning_is_gone_is_an_error(servers, topic):
     produce(servers, topic, [{"value": b"x", "partition": 0}] * 20)
     admin = AdminClient({"bootstrap.servers": servers})
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 10)]).values()
-    deleted.result(15)
+    deleted.result(DEADLINE_SECONDS)
     one = LogRange(log=0, topic=topic, partition=0, first=5, end=20)
     with pytest.raises(KafkaCallFailed, match=r"[Oo]ffset"):
         list(messages(client_config(servers, {}), [one]))

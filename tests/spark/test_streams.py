@@ -17,7 +17,7 @@ from backend.kafka.log_ranges import OPEN_END, LogRange
 from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 from tests.eventually import eventually
-from tests.kafka import produce
+from tests.kafka import DEADLINE_SECONDS, produce
 from tests.spark.test_sources import ELSEWHERE, STRANGER, born_in, commit, expected, fill, header
 
 
@@ -194,7 +194,7 @@ def test_commits_arrive_once_over_restarts(spark, stream, servers, topic):
     commit(servers, f"gone-{mark}", topic, {1: 60})
     admin = AdminClient({"bootstrap.servers": servers})
     (deleted,) = admin.delete_consumer_groups([f"gone-{mark}"]).values()
-    deleted.result(30)
+    deleted.result(DEADLINE_SECONDS)
     in_transactions(servers, topic, mark)
     running.start()
     commit(servers, f"plain-{mark}", topic, {1: 90})

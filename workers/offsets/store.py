@@ -80,8 +80,11 @@ def forget_commits(connection: Connection, gone: Collection[tuple[str, str, int,
 
 
 def keep(connection: Connection, streams: Collection[str], members: Collection[str]) -> None:
-    """Forget what is known of all other streams and clusters: they were deleted, or taken out of the tree."""
-    for table in (group_commits, log_marks, applied_offsets):
+    """Forget what is known of all other streams and clusters: they were deleted, or taken out of the tree.
+
+    Not commits in other streams: they are on the map, and have to be taken back from it first.
+    """
+    for table in (log_marks, applied_offsets):
         connection.execute(sa.delete(table).where(table.c.stream.not_in(list(streams))))
     for table in (group_commits, log_marks, applied_offsets, commit_log_positions, groups_not_followed):
         connection.execute(sa.delete(table).where(table.c.cluster.not_in(list(members))))

@@ -65,6 +65,8 @@ class Translator:
         self._publishers: dict[str, MapPublisher] = {}
         self._from_low: set[Log] = set()
         self._swept_at = -1
+        self._owed: frozenset[str] = frozenset()
+        """Clusters whose map still has progress in streams that are no more."""
         self._failures: dict[Log, tuple[float, float]] = {}
         """Logs that could not be read: (when to try again, the pause before)."""
 
@@ -74,6 +76,8 @@ class Translator:
         if known.position != self._swept_at:
             self._sweep(known)
             self._swept_at = known.position
+        elif not all(self._logs.waits(cluster) for cluster in self._owed):
+            self._take_back(known)
         self._logs.follow(known)
         ready = self._logs.ready()
         return self._translate(ready, known) if ready else 0
@@ -91,18 +95,23 @@ class Translator:
 
     def _take_back(self, known: Directory) -> None:
         """Progress in streams that are deleted, or not distributed any more, leaves the map: a stream made again
-        under the name has nothing to do with it."""
+        under the name has nothing to do with it. A cluster that is away is told when it is back."""
         with self._engine.connect() as connection:
             rows = store.read_followers_of_others(connection, known.streams)
-        gone: dict[str, list[tuple[Follower, Progress | None]]] = {}
+        gone: dict[str, list[Follower]] = {}
         for cluster, follower in rows:
-            if cluster in known.clusters:
-                gone.setdefault(cluster, []).append((follower, None))
-        for cluster, made in gone.items():
+            gone.setdefault(cluster, []).append(follower)
+        # For others something has to happen first, and all is looked at anew then.
+        self._owed = frozenset(gone) & known.clusters.keys()
+        for cluster in [each for each in self._owed if not self._logs.waits(each)]:
             try:
-                self._publisher(cluster, known).publish(made)
+                self._publisher(cluster, known).publish([(follower, None) for follower in gone[cluster]])
             except KafkaCallFailed as error:
                 self._logs.is_away(cluster, error.reason)
+                continue
+            with self._engine.begin() as connection:
+                store.forget_commits(connection, [_place(cluster, follower) for follower in gone[cluster]])
+            self._owed -= {cluster}
 
     def _translate(self, ready: Ready, known: Directory) -> int:
         commits, gone = self._sorted_out(ready, known)
@@ -257,7 +266,7 @@ class Translator:
                 continue
             with self._engine.begin() as connection:
                 store.write_commits(connection, rows)
-                lost = [(cluster, w.stream_name, w.partition, w.group) for w in gone[cluster]]
+                lost = [_place(cluster, whose) for whose in gone[cluster]]
                 store.forget_commits(connection, lost)
                 store.forget_applied(connection, lost)
                 self._logs.dealt_with(connection, known.clusters[cluster], left)
@@ -291,6 +300,10 @@ class Translator:
         self._logs.close()
         for publisher in self._publishers.values():
             publisher.close()
+
+
+def _place(cluster: str, whose: Follower) -> tuple[str, str, int, str]:
+    return cluster, whose.stream_name, whose.partition, whose.group
 
 
 def _row(

@@ -6,8 +6,10 @@ import time
 
 import pytest
 
+from backend.domain import offset_map
 from tests.eventually import eventually
-from tests.offsets.groups import Made, numbered, on_a_stream
+from tests.kafka import read_all
+from tests.offsets.groups import MAP_TOPIC, Groups, Made, numbered, on_a_stream
 
 
 @pytest.fixture
@@ -60,6 +62,33 @@ def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
         groups.pause("cluster-2", False, level=3)
     groups.until_applied("cluster-1", at)
     assert {groups.next_value(each) for each in groups.servers} == {"r0030"}
+
+
+def test_progress_leaves_the_map_of_a_cluster_that_was_away_when_the_stream_was_deleted(place, make_groups: Made):
+    groups, other = make_groups("exact"), make_groups("exact")
+    for each, cluster in ((groups, "cluster-3"), (other, "cluster-1")):
+        each.produce(cluster, numbered(5))
+        each.wait_for(5)
+    groups.go_on_at("cluster-3", "r0003")
+    assert on_the_map(groups, "cluster-3")[-1] is not None
+    place.link("refuse", "cluster-3")
+    groups.delete()
+    # Once this is dealt with, the deletion was known, and cluster-3 could not be told.
+    other.commit("cluster-1", other.offset_of("cluster-1", "r0003"))
+    eventually(lambda: other.shown("cluster-1"), "commits elsewhere are translated meanwhile", 0.2)
+    place.heal()
+    eventually(lambda: on_the_map(groups, "cluster-3")[-1] is None, "it is taken back", 0.5)
+    eventually(lambda: groups.shown("cluster-3") is None, "and not shown any more", 0.2)
+
+
+def on_the_map(groups: Groups, cluster: str) -> list[object]:
+    """What the map of a cluster has said of a group's progress there, in order."""
+    said = []
+    for message in read_all(groups.servers[cluster], MAP_TOPIC):
+        whose, where = offset_map.decode_key(message.key())
+        if (whose.stream_name, whose.group, where) == (groups.stream, groups.group, cluster):
+            said.append(None if message.value() is None else offset_map.decode_value(message.value()))
+    return said
 
 
 def test_commits_while_the_worker_is_killed(place, make_groups: Made):

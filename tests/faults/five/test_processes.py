@@ -10,6 +10,7 @@ from backend.settings import Settings
 from tests.eventually import eventually
 from tests.faults.runs import Run, passed
 from tests.integration.test_copy_session import LIMITS
+from tests.kafka import DEADLINE_SECONDS
 from workers import desired
 from workers.distributor import DistributorThread
 
@@ -24,7 +25,9 @@ def test_nothing_is_found_when_nothing_happens(place):
 def test_a_broker_that_leads_partitions_is_killed(place):
     with Run(place, replication_factor=3, min_insync_replicas=2) as run:
         run.flow(2)
-        found = AdminClient({"bootstrap.servers": place.servers["cluster-1"]}).list_topics(timeout=15)
+        found = AdminClient({"bootstrap.servers": place.servers["cluster-1"]}).list_topics(
+            timeout=DEADLINE_SECONDS
+        )
         topic = next(member.topic for member in run.fleet.members if member.name == "cluster-1")
         leader = found.topics[topic].partitions[0].leader
         assert len(found.topics[topic].partitions[0].replicas) == 3
