@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+
+_PIPED_COLUMNS = 10_000
 
 
 class Form(StrEnum):
@@ -40,7 +43,10 @@ def show(answer: Any, form: Form, columns: Sequence[str], rows: Sequence[Mapping
             table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*(_cell(row.get(column)) for column in columns))
-        Console().print(table)
+        console = Console()
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console.width = _PIPED_COLUMNS  # what is searched for must not be folded
+        console.print(table)
 
 
 def _cell(value: Any) -> str:

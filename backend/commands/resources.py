@@ -52,6 +52,8 @@ def get(
             show(rows, form, DISTRIBUTOR_COLUMNS, rows)
             return
         if kind == OFFSETS:
+            if at is not None:
+                fail("What groups commit is observed, and not kept: leave --at out.", 2)
             offsets.show_offsets(client, place, form)
             return
         of = kind_of(kind)

@@ -14,6 +14,7 @@ from backend.domain.origin import Vector
 Births = tuple[tuple[int, int], ...]
 """(offset, incarnation of the records born from there on), both rising; the first offset is 0."""
 
+FIRST_INCARNATION = 1
 _ANY_INCARNATION = 2**32
 
 
@@ -25,12 +26,18 @@ def incarnation_at(births: Births, offset: int) -> int:
 
 
 def passed(cluster: int, births: Births, offset: int, vector: Vector) -> Vector:
-    """Beyond the vector at an offset of the cluster's log: what was born there before it, in the incarnation that
-    the vector names, whether or not the last of it are in the log still."""
-    reached = vector.get(cluster)
-    if reached is None or not births or reached[0] != incarnation_at(births, offset - 1):
+    """Beyond the vector at an offset of the cluster's log: what was born there before it, whether or not it is in
+    the log still.
+
+    Of a later incarnation than the first only if the vector names it: it says that all of earlier ones is there,
+    too, and what was lost of those may have been read by nobody.
+    """
+    if not births or offset <= 0:
         return {}
-    return {cluster: (reached[0], offset - 1)} if reached[1] < offset - 1 else {}
+    incarnation, reached = incarnation_at(births, offset - 1), vector.get(cluster)
+    if incarnation != FIRST_INCARNATION and (reached is None or reached[0] != incarnation):
+        return {}
+    return {cluster: (incarnation, offset - 1)} if reached is None or reached < (incarnation, offset - 1) else {}
 
 
 def births_of(tails: Mapping[int, Births], partition: int, incarnation: int) -> Births:

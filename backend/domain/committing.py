@@ -47,16 +47,33 @@ class Action(StrEnum):
     """What stands here is not on the map yet: which of the two is newer will be known then."""
 
 
-def commit_time(at_ms: int, offset: int, own: tuple[int, int] | None, applied_ms: int | None) -> int:
+@dataclass(frozen=True)
+class OwnCommit:
+    """What a group committed last on a cluster, as it was read there."""
+
+    offset: int
+    ordered_ms: int
+    """The time by which it is ordered."""
+    broker_ms: int | None
+    """The time that the broker gave it; None: not known any more."""
+
+    def is_same(self, offset: int, broker_ms: int) -> bool:
+        """Whether this is the same commit, read once more."""
+        if self.broker_ms is None:
+            return self.offset == offset and broker_ms <= self.ordered_ms
+        return (self.offset, self.broker_ms) == (offset, broker_ms)
+
+
+def commit_time(at_ms: int, offset: int, own: OwnCommit | None, applied_ms: int | None) -> int:
     """The time by which a commit is ordered: the broker's, or, where clocks of brokers differ, later than what the
     group had done on the same cluster before.
 
-    `own`: its commit before on that cluster, (offset, time by which it was ordered); `applied_ms`: the time of the
-    progress that had been applied there. Both came before it, whatever the clocks say.
+    `own`: its commit before on that cluster; `applied_ms`: the time of the progress that had been applied there.
+    Both came before it, whatever the clocks say.
     """
-    if own is not None and own[0] == offset and at_ms <= own[1]:
-        return own[1]  # the same commit, read once more
-    before = [each for each in (own and own[1], applied_ms) if each is not None]
+    if own is not None and own.is_same(offset, at_ms):
+        return own.ordered_ms
+    before = [each for each in (own.ordered_ms if own else None, applied_ms) if each is not None]
     return max([at_ms, *(each + 1 for each in before)])
 
 

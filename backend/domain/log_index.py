@@ -32,6 +32,18 @@ class Mark:
     min_timestamp_ms: int | None = None
     last: tuple[int, int] | None = None
     """(offset, timestamp) of the last record."""
+    whole: bool = True
+    """Whether `seen` has all that ever lay before; not if part of it was gone before anybody had looked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prefix:
+    """What is known of the records before an offset from elsewhere: a commit there, or a checkpoint."""
+
+    offset: int
+    seen: Vector
+    whole: bool = True
+    """As of a mark."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +65,8 @@ class Part:
     first: int
     end: int
     seen: Vector
+    whole: bool = True
+    """As of a mark, at `first`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,20 +94,32 @@ def plan(marks: Sequence[Mark], base: Mark | None, low: int, end: int, asked: Co
         marks = ()
     growing: list[Part] = []
     if base is not None:
-        growing.append(Part(first=max(base.first, low), end=marks[0].first if marks else end, seen=base.seen))
+        growing.append(_from(base, low, marks[0].first if marks else end))
     again = [
-        Part(first=max(mark.first, low), end=following.first, seen=mark.seen)
+        _from(mark, low, following.first)
         for mark, following in itertools.pairwise(marks)
         if any(mark.first <= offset < following.first for offset in asked)
     ]
     if marks:
-        growing.append(Part(first=max(marks[-1].first, low), end=end, seen=marks[-1].seen))
+        growing.append(_from(marks[-1], low, end))
     longest = growing[-1]
     if longest.end - longest.first > most:
         few = replace(longest, end=longest.first + max(most, 2 * BLOCK))
         return Plan(parts=(few,), known=(), answers=False, anew=anew)
     parts = sorted((part for part in [*growing, *again] if part.first < part.end), key=lambda part: part.first)
     return Plan(parts=tuple(parts), known=tuple(_known(marks, base, parts)), answers=True, anew=anew)
+
+
+def is_whole(marks: Iterable[Mark], offset: int, low: int) -> bool:
+    """Whether what is known at the mark before an offset, with what is read from there on, is all that ever lay
+    before the offset; `low`: where the log begins by now."""
+    nearest = max((mark for mark in marks if mark.first <= offset), key=lambda mark: mark.first, default=None)
+    return nearest is not None and nearest.whole and nearest.first >= low
+
+
+def _from(mark: Mark, low: int, end: int) -> Part:
+    """From a mark on, or from where the log begins by now: what lay between is gone."""
+    return Part(first=max(mark.first, low), end=end, seen=mark.seen, whole=mark.whole and mark.first >= low)
 
 
 def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> Iterable[Segment]:
@@ -118,6 +144,13 @@ def _condensed(first: int, seen: Vector, blocks: Sequence[Mark]) -> Iterable[Seg
         yield Segment(first=first, origin=None, reached=None, min_timestamp_ms=smallest, last=last)
 
 
+def known_before(prefixes: Iterable[Prefix], offset: int, low: int) -> tuple[Vector, bool]:
+    """(vector of what is known to lie before an offset, whether that is all before some place that the log still
+    has): taken together with what is read from there on."""
+    fit = [each for each in prefixes if each.offset <= offset]
+    return merge([each.seen for each in fit]), any(each.whole and each.offset >= min(low, offset) for each in fit)
+
+
 def extended(part: Part, found: Iterable[Segment]) -> list[Mark]:
     """Marks at the blocks that begin in a part that was read. The last has nothing of its own: what is behind it
     was not read to the end of its block."""
@@ -134,7 +167,7 @@ def extended(part: Part, found: Iterable[Segment]) -> list[Mark]:
             timestamps = [row.min_timestamp_ms for row in rows if whole and row.min_timestamp_ms is not None]
             lasts = [row.last for row in rows if whole and row.last is not None]
             smallest, last = min(timestamps, default=None), max(lasts, default=None)
-            marks.append(Mark(first=block, seen=seen, min_timestamp_ms=smallest, last=last))
+            marks.append(Mark(first=block, seen=seen, min_timestamp_ms=smallest, last=last, whole=part.whole))
         if not whole:
             return marks
         seen = merge(
@@ -142,4 +175,4 @@ def extended(part: Part, found: Iterable[Segment]) -> list[Mark]:
         )
         block += BLOCK
         if block == part.end:
-            return [*marks, Mark(first=block, seen=seen)]
+            return [*marks, Mark(first=block, seen=seen, whole=part.whole)]

@@ -59,6 +59,9 @@ class Progress:
     passed: Vector = field(default_factory=dict)
     """Beyond the vector: what was born before the offset, though its last records are in the log no more. A log
     that was compacted on the cluster of origin may have them elsewhere."""
+    whole: bool = True
+    """Whether vector and passed say all that the group has read there; not if part of the log was gone before
+    anybody had looked."""
 
     @property
     def order(self) -> tuple[int, int]:
@@ -112,11 +115,12 @@ def decode_value(data: bytes | None) -> Progress | None:
         timestamp = plain["timestamp_ms"]
         return Progress(
             timestamp_ms=None if timestamp is None else _integer(timestamp),
-            committed_at_ms=_integer(plain["committed_at_ms"]),
-            generation=_integer(plain["generation"]),
+            committed_at_ms=_counted(plain["committed_at_ms"], _LATEST_MS),
+            generation=_counted(plain["generation"], _MOST_GENERATION),
             vector=_vector(plain["vector"]),
-            offset=_integer(plain["offset"]),
+            offset=_counted(plain["offset"]),
             passed=_vector(plain.get("passed")) or {},
+            whole=plain.get("whole") is not False,
         )
     except KeyError as error:
         raise MapInvalid(f"its value has no {error.args[0]!r}") from error
@@ -128,6 +132,9 @@ def newest(found: Iterable[tuple[str, Progress]]) -> tuple[str, Progress] | None
 
 
 _NAMES = ("tenant", "instance", "environment", "stream")
+_LATEST_MS = 2**62
+"""Later times follow it, by one each, and all have to fit into 64 bits."""
+_MOST_GENERATION = 2**31 - 1
 _MOST_DIGITS = 5
 """Of a cluster's number, which has 16 bits."""
 
@@ -163,6 +170,13 @@ def _integer(value: object) -> int:
     return value
 
 
+def _counted(value: object, most: int = 2**63 - 1) -> int:
+    found = _integer(value)
+    if not 0 <= found <= most:
+        raise MapInvalid(f"{found} is not between 0 and {most}")
+    return found
+
+
 def _vector(plain: object) -> Vector | None:
     if plain is None:
         return None
@@ -173,5 +187,5 @@ def _vector(plain: object) -> Vector | None:
         is_number = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
         if not is_number or not isinstance(reached, list) or len(reached) != 2:
             raise MapInvalid(f"{_shown(number)}: {_shown(reached)} is no part of a vector")
-        vector[int(number)] = (_integer(reached[0]), _integer(reached[1]))
+        vector[int(number)] = (_counted(reached[0]), _counted(reached[1]))
     return vector

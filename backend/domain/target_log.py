@@ -11,11 +11,13 @@ import bisect
 from array import array
 from dataclasses import dataclass, field
 
+from backend.domain.births import FIRST_INCARNATION
 from backend.domain.origin import Vector
 
 Reached = tuple[int, int]
 _NOTHING = (-1, -1)
-FIRST_INCARNATION = 1
+_MOST = 2**62
+"""Of a bound, which has to be kept in 64 bits whatever others wrote into the map."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class TargetLog:
         self._before = dict(seen)
         self._tracks: dict[int, _Track] = {}
         self._unknown: array[int] = array("q")
+        self._replayed: array[int] = array("q")
 
     def add(self, place: int, origin: int | None, reached: Reached | None) -> None:
         """The next record; origin None if it carries flags, but no origin: no vector speaks of it, so nobody can
@@ -50,11 +53,13 @@ class TargetLog:
             self._unknown.append(place)
             return
         track = self._tracks.setdefault(origin, _Track())
-        # One that was set aside and is replayed comes behind later ones: it is covered when they are.
         if reached > (track[len(track) - 1] if len(track) else self._before.get(origin, _NOTHING)):
             track.places.append(place)
             track.incarnations.append(reached[0])
             track.offsets.append(reached[1])
+        else:
+            # One that was set aside and is replayed comes behind later ones: it is covered when they are.
+            self._replayed.append(place)
 
     def walked_to(self, end: int) -> None:
         """No record lies between the last one and `end`."""
@@ -63,7 +68,7 @@ class TargetLog:
     @property
     def size(self) -> int:
         """Records that are held."""
-        return len(self._unknown) + sum(len(track) for track in self._tracks.values())
+        return len(self._unknown) + len(self._replayed) + sum(len(track) for track in self._tracks.values())
 
     def knows_all_from(self, place: int) -> bool:
         """Whether all records at or behind a place say where they were born."""
@@ -92,8 +97,8 @@ class TargetLog:
         return seen
 
     def covered_behind(self, place: int, vector: Vector) -> int:
-        """How many records at or behind a place the vector covers."""
-        count = 0
+        """How many records at or behind a place the vector covers, at most."""
+        count = len(self._replayed) - bisect.bisect_left(self._replayed, place)
         for origin, track in self._tracks.items():
             covered = bisect.bisect_right(track, vector.get(origin, _NOTHING))
             count += max(0, covered - bisect.bisect_left(track.places, place))
@@ -105,7 +110,8 @@ class TargetLog:
         for track in self._tracks.values():
             index = bisect.bisect_left(track.places, place)
             del track.places[:index], track.incarnations[:index], track.offsets[:index]
-        del self._unknown[: bisect.bisect_left(self._unknown, place)]
+        for places in (self._unknown, self._replayed):
+            del places[: bisect.bisect_left(places, place)]
         self.first = max(self.first, min(place, self.end))
 
 
@@ -117,18 +123,20 @@ class Chosen:
     re_read_bound: int | None
     """At most so many records that it has read elsewhere come again; None: nobody can tell, since an origin's
     topic was made anew between what is here and what the group has read, or records do not say where they were
-    born."""
+    born, or what the group has read is gone where it committed."""
     settled: bool
     """Whether the target has all that the group has read: if not, the offset rises as the rest arrives."""
 
 
-def exact(vector: Vector, read: Vector, log: TargetLog) -> Chosen:
+def exact(vector: Vector, read: Vector, log: TargetLog, low: int = 0, *, whole: bool = True) -> Chosen:
     """The first record that the group has not read. Everything before `log.first` must be covered.
 
-    `vector`: of the records that were there when it committed; `read`: with those that had been there.
+    `vector`: of the records that were there when it committed; `read`: with those that had been there; `low`:
+    where the log begins by now: a consumer that is sent to what is gone may begin at the log's end; `whole`:
+    whether `read` is all that the group has read.
     """
-    offset, here = log.first_uncovered(read), log.seen_at(log.end)
-    bound: int | None = log.covered_behind(offset, read) if log.knows_all_from(offset) else None
+    offset, here = max(log.first_uncovered(read), low), log.seen_at(log.end)
+    bound: int | None = log.covered_behind(offset, read) if whole and log.knows_all_from(offset) else None
     settled = True
     for origin, reached in vector.items():
         passed = here.get(origin, _NOTHING)
@@ -138,7 +146,7 @@ def exact(vector: Vector, read: Vector, log: TargetLog) -> Chosen:
         settled = False
         known = passed[0] == reached[0] or (origin not in here and reached[0] == FIRST_INCARNATION)
         to_come = read[origin][1] - passed[1] if known else None
-        bound = None if bound is None or to_come is None else bound + to_come
+        bound = None if bound is None or to_come is None else min(bound + to_come, _MOST)
     return Chosen(offset=offset, re_read_bound=bound, settled=settled)
 
 

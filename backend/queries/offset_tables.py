@@ -32,6 +32,8 @@ log_marks = sa.Table(
     sa.Column("min_timestamp_ms", sa.BigInteger),
     sa.Column("last_offset", sa.BigInteger),
     sa.Column("last_timestamp_ms", sa.BigInteger),
+    # Whether `seen` says all that ever lay before: not if part of it was gone before anybody had looked.
+    sa.Column("whole", sa.Boolean, nullable=False, server_default=sa.true()),
 )
 
 # What groups have committed on a cluster by themselves, and what stands there.
@@ -49,6 +51,11 @@ group_commits = sa.Table(
     sa.Column("safe_timestamp_ms", sa.BigInteger),
     # As in log_marks; NULL where origins are not written.
     sa.Column("vector", JSONB),
+    # As in log_marks.
+    sa.Column("whole", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("incarnation", sa.BigInteger),
+    # `committed_at_ms` is the time by which commits are ordered; this is the broker's.
+    sa.Column("broker_ms", sa.BigInteger),
     sa.Column("published_at_ms", sa.BigInteger, nullable=False),
 )
 

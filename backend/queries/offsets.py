@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -83,7 +83,8 @@ def list_offsets(
     """At most so many rows behind `after`. `cluster`: where it was committed; `group`: logical or technical."""
     t = group_commits.c
     key = (t.cluster, t.stream, t.partition, t.group)
-    query = sa.select(group_commits).order_by(*key).limit(limit)
+    shown = [t[each.name] for each in fields(OffsetRow) if each.name in t]
+    query = sa.select(*shown).order_by(*key).limit(limit)
     if cluster is not None:
         query = query.where(t.cluster == cluster)
     if group is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from backend.domain import commit_metadata
 from backend.domain.commit_metadata import CommitMark
-from backend.domain.committing import Action, Standing, commit_time, decide
+from backend.domain.committing import Action, OwnCommit, Standing, commit_time, decide
 from backend.domain.offset_map import Progress, newest
 
 HERE, THERE = "cluster-1", "cluster-2"
@@ -127,7 +127,8 @@ def test_it_ends_at_the_latest_progress_whatever_the_order(seed):
     assert place.is_at_the_latest(), "a replay changed it"
 
 
-OWN, APPLIED = (7, 100), 200
+OWN, APPLIED = OwnCommit(7, 100, 90), 200
+OF_LONG_AGO = OwnCommit(7, 100, None)
 
 
 @pytest.mark.parametrize(
@@ -140,10 +141,13 @@ OWN, APPLIED = (7, 100), 200
         (90, 9, OWN, APPLIED, 201),
         (150, 9, None, APPLIED, 201),
         (250, 9, OWN, APPLIED, 250),
-        # The same commit, read once more, is no later than it was; one at the same offset may be.
-        (100, 7, OWN, APPLIED, 100),
+        # The same commit, read once more, is no later than it was; another one at the same offset is, also by a
+        # clock that is behind the one of a cluster where the group had been meanwhile.
         (90, 7, OWN, APPLIED, 100),
+        (95, 7, OWN, APPLIED, 201),
         (120, 7, OWN, APPLIED, 201),
+        (100, 7, OF_LONG_AGO, APPLIED, 100),
+        (120, 7, OF_LONG_AGO, APPLIED, 201),
     ],
 )
 def test_a_commit_is_later_than_what_stood_before_it_whatever_the_clocks(at, offset, own, applied, ordered):

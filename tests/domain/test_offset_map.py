@@ -35,6 +35,7 @@ progresses = st.builds(
     vector=vectors,
     offset=times,
     passed=vectors.map(lambda vector: vector or {}),
+    whole=st.booleans(),
 )
 marks = st.builds(
     CommitMark,
@@ -78,6 +79,13 @@ def test_whatever_bytes_are_read_or_refused_and_nothing_else(data):
         (
             b'{"timestamp_ms":1,"committed_at_ms":1,"generation":1,"vector":{"1":[1]}}',
             "'1': .* no part of a vector",
+        ),
+        (b'{"timestamp_ms":1,"committed_at_ms":1,"generation":1,"vector":{},"offset":-5}', "-5 is not between"),
+        (b'{"timestamp_ms":1,"committed_at_ms":9223372036854775807}', "9223372036854775807 is not between"),
+        (b'{"timestamp_ms":1,"committed_at_ms":1,"generation":2147483648}', "2147483648 is not between"),
+        (
+            b'{"timestamp_ms":1,"committed_at_ms":1,"generation":1,"vector":{"1":[1,-2]}}',
+            "-2 is not between",
         ),
         (b"[" * 100_000, "no JSON"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from backend.domain import target_log
 from backend.domain.origin import merge
-from backend.domain.target_log import TargetLog
+from backend.domain.target_log import Chosen, TargetLog
 
 
 def interleaved(source, sequences):
@@ -112,5 +112,27 @@ def test_replays_do_not_hold_it_up():
     log.add(3, 1, (1, 3))  # it was set aside and is replayed
     assert log.first_uncovered({1: (1, 5)}) == 4
     assert log.first_uncovered({1: (1, 4)}) == 2
+    assert target_log.exact({1: (1, 4)}, {1: (1, 4)}, log) == Chosen(offset=2, re_read_bound=1, settled=True)
     log.walked_to(9)
     assert log.first_uncovered({1: (1, 5)}) == 9
+
+
+def test_nobody_is_sent_to_what_is_gone():
+    log = TargetLog(0, {})
+    for number in range(10):
+        log.add(number, 1, (1, number))
+    assert target_log.exact({1: (1, 3)}, {1: (1, 3)}, log, 6) == Chosen(offset=6, re_read_bound=0, settled=True)
+    assert target_log.exact({1: (1, 8)}, {1: (1, 8)}, log, 6).offset == 9
+
+
+def test_what_is_not_all_that_it_has_read_bounds_nothing():
+    log = TargetLog(0, {})
+    log.add(0, 1, (1, 0))
+    log.add(1, 2, (1, 0))
+    assert target_log.exact({1: (1, 0)}, {1: (1, 0)}, log, whole=False).re_read_bound is None
+
+
+def test_a_bound_can_be_kept_whatever_others_say():
+    far = dict.fromkeys(range(1, 9), (1, 2**63 - 1))
+    bound = target_log.exact(far, far, TargetLog(0, {})).re_read_bound
+    assert bound is not None and bound < 2**63

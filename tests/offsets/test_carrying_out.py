@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from backend.domain.committing import Standing
 from backend.domain.offset_map import Follower, Progress
 from backend.domain.target_log import Chosen
 from workers.offsets.applied import Applied
-from workers.offsets.carrying_out import Work, _never_back
+from workers.offsets.carrying_out import Carrier, Work, _never_back
 from workers.offsets.choosing import Going
 
 WHOSE = Follower(tenant="a", instance="b", environment="c", stream="d", partition=0, group="g")
@@ -24,6 +26,14 @@ def work(incarnation, before=1):
         follower=WHOSE, group="g", topic="t", newest=("c2", PROGRESS), flags=1, own=None, exact=True,
         before=applied, renew=False, incarnation=incarnation,
     )  # fmt: skip
+
+
+def test_what_stands_is_set_once_more_before_the_cluster_forgets_it():
+    one, carrier = work(1), Carrier("c1", None, None)
+    standing = Standing(offset=100, metadata=one.metadata)
+    assert carrier._stands(one, standing, 100)
+    assert not carrier._stands(replace(one, renew=True), standing, 100)
+    assert not carrier._stands(one, standing, 120)
 
 
 @pytest.mark.parametrize(

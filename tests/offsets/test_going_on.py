@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from backend.domain import commit_metadata
+from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.offsets.at_once import at_once
 from tests.offsets.groups import Made, numbered
@@ -110,3 +112,25 @@ def test_an_operators_reset_goes_back_too(make_groups: Made):
     events = first.rest.ok("GET", f"/events?after={max(0, after)}&limit=1000")["items"]
     told = {row["data"]["group"]: row["data"]["to"] for row in events if row["name"] == "GroupOffsetsReset"}
     assert {to: told[each.group] for to, each in groups.items()} == {to: to for to in groups}
+
+
+def test_the_commands_show_and_reset_them(estate: RunningEstate, make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(20))
+    groups.wait_for(20)
+    at = groups.go_on_at("cluster-1", "r0015")
+    shown = json.loads(estate.treeline("get", "offsets", groups.group, "--json").stdout)
+    assert shown["items"] == [groups.shown("cluster-1")]
+    lines = estate.treeline("get", "offsets", groups.group).stdout.splitlines()
+    cells = next([cell.strip() for cell in line.split("│")] for line in lines if groups.group in line)
+    assert cells[1:6] == [groups.group, groups.stream, "0", "cluster-1", str(at)]
+    assert sum("applied" in line for line in lines) == len(groups.servers) - 1
+    refused = estate.treeline("get", "offsets", groups.group, "--at", "3")
+    assert (refused.returncode, refused.stdout) == (2, "") and "leave --at out" in refused.stderr
+    reset = ("offsets", "reset", groups.stream, groups.group, "--cluster", "cluster-3", "--to", "earliest")
+    assert estate.treeline(*reset, "--dry-run").returncode == 0
+    assert groups.next_value("cluster-3") == "r0015"
+    done = estate.treeline(*reset, "--json")
+    assert done.returncode == 0, done.stderr
+    groups.until_applied("cluster-3", json.loads(done.stdout)["offsets"]["0"])
+    assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0000"}

@@ -44,9 +44,31 @@ def test_a_commit_before_the_beginning(make_groups: Made):
     (gone,) = admin.delete_records([TopicPartition(groups.topics["cluster-1"], 0, 24)]).values()
     gone.result(DEADLINE_SECONDS)
     groups.commit("cluster-1", 10)
-    groups.until_applied("cluster-1", 10)
-    others = {cluster: value for cluster, value in where(groups).items() if cluster != "cluster-1"}
-    assert all(value is not None and value <= "r0010" for value in others.values()), others
+    applied = groups.until_applied("cluster-1", 10)
+    assert {value for cluster, value in where(groups).items() if cluster != "cluster-1"} == {"r0010"}
+    bounds = {row["re_read_bound"] for row in applied.values()}
+    assert bounds == {None}, "what it has read is gone there, and nobody has looked before"
+
+
+@at_once
+def test_what_is_committed_again_when_the_log_is_empty_by_now(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(50))
+    groups.wait_for(50)
+    at = groups.offset_of("cluster-1", "r0049") + 1
+    groups.commit("cluster-1", at)
+    groups.until_applied("cluster-1", at)
+    stood = {cluster: groups.stands(cluster)[0] for cluster in groups.servers}
+    admin = AdminClient({"bootstrap.servers": groups.servers["cluster-1"]})
+    (gone,) = admin.delete_records([TopicPartition(groups.topics["cluster-1"], 0, at)]).values()
+    gone.result(DEADLINE_SECONDS)
+    before = groups.shown("cluster-1")
+    groups.commit("cluster-1", at)  # as a consumer does that commits in turns, whether or not it has read more
+    eventually(
+        lambda: (groups.shown("cluster-1") or {})["committed_at_ms"] > before["committed_at_ms"], "it came", 0.2
+    )
+    groups.until_applied("cluster-1", at)
+    assert {cluster: groups.stands(cluster)[0] for cluster in groups.servers} == stood
 
 
 @at_once

@@ -23,6 +23,20 @@ def commit_as(servers: str, group: str, topic: str, offset: int) -> None:
 
 
 @at_once
+def test_a_stream_that_is_not_distributed_for_a_while(make_groups: Made):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(20))
+    groups.wait_for(20)
+    at = groups.go_on_at("cluster-1", "r0010")
+    path = path_of(groups.place)
+    groups.rest.ok("PATCH", path, {"distributed": False})
+    eventually(lambda: groups.shown("cluster-1") is None, "nothing is carried over", 0.2)
+    groups.rest.ok("PATCH", path, {"distributed": True})
+    groups.until_applied("cluster-1", at)
+    assert {groups.next_value(each) for each in groups.servers} == {"r0010"}, "without another commit"
+
+
+@at_once
 def test_an_offset_that_no_log_has(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(20))

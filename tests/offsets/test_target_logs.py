@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from backend.domain import target_log
-from backend.domain.offset_map import Progress
+from backend.domain.offset_map import Follower, Progress
 from backend.domain.rescan import Checkpoint
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import ends
 from backend.kafka.log_ranges import RangeReader
 from tests.kafka import create_topic, produce
 from workers.offsets import target_logs
+from workers.offsets.choosing import Chooser, Goal
 from workers.offsets.directory import Directory
-from workers.offsets.target_logs import TargetLogs, TargetPartition
+from workers.offsets.target_logs import TargetLogs, TargetPartition, Way
 
 STREAM = "acme/retail/prod/orders"
 KNOWN = Directory(
@@ -52,7 +54,8 @@ def progress(read):
 def test_groups_far_behind_share_a_walk_with_their_neighbours(log, logs, monkeypatch):
     monkeypatch.setattr(target_logs, "HELD_RECORDS", 600)
     every = [progress(read) for read in (1_700, 10, 400, 2_990, 1_020, 600)]
-    assert [logs.near(log, each.read) for each in every] == [False, False, False, True, False, False]
+    ways = [Way.SEARCH, Way.SEARCH, Way.SEARCH, Way.WALK, Way.SEARCH, Way.SEARCH]
+    assert [logs.way_to(log, each.read) for each in every] == ways
     together = logs.neighbours(log, [each.read for each in every])
     assert together == [1, 2, 5], "those whose walks begin within so many records of the first one's"
     some = [every[index] for index in together]
@@ -79,3 +82,70 @@ def test_what_is_held_of_all_logs_is_bounded(log, logs, monkeypatch):
         assert target_log.exact({1: (1, 2_099)}, {1: (1, 2_099)}, found).offset == 2_100
     assert sum(held.log.size for held in logs._held.values()) <= 1_500
     assert list(logs._held) == [(f"{STREAM}-3", 0)]
+
+
+def test_a_walk_that_is_far_behind_is_not_gone_on_with(log, logs, monkeypatch):
+    monkeypatch.setattr(target_logs, "HELD_RECORDS", 600)
+    early, read = replace(log, end=400), {1: (1, 2_990)}
+    assert logs.way_to(early, {}) is Way.WALK
+    logs.walk(early, [{}], KNOWN)
+    assert logs.way_to(replace(log, end=900), read) is Way.HELD
+    assert logs.way_to(log, read) is Way.WALK
+    found = logs.walk(log, [read], KNOWN)
+    assert (found.first, target_log.exact(read, read, found).offset) == (2_500, 2_991)
+
+
+def test_what_a_search_holds_is_bounded(log, logs, monkeypatch):
+    monkeypatch.setattr(target_logs, "MOST_LOOKED_FOR", 500)
+    # What it has read of cluster 2 is not there, however far one looks.
+    lacking = replace(progress(10), vector={1: (1, 9), 2: (1, 5)})
+    (found,) = logs.look_for(replace(log, checkpoints=()), [lacking], KNOWN)
+    assert (found.offset, found.re_read_bound, found.settled) == (10, None, False)
+
+
+def test_all_that_a_group_has_read_is_counted_before_a_search_ends(log, logs):
+    # Its vector ends at 5, since what came behind is gone where it committed: here it is not.
+    one = replace(progress(6), vector={1: (1, 5)}, passed={1: (1, 2_400)})
+    (found,) = logs.look_for(replace(log, checkpoints=()), [one], KNOWN)
+    assert (found.offset, found.settled) == (2_401, True)
+
+
+def test_a_log_that_cannot_be_read_leaves_out_its_own_groups_alone(log, servers, monkeypatch):
+    config = client_config(servers["cluster-1"], {})
+    reader, offsets = RangeReader(config), GroupOffsets(config)
+    broken = f"{log.topic}-broken"
+    create_topic(servers["cluster-1"], broken, 1)
+    stopped = f"{STREAM}-broken"
+    streams = {stream: Stream({"cluster-1": 1}, {"cluster-1": {}}) for stream in (STREAM, stopped)}
+    known = replace(KNOWN, streams=streams)
+    logs = TargetLogs(reader, 1, ("copy-flags", "copy-origin"))
+    chooser = Chooser("cluster-1", offsets, logs, lambda _: {})
+    goals = []
+    for stream, topic in ((stopped, broken), (STREAM, log.topic)):
+        tenant, instance, environment, name = stream.split("/")
+        whose = Follower(
+            tenant=tenant, instance=instance, environment=environment, stream=name, partition=0, group="g"
+        )
+        goals.append(Goal(follower=whose, topic=topic, progress=progress(10), exact=True))
+    walk, asked = logs.walk, []
+
+    def refused(one, *more):
+        asked.append(one.topic)
+        if one.topic == broken:
+            raise KafkaCallFailed("Broker: Topic authorization failed")
+        return walk(one, *more)
+
+    monkeypatch.setattr(logs, "walk", refused)
+    for _ in range(2):
+        going = chooser.choose(goals, lambda: known)
+        assert {each.stream_name: found.chosen.offset for each, found in going.items()} == {STREAM: 10}
+    assert asked.count(broken) == 1, "it is left alone for a while"
+    reader.close()
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is asked of a stream's row."""
+
+    incarnations: dict[str, int]
+    tails: dict[str, dict]

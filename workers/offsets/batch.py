@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from backend.domain import births, log_index, rescan
+from backend.domain import births, log_index, origin, rescan
 from backend.domain.births import Births
-from backend.domain.log_index import Mark, Plan, Segment
+from backend.domain.log_index import Mark, Plan, Prefix, Segment
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
 from backend.kafka.log_ranges import BornIn, LogRange
@@ -24,6 +24,8 @@ class Stand(Answer):
 
     passed: Vector
     """See `Progress.passed`."""
+    whole: bool
+    """See `Progress.whole`."""
 
 
 @dataclass(kw_only=True)
@@ -43,6 +45,14 @@ class AskedLog:
     begins: int = field(default=0, init=False)
     """Where what is known of it begins."""
     plan: Plan | None = field(default=None, init=False)
+    prefixes: Sequence[Prefix] = ()
+    """What else is known of the log's beginning; needed where `has_gap`."""
+    _base: Mark | None = field(default=None, init=False)
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether part of the log was gone before it was read for one of the offsets."""
+        return any(offset < self.low or not self._is_whole(self.at(offset)) for offset in self.asked)
 
     @property
     def incarnation(self) -> int:
@@ -64,19 +74,32 @@ class AskedLog:
         places = self.places
         first = max(self.low, min(places) - log_index.BLOCK)
         base = None
+        if self.marks and not self.marks[-1].whole and self._nearest(first).offset >= self.low:
+            self.marks = ()  # made when part of the log was gone; by now there is a place that knows
         if self.from_low or not self.marks or first < self.marks[0].first:
-            fit = [
-                each
-                for each in self.checkpoints
-                if self.low <= each.offset <= first and each.seen and rescan.holds(each, self.births)
-            ]
-            nearest = Checkpoint(self.low, 0, {})
-            if not self.from_low:
-                nearest = max(fit, key=lambda each: each.offset, default=nearest)
-            if not self.marks or nearest.offset < self.marks[0].first:
-                base = Mark(first=nearest.offset, seen=nearest.seen)
+            nearest = self._nearest(self.low if self.from_low else first)
+            begins = max(nearest.offset, self.low)
+            if not self.marks or begins < self.marks[0].first:
+                base = Mark(first=begins, seen=nearest.seen, whole=nearest.offset >= self.low)
         self.begins = self.marks[0].first if base is None else base.first
+        self._base = base
         self.plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), places, most)
+
+    def _is_whole(self, offset: int) -> bool:
+        assert self.plan is not None
+        marks = () if self.plan.anew else self.marks
+        return log_index.is_whole([*([self._base] if self._base else []), *marks], offset, self.low)
+
+    def known_places(self) -> list[Prefix]:
+        """Checkpoints, as far as they speak of this log."""
+        held = [each for each in self.checkpoints if each.seen and rescan.holds(each, self.births)]
+        return [Prefix(offset=each.offset, seen=each.seen) for each in held]
+
+    def _nearest(self, offset: int) -> Checkpoint:
+        """The furthest place not behind an offset at which it is known what lies before; perhaps gone itself."""
+        fit = [each for each in self.checkpoints if each.offset <= offset and each.seen]
+        held = [each for each in fit if rescan.holds(each, self.births)]
+        return max(held, key=lambda each: each.offset, default=rescan.BEGINNING)
 
     def says_enough(self, offset: int, answer: Answer) -> bool:
         """Whether an answer without a record before the offset says that there is none."""
@@ -84,18 +107,21 @@ class AskedLog:
 
     def stand(self, offset: int, answer: Answer, cluster: int) -> Stand:
         """What stands at an offset asked about; `cluster`: the log's, by its number."""
+        # Behind the log's end nothing was born yet.
+        place = min(offset, self.at(offset))
+        known, is_all = log_index.known_before(self.prefixes, place, self.low)
         if offset >= self.low:
-            # Behind the log's end nothing was born yet.
-            beyond = births.passed(cluster, self.births, self.at(offset), answer.vector)
-            return Stand(**vars(answer), passed=beyond)
-        # The records from there to the log's beginning are gone here, and were not read; others may have them.
-        own = (births.incarnation_at(self.births, offset - 1), offset - 1)
-        return Stand(
-            timestamp_ms=None,
-            safe_timestamp_ms=answer.safe_timestamp_ms,
-            vector={},
-            passed={cluster: own} if offset > 0 else {},
-        )
+            vector = origin.merge([answer.vector, known])
+            whole = is_all or self._is_whole(place)
+        else:
+            # The records from there to the log's beginning are gone here, and were not read; others may have them.
+            answer = Answer(timestamp_ms=None, safe_timestamp_ms=answer.safe_timestamp_ms, vector={})
+            vector, whole = (
+                known,
+                offset == 0 or any(each.whole and each.offset == offset for each in self.prefixes),
+            )
+        beyond = births.passed(cluster, self.births, place, vector)
+        return Stand(**{**vars(answer), "vector": vector}, passed=beyond, whole=whole)
 
     def new_marks(self, found: Sequence[Segment]) -> list[Mark]:
         """Marks that what was read gives, where there were none or ones that say less."""

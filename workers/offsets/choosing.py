@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import structlog
 
 from backend.domain import target_log
 from backend.domain.offset_map import Follower, Progress
 from backend.domain.rescan import Checkpoint
 from backend.domain.target_log import Chosen
 from backend.domain.tenant import EXACT, MARGIN
+from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import Place
 from workers.offsets.directory import Directory
-from workers.offsets.target_logs import Partition, TargetLogs, TargetPartition
+from workers.offsets.target_logs import Partition, TargetLogs, TargetPartition, Way
+
+log = structlog.get_logger("offsets")
+
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +58,8 @@ class Chooser:
     ) -> None:
         self._cluster, self._offsets, self._logs = cluster, offsets, logs
         self._checkpoints = checkpoints
+        self._failures: dict[Place, tuple[float, float]] = {}
+        """Logs that could not be read: (when to try again, the pause before)."""
 
     def choose(self, goals: Sequence[Goal], read: Callable[[], Directory]) -> dict[Follower, Going]:
         """Those whose logs cannot be asked now are left out, and of those far behind all but neighbours in one
@@ -95,26 +107,48 @@ class Chooser:
     def _exact(
         self, goals: Sequence[Goal], logs: Mapping[Place, TargetPartition], known: Directory
     ) -> dict[Follower, Chosen]:
-        near: dict[Place, list[Goal]] = {}
-        far: dict[Place, list[Goal]] = {}
+        on: dict[Way, dict[Place, list[Goal]]] = {way: {} for way in Way}
         for goal in goals:
-            if goal.progress.vector is None:
-                continue
-            if self._logs.near(logs[_place(goal)], goal.progress.read):
-                near.setdefault(_place(goal), []).append(goal)
-            else:
-                far.setdefault(_place(goal), []).append(goal)
+            place = _place(goal)
+            if goal.progress.vector is not None and not self._waits(place):
+                on[self._logs.way_to(logs[place], goal.progress.read)].setdefault(place, []).append(goal)
         found: dict[Follower, Chosen] = {}
-        for place, some in near.items():
-            log = self._logs.walk(logs[place], [goal.progress.read for goal in some], known)
-            for goal in some:
-                progress = goal.progress
-                found[goal.follower] = target_log.exact(progress.vector or {}, progress.read, log)
-        for place, some in list(far.items())[:1]:
-            together = [some[n] for n in self._logs.neighbours(logs[place], [goal.progress.read for goal in some])]
-            chosen = self._logs.look_for(logs[place], [goal.progress for goal in together], known)
-            found |= {goal.follower: each for goal, each in zip(together, chosen, strict=True)}
+        for way in (Way.HELD, Way.WALK):
+            for place, some in on[way].items():
+                with self._one_log(place):
+                    walked = self._logs.walk(logs[place], [goal.progress.read for goal in some], known)
+                    for goal in some:
+                        made, low = goal.progress, logs[place].low
+                        chosen = target_log.exact(made.vector or {}, made.read, walked, low, whole=made.whole)
+                        found[goal.follower] = chosen
+        for place, some in list(on[Way.SEARCH].items())[:1]:
+            with self._one_log(place):
+                reads = [goal.progress.read for goal in some]
+                together = [some[n] for n in self._logs.neighbours(logs[place], reads)]
+                every = self._logs.look_for(logs[place], [goal.progress for goal in together], known)
+                found |= {goal.follower: each for goal, each in zip(together, every, strict=True)}
         return found
+
+    def _waits(self, place: Place) -> bool:
+        return time.monotonic() < self._failures.get(place, (0.0, 0.0))[0]
+
+    @contextmanager
+    def _one_log(self, place: Place) -> Iterator[None]:
+        """One that cannot be read leaves out its own groups, and is tried again after a pause that grows."""
+        try:
+            yield
+        except KafkaCallFailed as error:
+            pause = min(2 * self._failures.get(place, (0.0, _FIRST_PAUSE_SECONDS / 2))[1], _LONGEST_PAUSE_SECONDS)
+            self._failures[place] = (time.monotonic() + pause, pause)
+            log.warning(
+                "a log cannot be read",
+                cluster=self._cluster,
+                topic=place[0],
+                partition=place[1],
+                reason=error.reason,
+            )
+        else:
+            self._failures.pop(place, None)
 
     def _at_timestamps(self, goals: Sequence[Goal]) -> dict[tuple[Place, int], int | None]:
         wanted: dict[Place, set[int]] = {}

@@ -90,6 +90,8 @@ class Committer:
         by_cluster = self._map.setdefault(row.follower, {})
         if row.progress is None:
             by_cluster.pop(row.cluster, None)
+            if not by_cluster:
+                del self._map[row.follower]
         else:
             by_cluster[row.cluster] = row
         self._looks[row.follower] = _Look(0.0)

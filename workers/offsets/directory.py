@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine
 
+from backend.domain import formats
 from backend.domain.births import Births, births_of
 from backend.domain.group_directory import GroupDirectory
 from backend.domain.log_prefix import Hole
@@ -45,6 +46,11 @@ class Directory:
         """Whether the group goes on at the first record that it has not read."""
         rules = self.rules.get((follower.tenant, follower.instance, follower.environment))
         return rules is not None and rules.exact
+
+    def topic(self, cluster: str, follower: Follower) -> str:
+        """What a stream's topic is called on a cluster, also of one that is no more, or not distributed."""
+        stream = StreamName(follower.tenant, follower.instance, follower.environment, follower.stream)
+        return formats.technical_name(self.clusters[cluster].topic_format, stream)
 
     def births(self, cluster: str, stream: str, partition: int) -> Births | None:
         """Incarnations of a log's records; None if the cluster has no topic of the stream yet."""

@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain import origin
-from backend.domain.log_index import Mark
+from backend.domain.committing import OwnCommit
+from backend.domain.log_index import Mark, Prefix
 from backend.domain.offset_map import Follower
 from backend.queries.offset_tables import (
     applied_offsets,
@@ -23,6 +24,7 @@ from backend.queries.offset_tables import (
 )
 
 _LONGEST_GROUP = 249
+_MOST_PREFIXES = 1_000
 
 Log = tuple[str, str, int]
 """(cluster, stream, partition)."""
@@ -37,7 +39,11 @@ def read_marks(connection: Connection, logs: Mapping[Log, int]) -> dict[Log, lis
     for row in connection.execute(query.order_by(t.cluster, t.stream, t.partition, t.first)):
         last = None if row.last_offset is None else (row.last_offset, row.last_timestamp_ms)
         mark = Mark(
-            first=row.first, seen=origin.from_plain(row.seen), min_timestamp_ms=row.min_timestamp_ms, last=last
+            first=row.first,
+            seen=origin.from_plain(row.seen),
+            min_timestamp_ms=row.min_timestamp_ms,
+            last=last,
+            whole=row.whole,
         )
         found.setdefault((row.cluster, row.stream, row.partition), []).append(mark)
     return found
@@ -61,11 +67,30 @@ def write_marks(connection: Connection, log: Log, incarnation: int, marks: Itera
             "min_timestamp_ms": mark.min_timestamp_ms,
             "last_offset": mark.last[0] if mark.last else None,
             "last_timestamp_ms": mark.last[1] if mark.last else None,
+            "whole": mark.whole,
         }
         for mark in marks
     ]
     if rows:
         _upsert(connection, log_marks, rows)
+
+
+def read_prefixes(connection: Connection, log: Log, incarnation: int, up_to: int) -> list[Prefix]:
+    """What is known of the beginning of a log from what groups committed there, of the furthest that lie not
+    behind an offset. What is gone of the log by now was there when they did."""
+    cluster, stream, partition = log
+    t = group_commits.c
+    query = (
+        sa.select(t.committed_offset, t.vector, t.whole)
+        .where(t.cluster == cluster, t.stream == stream, t.partition == partition)
+        .where(t.incarnation == incarnation, t.committed_offset <= up_to, t.vector.is_not(None))
+        .order_by(t.committed_offset.desc())
+        .limit(_MOST_PREFIXES)
+    )
+    return [
+        Prefix(offset=row.committed_offset, seen=origin.from_plain(row.vector), whole=row.whole)
+        for row in connection.execute(query)
+    ]
 
 
 def write_commits(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
@@ -82,19 +107,20 @@ def forget_commits(connection: Connection, gone: Collection[tuple[str, str, int,
 def keep(connection: Connection, streams: Collection[str], members: Collection[str]) -> None:
     """Forget what is known of all other streams and clusters: they were deleted, or taken out of the tree.
 
-    Not commits in other streams: they are on the map, and have to be taken back from it first.
+    Not commits in other streams: they are on the map, and have to be taken back from it first; nor what was
+    applied to them, which is its committer's to forget.
     """
-    for table in (log_marks, applied_offsets):
-        connection.execute(sa.delete(table).where(table.c.stream.not_in(list(streams))))
+    connection.execute(sa.delete(log_marks).where(log_marks.c.stream.not_in(list(streams))))
     for table in (group_commits, log_marks, applied_offsets, commit_log_positions, groups_not_followed):
         connection.execute(sa.delete(table).where(table.c.cluster.not_in(list(members))))
 
 
-def read_followers_of_others(connection: Connection, streams: Collection[str]) -> list[tuple[str, Follower]]:
-    """Whose progress in all other streams is on the map, with the cluster where it was made."""
+def read_followers_of_others(connection: Connection, streams: Collection[str]) -> list[tuple[str, Follower, str]]:
+    """Whose progress in all other streams is on the map: (cluster where it was made, who, technical group)."""
     t = group_commits.c
-    query = sa.select(t.cluster, t.stream, t.partition, t.group).where(t.stream.not_in(list(streams)))
-    return [(row.cluster, follower(row.stream, row.partition, row.group)) for row in connection.execute(query)]
+    query = sa.select(t.cluster, t.stream, t.partition, t.group, t.technical_group)
+    rows = connection.execute(query.where(t.stream.not_in(list(streams))))
+    return [(row.cluster, follower(row.stream, row.partition, row.group), row.technical_group) for row in rows]
 
 
 def follower(stream: str, partition: int, group: str) -> Follower:
@@ -105,8 +131,8 @@ def follower(stream: str, partition: int, group: str) -> Follower:
     )
 
 
-Order = tuple[tuple[int, int] | None, int | None]
-"""((offset, time) of the group's last commit on a cluster, time of what was applied there); None: nothing was."""
+Order = tuple[OwnCommit | None, int | None]
+"""(the group's last commit on a cluster, time of what was applied there); None: nothing was."""
 
 
 def read_orders(connection: Connection, cluster: str, followers: Collection[Follower]) -> dict[Follower, Order]:
@@ -118,7 +144,7 @@ def read_orders(connection: Connection, cluster: str, followers: Collection[Foll
     t = group_commits.c
     these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(keys)
     for row in connection.execute(sa.select(group_commits).where(these)):
-        own = (row.committed_offset, row.committed_at_ms)
+        own = OwnCommit(row.committed_offset, row.committed_at_ms, row.broker_ms)
         found[follower(row.stream, row.partition, row.group)] = (own, None)
     t = applied_offsets.c
     these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(keys)

@@ -8,7 +8,8 @@ walk of its own, with its neighbours, which ends where they are found and holds 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from backend.domain import origin, rescan, target_log
 from backend.domain.births import Births
@@ -22,6 +23,8 @@ from workers.offsets.directory import Directory
 
 HELD_RECORDS = 200_000
 """Of one log, twice as many for a while."""
+MOST_LOOKED_FOR = 1_000_000
+"""Held in one search for groups that are far behind: then it ends, and goes on with the next one."""
 HELD_IN_ALL = 2_000_000
 """About 50 MB."""
 
@@ -48,6 +51,17 @@ class _Walked:
     born: BornIn
 
 
+class Way(Enum):
+    """How the first record that a group has not read is found."""
+
+    HELD = 1
+    """In the walk that is held."""
+    WALK = 2
+    """In one from a checkpoint near the log's end, which is held then."""
+    SEARCH = 3
+    """In one of its own: the group is far behind."""
+
+
 class TargetLogs:
     """One cluster's; used by one thread."""
 
@@ -61,15 +75,16 @@ class TargetLogs:
         self._reader, self._number, self._headers = reader, number, headers
         self._held: dict[Partition, _Walked] = {}
 
-    def near(self, one: TargetPartition, vector: Vector) -> bool:
-        """Whether a vector's first record is looked for in the walk that all share."""
+    def way_to(self, one: TargetPartition, vector: Vector) -> Way:
+        """How a vector's first record is found."""
         held = self._usable(one)
         if held is not None and held.log.reaches_back_to(vector):
-            return True
-        return one.end - self._start(one, vector).offset <= HELD_RECORDS
+            return Way.HELD
+        return Way.WALK if one.end - self._start(one, vector).offset <= HELD_RECORDS else Way.SEARCH
 
     def walk(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> TargetLog:
-        """The log up to its end, from a place before which all vectors have everything. Raises KafkaCallFailed."""
+        """The log up to its end, from a place before which all vectors have everything. All have the same way, and
+        it is no search. Raises KafkaCallFailed."""
         held = self._usable(one)
         start = min((self._start(one, vector) for vector in vectors), key=lambda at: at.offset)
         if held is not None and not held.log.knows_all_from(held.log.first) and start.offset > held.log.first:
@@ -114,24 +129,29 @@ class TargetLogs:
             end = walked.log.end
             seen = walked.log.seen_at(end)
             for index, each in list(left.items()):
-                vector = each.vector or {}
-                if walked.log.first_uncovered(each.read) < end and origin.covers(seen, vector, vector):
-                    found[index] = target_log.exact(vector, each.read, walked.log)
+                # All that it has read was seen, so all of it that comes again is counted.
+                if walked.log.first_uncovered(each.read) < end and origin.covers(seen, each.read, each.read):
+                    found[index] = _exact(each, walked.log, one.low)
                     del left[index]
             if not left:
                 break
+            if walked.log.size > MOST_LOOKED_FOR:
+                return [
+                    found.get(index) or _so_far(each, walked.log, one) for index, each in enumerate(progresses)
+                ]
             walked.log.forget_before(min(walked.log.first_uncovered(each.read) for each in left.values()))
         else:
             walked.log.walked_to(one.end)
         for index, each in left.items():
-            found[index] = target_log.exact(each.vector or {}, each.read, walked.log)
+            found[index] = _exact(each, walked.log, one.low)
         return [found[index] for index in range(len(progresses))]
 
     def _usable(self, one: TargetPartition) -> _Walked | None:
         held = self._held.get(one.place)
         if held is None or held.born.births != one.births or held.log.end > one.end:
             return None
-        return held
+        # One that is far behind by now would have to read, and hold, all that came since.
+        return held if one.end - held.log.end <= HELD_RECORDS else None
 
     def _records(self, one: TargetPartition, walked: _Walked) -> Iterable[None]:
         """Walk on to the log's end; yields now and then."""
@@ -182,3 +202,12 @@ class TargetLogs:
         log = TargetLog(max(start.offset, one.low), start.seen)
         read = LogRange(log=0, topic=one.topic, partition=one.place[1], first=log.end, end=one.end)
         return _Walked(log, prefix(read, born), born)
+
+
+def _exact(progress: Progress, log: TargetLog, low: int) -> Chosen:
+    return target_log.exact(progress.vector or {}, progress.read, log, low, whole=progress.whole)
+
+
+def _so_far(progress: Progress, log: TargetLog, one: TargetPartition) -> Chosen:
+    """Where it goes on, found before the log's end: the rest was not looked at."""
+    return replace(_exact(progress, log, one.low), re_read_bound=None, settled=False)

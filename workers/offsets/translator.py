@@ -40,6 +40,7 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 60.0
 _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
+_NO_STREAM = "the stream is not distributed any more"
 _GENERATION = 1
 """Of every environment, until it is switched for the first time."""
 
@@ -99,8 +100,9 @@ class Translator:
         with self._engine.connect() as connection:
             rows = store.read_followers_of_others(connection, known.streams)
         gone: dict[str, list[Follower]] = {}
-        for cluster, follower in rows:
+        for cluster, follower, _ in rows:
             gone.setdefault(cluster, []).append(follower)
+        names = {(cluster, follower): technical for cluster, follower, technical in rows}
         # For others something has to happen first, and all is looked at anew then.
         self._owed = frozenset(gone) & known.clusters.keys()
         for cluster in [each for each in self._owed if not self._logs.waits(each)]:
@@ -111,6 +113,9 @@ class Translator:
                 continue
             with self._engine.begin() as connection:
                 store.forget_commits(connection, [_place(cluster, follower) for follower in gone[cluster]])
+                # They are looked for if the stream is distributed again; with a topic, brokers forget its offsets.
+                lost = [(cluster, names[cluster, who], known.topic(cluster, who)) for who in gone[cluster]]
+                store.write_not_followed(connection, [(*each, _NO_STREAM) for each in lost])
             self._owed -= {cluster}
 
     def _translate(self, ready: Ready, known: Directory) -> int:
@@ -134,11 +139,10 @@ class Translator:
         except Exception:
             # Spark's failures are many, and say little of what was read.
             log.exception("logs cannot be read", logs=[one.log for one in logs])
-            if len(logs) > 1:
-                half = len(logs) // 2
-                return {**self._answers(logs[:half], known), **self._answers(logs[half:], known)}
-            self._failed(logs[0].log)
-            return {}
+            answers: dict[tuple[Log, int], Stand] = {}
+            for some in self._apart(logs, known):
+                answers |= self._answers(some, known)
+            return answers
         for one in logs:
             self._failures.pop(one.log, None)
         with self._engine.begin() as connection:
@@ -147,6 +151,24 @@ class Translator:
                 made = one.new_marks(found.segments.get(number, []))
                 store.write_marks(connection, one.log, one.incarnation, made, one.plan.anew)
         return batch.answers(found, known)
+
+    def _apart(self, logs: Sequence[AskedLog], known: Directory) -> list[Sequence[AskedLog]]:
+        """What is to be tried for itself, of logs that could not be read together."""
+        clusters = {one.log[0] for one in logs}
+        if len(clusters) > 1:
+            return [[one for one in logs if one.log[0] == cluster] for cluster in sorted(clusters)]
+        if len(logs) == 1:
+            self._failed(logs[0].log)
+            return []
+        row = known.clusters[logs[0].log[0]]
+        try:
+            places = [(one.topic, one.log[2]) for one in logs]
+            ends(client_config(row.bootstrap_servers, row.properties), places, _REQUEST_SECONDS)
+        except KafkaCallFailed as error:
+            # Gone since it was asked: one log after the other would fail, each after a long wait.
+            self._logs.is_away(row.name, error.reason)
+            return []
+        return [logs[: len(logs) // 2], logs[len(logs) // 2 :]]
 
     def _failed(self, log: Log) -> None:
         """It is tried again after a pause that grows: it may be the cluster, or the session, for a moment."""
@@ -166,6 +188,10 @@ class Translator:
             one.checkpoints = places[cluster].get((stream, partition), ())
             one.from_low = one.log in self._from_low
             one.make_plan(_MOST_OFFSETS)
+            if one.has_gap:
+                with self._engine.connect() as connection:
+                    committed = store.read_prefixes(connection, one.log, one.incarnation, max(one.asked))
+                one.prefixes = [*committed, *one.known_places()]
 
     def _look_further_back(self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], Stand]) -> None:
         """Take back answers that do not know a record before the offset, since all that was read or is indexed are
@@ -257,7 +283,9 @@ class Translator:
                 own, applied_ms = orders.get(whose, (None, None))
                 at = commit_time(value.committed_at_ms, value.offset, own, applied_ms)
                 made.append((whose, self._progress(whose, value.offset, at, answer, known)))
-                rows.append(_row(cluster, whose, group, value.offset, at, answer, now))
+                births = known.births(cluster, whose.stream_name, whose.partition)
+                row = _row(cluster, whose, group, value, at, answer)
+                rows.append({**row, "published_at_ms": now, "incarnation": births[-1][1] if births else None})
             try:
                 if made:
                     self._publisher(cluster, known).publish(made)
@@ -286,6 +314,7 @@ class Translator:
             vector=answer.vector if has_origins else None,
             offset=offset,
             passed=answer.passed if has_origins else {},
+            whole=answer.whole,
         )
 
     def _publisher(self, cluster: str, known: Directory) -> MapPublisher:
@@ -307,7 +336,7 @@ def _place(cluster: str, whose: Follower) -> tuple[str, str, int, str]:
 
 
 def _row(
-    cluster: str, whose: Follower, group: str, offset: int, at_ms: int, answer: Stand, now: int
+    cluster: str, whose: Follower, group: str, value: OffsetValue, at_ms: int, answer: Stand
 ) -> dict[str, Any]:
     return {
         "cluster": cluster,
@@ -315,10 +344,11 @@ def _row(
         "partition": whose.partition,
         "group": whose.group,
         "technical_group": group,
-        "committed_offset": offset,
+        "committed_offset": value.offset,
+        "broker_ms": value.committed_at_ms,
         "committed_at_ms": at_ms,
         "timestamp_ms": None if answer.timestamp_ms == NO_TIMESTAMP else answer.timestamp_ms,
         "safe_timestamp_ms": answer.safe_timestamp_ms,
         "vector": origin.plain(answer.vector),
-        "published_at_ms": now,
+        "whole": answer.whole,
     }

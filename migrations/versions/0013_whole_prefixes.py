@@ -1,0 +1,26 @@
+"""What of a log was gone before anybody had looked at it is not known, and said so; the broker's own time of a
+commit tells whether it is read once more."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0013_whole_prefixes"
+down_revision = "0012_applied_incarnation"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    for table in ("log_marks", "group_commits"):
+        op.add_column(table, sa.Column("whole", sa.Boolean, nullable=False, server_default=sa.true()))
+    op.add_column("group_commits", sa.Column("incarnation", sa.BigInteger))
+    op.add_column("group_commits", sa.Column("broker_ms", sa.BigInteger))
+
+
+def downgrade() -> None:
+    op.drop_column("group_commits", "broker_ms")
+    op.drop_column("group_commits", "incarnation")
+    for table in ("group_commits", "log_marks"):
+        op.drop_column(table, "whole")
