@@ -65,7 +65,8 @@ def treeline(home: Path, *words: str, **settings: str) -> subprocess.CompletedPr
 
     `settings` go into its environment: `visibility_timeout_seconds="3"`.
     """
-    outside = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
+    # COLUMNS is said by pytest's side-by-side processes, and says nothing of what a program's reader has.
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("TREELINE_", "COLUMNS"))}
     if cache := os.environ.get("TREELINE_CACHE"):
         outside["TREELINE_CACHE"] = cache
     return subprocess.run(
