@@ -12,13 +12,19 @@ from spark.sources.commits import Commits
 from spark.sources.log_records import LogRecords
 
 
-def session(master: str, folder: Path, heap_megabytes: int, *, few_rows: bool = False) -> SparkSession:
+def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: bool = False) -> SparkSession:
     """The process's session, with our data sources; `folder` is for what Spark writes down meanwhile.
+
+    `master`: None for the one that spark-submit was given.
 
     `few_rows`: for many short runs. Compiling their plans takes longer than interpreting them.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("treeline").master(master)
+    # What is said here wins over what spark-submit, which has started the JVM already, was told.
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    builder = SparkSession.builder.appName("treeline")
+    if master is not None or not submitted:
+        builder = builder.master(master or "local[2]")
     for key, value in {
         **(_FEW_ROWS if few_rows else {}),
         "spark.driver.memory": f"{heap_megabytes}m",
@@ -35,7 +41,7 @@ def session(master: str, folder: Path, heap_megabytes: int, *, few_rows: bool = 
         "spark.sql.session.timeZone": "UTC",
         "spark.python.worker.reuse": "true",
     }.items():
-        if not (master.startswith("spark://") and key in _LOCAL_ONLY):
+        if not ((submitted or (master or "").startswith("spark://")) and key in _LOCAL_ONLY):
             builder = builder.config(key, value)
     found = builder.getOrCreate()
     found.sparkContext.setLogLevel("ERROR")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backend.domain.commit_metadata import CommitMark, decode, is_ours
-from backend.domain.offset_map import Progress
+from backend.domain.offset_map import LATEST_MS, Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ def commit_time(at_ms: int, offset: int, own: OwnCommit | None, applied_ms: int 
     if own is not None and own.is_same(offset, at_ms):
         return own.ordered_ms
     before = [each for each in (own.ordered_ms if own else None, applied_ms) if each is not None]
-    return max([at_ms, *(each + 1 for each in before)])
+    return min(max([at_ms, *(each + 1 for each in before)]), LATEST_MS)
 
 
 def decide(here: str, newest: tuple[str, Progress], own: Progress | None, standing: Standing) -> Action:

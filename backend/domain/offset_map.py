@@ -115,7 +115,7 @@ def decode_value(data: bytes | None) -> Progress | None:
         timestamp = plain["timestamp_ms"]
         return Progress(
             timestamp_ms=None if timestamp is None else _integer(timestamp),
-            committed_at_ms=_counted(plain["committed_at_ms"], _LATEST_MS),
+            committed_at_ms=_counted(plain["committed_at_ms"], LATEST_MS),
             generation=_counted(plain["generation"], _MOST_GENERATION),
             vector=_vector(plain["vector"]),
             offset=_counted(plain["offset"]),
@@ -132,8 +132,8 @@ def newest(found: Iterable[tuple[str, Progress]]) -> tuple[str, Progress] | None
 
 
 _NAMES = ("tenant", "instance", "environment", "stream")
-_LATEST_MS = 2**62
-"""Later times follow it, by one each, and all have to fit into 64 bits."""
+LATEST_MS = 2**62
+"""Of a commit, whoever wrote it: nothing is later."""
 _MOST_GENERATION = 2**31 - 1
 _MOST_DIGITS = 5
 """Of a cluster's number, which has 16 bits."""

@@ -145,7 +145,7 @@ def exact(vector: Vector, read: Vector, log: TargetLog, low: int = 0, *, whole: 
         # What the group has read and has not arrived here yet will lie behind the offset.
         settled = False
         known = passed[0] == reached[0] or (origin not in here and reached[0] == FIRST_INCARNATION)
-        to_come = read[origin][1] - passed[1] if known else None
+        to_come = max(0, read[origin][1] - passed[1]) if known else None
         bound = None if bound is None or to_come is None else min(bound + to_come, _MOST)
     return Chosen(offset=offset, re_read_bound=bound, settled=settled)
 

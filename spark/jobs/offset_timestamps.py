@@ -63,7 +63,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("request", type=Path)
     parser.add_argument("output")
-    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--master", help="Spark's; unset: that of spark-submit, or local[2].")
     parser.add_argument("--heap-megabytes", type=int, default=1500)
     given = parser.parse_args(words)
     request = json.loads(given.request.read_text())

@@ -141,6 +141,7 @@ OF_LONG_AGO = OwnCommit(7, 100, None)
         (90, 9, OWN, APPLIED, 201),
         (150, 9, None, APPLIED, 201),
         (250, 9, OWN, APPLIED, 250),
+        (250, 9, OWN, 2**62, 2**62),
         # The same commit, read once more, is no later than it was; another one at the same offset is, also by a
         # clock that is behind the one of a cluster where the group had been meanwhile.
         (90, 7, OWN, APPLIED, 100),

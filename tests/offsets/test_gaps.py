@@ -78,3 +78,31 @@ def test_copies_that_are_gone_before_anybody_looked(checkpoints):
     # Marks made then say no more than what they were made of, until a checkpoint does.
     stood, _ = stands(rows, marks, 400, 500, 450, checkpoints, ())
     assert (stood.whole, stood.vector) == (bool(checkpoints), {2: (1, 449)})
+
+
+def test_an_index_that_knew_too_little_is_made_anew_and_is_finished():
+    low, end, most = 5_000, 12_000, 3_000
+    rows = [(at, at, 2, 1, at) for at in range(end)]
+    _, marks = stands(rows, [], low, end, low + 10, (), ())
+    assert not any(mark.whole for mark in marks)
+    table = {mark.first: mark for mark in marks}
+    for _ in range(6):
+        one = AskedLog(log=LOG, topic="t", births=((0, 1),), asked={9_500}, low=low, end=end)
+        one.marks = [table[first] for first in sorted(table)]
+        one.checkpoints = [Checkpoint(8_000, 1, {2: (1, 7_999)})]
+        one.make_plan(most)
+        found = segments([row for row in rows if row[0] >= low], one.plan.parts, one.places)
+        if one.plan.anew:
+            table.clear()
+        table |= {mark.first: mark for mark in one.new_marks(found)}
+        if one.plan.answers:
+            break
+    assert one.plan.answers, "it reads the same again and again"
+    assert all(mark.whole for mark in table.values())
+    assert sorted(table) == list(range(min(table), max(table) + 1, 1_000)), "a row without holes"
+
+
+def test_a_commit_behind_the_end_says_nothing_of_what_will_be_there():
+    rows = [(at, at, 1, 1, at) for at in range(50)]
+    stood, _ = stands(rows, [], 0, 50, 1_000, (), ())
+    assert stood.place == 50

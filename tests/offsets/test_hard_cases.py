@@ -72,6 +72,41 @@ def test_what_is_committed_again_when_the_log_is_empty_by_now(make_groups: Made)
 
 
 @at_once
+def test_a_sparse_log(make_groups: Made):
+    groups, hour = make_groups("margin"), 3_600_000
+    now = int(time.time() * 1000)
+    for number, hours in enumerate((9, 6, 3, 0)):
+        groups.produce("cluster-1", numbered(1, number), timestamp=now - hours * hour)
+    groups.wait_for(4)
+    at = groups.offset_of("cluster-1", "r0002")
+    groups.commit("cluster-1", at)
+    for cluster, row in groups.until_applied("cluster-1", at).items():
+        # The margin before the last one read lies in a gap of hours: nothing stands there but that one.
+        assert groups.next_value(cluster) == "r0001" and row["re_read_bound"] >= 1, cluster
+
+
+@at_once
+def test_a_topic_that_is_deleted_after_the_commit(make_groups: Made):
+    groups, other = make_groups("exact"), make_groups("exact")
+    for each in (groups, other):
+        each.produce("cluster-1", numbered(10))
+        each.wait_for(10)
+    groups.commit("cluster-1", 5)
+    admin = AdminClient({"bootstrap.servers": groups.servers["cluster-1"]})
+    topic = groups.topics["cluster-1"]
+    admin.delete_topics([topic])[topic].result(DEADLINE_SECONDS)
+    other.go_on_at("cluster-1", "r0005")
+    assert {other.next_value(each) for each in other.servers} == {"r0005"}, "nobody else waits for it"
+    # The topic is made anew, empty, and what the group commits there counts.
+    eventually(lambda: topic in admin.list_topics(timeout=DEADLINE_SECONDS).topics, "it is made anew", 0.5)
+    groups.produce("cluster-1", numbered(10, 10))
+    groups.wait_for(10, "cluster-1")
+    groups.wait_for(20, *(each for each in groups.servers if each != "cluster-1"))
+    groups.go_on_at("cluster-1", "r0015")
+    assert {groups.next_value(each) for each in groups.servers} == {"r0015"}
+
+
+@at_once
 def test_a_commit_on_an_empty_partition(make_groups: Made):
     groups = make_groups("margin", partitions=2)
     groups.produce("cluster-1", numbered(5))

@@ -103,6 +103,14 @@ def test_what_a_search_holds_is_bounded(log, logs, monkeypatch):
     assert (found.offset, found.re_read_bound, found.settled) == (10, None, False)
 
 
+def test_a_search_does_not_look_for_what_is_born_nowhere(log, logs, monkeypatch):
+    monkeypatch.setattr(target_logs, "MOST_LOOKED_FOR", 500)
+    # It committed on a cluster that has copies only: nothing says that this is all that there will be.
+    there = replace(progress(10), passed={2: (1, 9)})
+    (found,) = logs.look_for(replace(log, end=2_900, checkpoints=()), [there], KNOWN)
+    assert (found.offset, found.re_read_bound, found.settled) == (10, 0, True)
+
+
 def test_all_that_a_group_has_read_is_counted_before_a_search_ends(log, logs):
     # Its vector ends at 5, since what came behind is gone where it committed: here it is not.
     one = replace(progress(6), vector={1: (1, 5)}, passed={1: (1, 2_400)})

@@ -7,18 +7,57 @@ import os
 import subprocess
 import sys
 import uuid
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pyspark
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from backend.estate.ports import free_ports
 from backend.settings import PROJECT_ROOT
+from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce
 
 T0 = 1_700_000_000_000
 
 
-def test_a_group_in_a_log_whose_beginning_is_gone(estate, tmp_path):
+@contextmanager
+def local_master(folder):
+    yield None
+
+
+@contextmanager
+def cluster_master(folder):
+    """A standalone cluster of Spark's own: a master and one worker; gives the master's address."""
+    spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    master_port, worker_port = free_ports(2)
+    address = f"spark://127.0.0.1:{master_port}"
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment["SPARK_MASTER_OPTS"] = "-Dspark.master.rest.enabled=false"  # its port is a fixed one
+    common = ["--host", "127.0.0.1", "--webui-port", "0"]
+    parts = [
+        ["org.apache.spark.deploy.master.Master", *common, "--port", str(master_port)],
+        [
+            "org.apache.spark.deploy.worker.Worker", *common, "--port", str(worker_port), "--cores", "2",
+            "--memory", "1g", "--work-dir", str(folder / "work"), address,
+        ],
+    ]  # fmt: skip
+    with (folder / "cluster.log").open("wb") as log, ExitStack() as running:
+        for part in parts:
+            process = subprocess.Popen([spark_class, *part], env=environment, stdout=log, stderr=log)
+            running.callback(process.wait)
+            running.callback(process.terminate)
+        registered = lambda: b"Successfully registered with master" in (folder / "cluster.log").read_bytes()  # noqa: E731
+        eventually(registered, "the worker has found its master", 0.2)
+        yield address
+
+
+@pytest.mark.parametrize(
+    "master", [local_master, pytest.param(cluster_master, marks=pytest.mark.nightly)], ids=["local", "cluster"]
+)
+def test_a_group_in_a_log_whose_beginning_is_gone(estate, tmp_path, master):
     servers, mark = estate.bootstrap_servers("cluster-1"), uuid.uuid4().hex[:8]
     topic = f"job.{mark}"
     create_topic(servers, topic, retention_ms="-1")
@@ -57,13 +96,16 @@ def test_a_group_in_a_log_whose_beginning_is_gone(estate, tmp_path):
     asked.write_text(json.dumps(request))
     submit = Path(sys.executable).with_name("spark-submit")
     job = PROJECT_ROOT / "spark" / "jobs" / "offset_timestamps.py"
-    ran = subprocess.run(
-        [submit, job, asked, tmp_path / "out"],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with master(tmp_path) as address:
+        ran = subprocess.run(
+            [submit, *(["--master", address] if address else []), job, asked, tmp_path / "out"],
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if address:
+        assert b"Launching executor" in (tmp_path / "cluster.log").read_bytes(), "it ran somewhere else"
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert json.loads(ran.stdout) == {"groups": 3, "segments": 2}
     rows = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from backend.domain import births, log_index, origin, rescan
 from backend.domain.births import Births
@@ -26,6 +26,8 @@ class Stand(Answer):
     """See `Progress.passed`."""
     whole: bool
     """See `Progress.whole`."""
+    place: int
+    """The offset, or the log's end if it was committed beyond."""
 
 
 @dataclass(kw_only=True)
@@ -73,9 +75,10 @@ class AskedLog:
         # Not at the offset itself: the record before it has to be seen.
         places = self.places
         first = max(self.low, min(places) - log_index.BLOCK)
-        base = None
+        base, anew = None, False
         if self.marks and not self.marks[-1].whole and self._nearest(first).offset >= self.low:
-            self.marks = ()  # made when part of the log was gone; by now there is a place that knows
+            # Made when part of the log was gone; by now there is a place that knows.
+            self.marks, anew = (), True
         if self.from_low or not self.marks or first < self.marks[0].first:
             nearest = self._nearest(self.low if self.from_low else first)
             begins = max(nearest.offset, self.low)
@@ -83,7 +86,8 @@ class AskedLog:
                 base = Mark(first=begins, seen=nearest.seen, whole=nearest.offset >= self.low)
         self.begins = self.marks[0].first if base is None else base.first
         self._base = base
-        self.plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), places, most)
+        plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), places, most)
+        self.plan = replace(plan, anew=plan.anew or anew)
 
     def _is_whole(self, offset: int) -> bool:
         assert self.plan is not None
@@ -96,10 +100,12 @@ class AskedLog:
         return [Prefix(offset=each.offset, seen=each.seen) for each in held]
 
     def _nearest(self, offset: int) -> Checkpoint:
-        """The furthest place not behind an offset at which it is known what lies before; perhaps gone itself."""
+        """The furthest place not behind an offset at which it is known what lies before, with all that others know
+        of what lies before them; perhaps gone itself."""
         fit = [each for each in self.checkpoints if each.offset <= offset and each.seen]
         held = [each for each in fit if rescan.holds(each, self.births)]
-        return max(held, key=lambda each: each.offset, default=rescan.BEGINNING)
+        nearest = max(held, key=lambda each: each.offset, default=rescan.BEGINNING)
+        return replace(nearest, seen=origin.merge([each.seen for each in held]))
 
     def says_enough(self, offset: int, answer: Answer) -> bool:
         """Whether an answer without a record before the offset says that there is none."""
@@ -121,7 +127,7 @@ class AskedLog:
                 offset == 0 or any(each.whole and each.offset == offset for each in self.prefixes),
             )
         beyond = births.passed(cluster, self.births, place, vector)
-        return Stand(**{**vars(answer), "vector": vector}, passed=beyond, whole=whole)
+        return Stand(**{**vars(answer), "vector": vector}, passed=beyond, whole=whole, place=place)
 
     def new_marks(self, found: Sequence[Segment]) -> list[Mark]:
         """Marks that what was read gives, where there were none or ones that say less."""

@@ -24,7 +24,6 @@ from backend.queries.offset_tables import (
 )
 
 _LONGEST_GROUP = 249
-_MOST_PREFIXES = 1_000
 
 Log = tuple[str, str, int]
 """(cluster, stream, partition)."""
@@ -76,8 +75,8 @@ def write_marks(connection: Connection, log: Log, incarnation: int, marks: Itera
 
 
 def read_prefixes(connection: Connection, log: Log, incarnation: int, up_to: int) -> list[Prefix]:
-    """What is known of the beginning of a log from what groups committed there, of the furthest that lie not
-    behind an offset. What is gone of the log by now was there when they did."""
+    """What is known of the beginning of a log from what groups committed there, not behind an offset. What is gone
+    of the log by now was there when they did."""
     cluster, stream, partition = log
     t = group_commits.c
     query = (
@@ -85,7 +84,6 @@ def read_prefixes(connection: Connection, log: Log, incarnation: int, up_to: int
         .where(t.cluster == cluster, t.stream == stream, t.partition == partition)
         .where(t.incarnation == incarnation, t.committed_offset <= up_to, t.vector.is_not(None))
         .order_by(t.committed_offset.desc())
-        .limit(_MOST_PREFIXES)
     )
     return [
         Prefix(offset=row.committed_offset, seen=origin.from_plain(row.vector), whole=row.whole)

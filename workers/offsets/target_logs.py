@@ -129,8 +129,11 @@ class TargetLogs:
             end = walked.log.end
             seen = walked.log.seen_at(end)
             for index, each in list(left.items()):
-                # All that it has read was seen, so all of it that comes again is counted.
-                if walked.log.first_uncovered(each.read) < end and origin.covers(seen, each.read, each.read):
+                # All that it has read was seen, so all of it that comes again is counted. What has passed of a
+                # cluster where nothing is born will never be seen.
+                if walked.log.first_uncovered(each.read) < end and origin.covers(
+                    seen, each.read, each.vector or ()
+                ):
                     found[index] = _exact(each, walked.log, one.low)
                     del left[index]
             if not left:

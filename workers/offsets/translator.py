@@ -215,7 +215,7 @@ class Translator:
             for key, value in made.items():
                 whose = known.groups[cluster].follower(key.group, key.topic, key.partition)
                 if isinstance(whose, Follower):
-                    if value is None:
+                    if value is None or value.offset < 0:
                         gone[cluster].append(whose)
                     else:
                         commits[cluster].append((whose, key.group, value))
@@ -275,6 +275,8 @@ class Translator:
             made: list[tuple[Follower, Progress | None]] = [(whose, None) for whose in gone[cluster]]
             now = int(time.time() * 1000)
             for whose, group, value in commits[cluster]:
+                if whose.stream_name not in known.streams:
+                    continue  # not distributed any more, since a moment ago
                 answer = answers.get(((cluster, whose.stream_name, whose.partition), value.offset))
                 if answer is None:
                     topic = known.streams[whose.stream_name].technical_names[cluster]
@@ -284,8 +286,11 @@ class Translator:
                 at = commit_time(value.committed_at_ms, value.offset, own, applied_ms)
                 made.append((whose, self._progress(whose, value.offset, at, answer, known)))
                 births = known.births(cluster, whose.stream_name, whose.partition)
+                # Behind the log's end it says nothing of what will be there.
+                told = births is not None and answer.place == value.offset
                 row = _row(cluster, whose, group, value, at, answer)
-                rows.append({**row, "published_at_ms": now, "incarnation": births[-1][1] if births else None})
+                incarnation = births[-1][1] if births and told else None
+                rows.append({**row, "published_at_ms": now, "incarnation": incarnation})
             try:
                 if made:
                     self._publisher(cluster, known).publish(made)
