@@ -12,6 +12,7 @@ highest that came of it, and the smallest timestamp and the last record of all t
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +45,23 @@ class Prefix:
     seen: Vector
     whole: bool = True
     """As of a mark."""
+
+
+class Prefixes:
+    """All that is known of a log's beginning from elsewhere."""
+
+    def __init__(self, found: Iterable[Prefix] = ()) -> None:
+        self._ordered = sorted(found, key=lambda each: each.offset)
+        # Asked about for many offsets: so each is put together once.
+        self._seen = list(itertools.accumulate((each.seen for each in self._ordered), lambda *two: merge(two)))
+        self._whole = [each.offset for each in self._ordered if each.whole]
+
+    def before(self, offset: int, low: int) -> tuple[Vector, bool]:
+        """(vector of what is known to lie before an offset, whether that is all before some place that the log
+        still has): taken together with what is read from there on. `low`: where the log begins by now."""
+        count = bisect.bisect_right(self._ordered, offset, key=lambda each: each.offset)
+        at = bisect.bisect_right(self._whole, offset)
+        return self._seen[count - 1] if count else {}, at > 0 and self._whole[at - 1] >= min(low, offset)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,16 +128,21 @@ def plan(marks: Sequence[Mark], base: Mark | None, low: int, end: int, asked: Co
     return Plan(parts=tuple(parts), known=tuple(_known(marks, base, parts)), answers=True, anew=anew)
 
 
-def is_whole(marks: Iterable[Mark], offset: int, low: int) -> bool:
+def is_whole(marks: Sequence[Mark], offset: int, low: int) -> bool:
     """Whether what is known at the mark before an offset, with what is read from there on, is all that ever lay
-    before the offset; `low`: where the log begins by now."""
-    nearest = max((mark for mark in marks if mark.first <= offset), key=lambda mark: mark.first, default=None)
-    return nearest is not None and nearest.whole and nearest.first >= low
+    before the offset; `marks` in order, `low`: where the log begins by now."""
+    before = bisect.bisect_right(marks, offset, key=lambda mark: mark.first)
+    return before > 0 and _knows_all(marks[before - 1], low)
+
+
+def _knows_all(mark: Mark, low: int) -> bool:
+    """What lay between a mark and where the log begins by now is gone, and nobody has looked."""
+    return mark.whole and mark.first >= low
 
 
 def _from(mark: Mark, low: int, end: int) -> Part:
-    """From a mark on, or from where the log begins by now: what lay between is gone."""
-    return Part(first=max(mark.first, low), end=end, seen=mark.seen, whole=mark.whole and mark.first >= low)
+    """From a mark on, or from where the log begins by now."""
+    return Part(first=max(mark.first, low), end=end, seen=mark.seen, whole=_knows_all(mark, low))
 
 
 def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> Iterable[Segment]:
@@ -142,13 +165,6 @@ def _condensed(first: int, seen: Vector, blocks: Sequence[Mark]) -> Iterable[Seg
         yield Segment(first=first, origin=number, reached=reached, min_timestamp_ms=smallest, last=last)
     if not seen and last is not None:
         yield Segment(first=first, origin=None, reached=None, min_timestamp_ms=smallest, last=last)
-
-
-def known_before(prefixes: Iterable[Prefix], offset: int, low: int) -> tuple[Vector, bool]:
-    """(vector of what is known to lie before an offset, whether that is all before some place that the log still
-    has): taken together with what is read from there on."""
-    fit = [each for each in prefixes if each.offset <= offset]
-    return merge([each.seen for each in fit]), any(each.whole and each.offset >= min(low, offset) for each in fit)
 
 
 def extended(part: Part, found: Iterable[Segment]) -> list[Mark]:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from backend.domain import origin
-from backend.domain.log_index import Prefix
+from backend.domain.log_index import Prefix, Prefixes
 from backend.domain.rescan import Checkpoint
 from spark.micro_batch import Answer
 from tests.domain.test_log_index import answer, segments
@@ -25,7 +25,7 @@ def stands(rows, marks, low, end, offset, checkpoints, prefixes):
     one.marks, one.checkpoints = marks, checkpoints
     one.make_plan(10**6)
     if one.has_gap:
-        one.prefixes = [*(each for each in prefixes if each.offset <= offset), *one.known_places()]
+        one.prefixes = Prefixes([*(each for each in prefixes if each.offset <= offset), *one.known_places()])
     found = segments([row for row in rows if row[0] >= low], one.plan.parts, one.places)
     last, safe, vector = answer([*found, *one.plan.known], one.at(offset))
     stood = one.stand(offset, Answer(timestamp_ms=last, safe_timestamp_ms=safe, vector=vector), HERE)
@@ -105,4 +105,6 @@ def test_an_index_that_knew_too_little_is_made_anew_and_is_finished():
 def test_a_commit_behind_the_end_says_nothing_of_what_will_be_there():
     rows = [(at, at, 1, 1, at) for at in range(50)]
     stood, _ = stands(rows, [], 0, 50, 1_000, (), ())
-    assert stood.place == 50
+    assert stood.incarnation is None
+    stood, _ = stands(rows, [], 0, 50, 50, (), ())
+    assert stood.incarnation == 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from backend.domain import births, log_index, origin, rescan
 from backend.domain.births import Births
-from backend.domain.log_index import Mark, Plan, Prefix, Segment
+from backend.domain.log_index import Mark, Plan, Prefix, Prefixes, Segment
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
 from backend.kafka.log_ranges import BornIn, LogRange
@@ -26,8 +26,8 @@ class Stand(Answer):
     """See `Progress.passed`."""
     whole: bool
     """See `Progress.whole`."""
-    place: int
-    """The offset, or the log's end if it was committed beyond."""
+    incarnation: int | None
+    """Of the log for whose beginning it speaks; None behind the log's end: what will be there is not known."""
 
 
 @dataclass(kw_only=True)
@@ -47,9 +47,10 @@ class AskedLog:
     begins: int = field(default=0, init=False)
     """Where what is known of it begins."""
     plan: Plan | None = field(default=None, init=False)
-    prefixes: Sequence[Prefix] = ()
+    prefixes: Prefixes = field(default_factory=Prefixes)
     """What else is known of the log's beginning; needed where `has_gap`."""
-    _base: Mark | None = field(default=None, init=False)
+    _places: Sequence[Mark] = field(default=(), init=False)
+    """Marks, and the place before them where reading begins, in order."""
 
     @property
     def has_gap(self) -> bool:
@@ -85,14 +86,12 @@ class AskedLog:
             if not self.marks or begins < self.marks[0].first:
                 base = Mark(first=begins, seen=nearest.seen, whole=nearest.offset >= self.low)
         self.begins = self.marks[0].first if base is None else base.first
-        self._base = base
         plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), places, most)
         self.plan = replace(plan, anew=plan.anew or anew)
+        self._places = [*([base] if base else []), *(() if plan.anew else self.marks)]
 
     def _is_whole(self, offset: int) -> bool:
-        assert self.plan is not None
-        marks = () if self.plan.anew else self.marks
-        return log_index.is_whole([*([self._base] if self._base else []), *marks], offset, self.low)
+        return log_index.is_whole(self._places, offset, self.low)
 
     def known_places(self) -> list[Prefix]:
         """Checkpoints, as far as they speak of this log."""
@@ -115,19 +114,17 @@ class AskedLog:
         """What stands at an offset asked about; `cluster`: the log's, by its number."""
         # Behind the log's end nothing was born yet.
         place = min(offset, self.at(offset))
-        known, is_all = log_index.known_before(self.prefixes, place, self.low)
+        known, is_all = self.prefixes.before(place, self.low)
         if offset >= self.low:
             vector = origin.merge([answer.vector, known])
             whole = is_all or self._is_whole(place)
         else:
             # The records from there to the log's beginning are gone here, and were not read; others may have them.
             answer = Answer(timestamp_ms=None, safe_timestamp_ms=answer.safe_timestamp_ms, vector={})
-            vector, whole = (
-                known,
-                offset == 0 or any(each.whole and each.offset == offset for each in self.prefixes),
-            )
+            vector, whole = known, is_all or offset == 0
+        told = self.incarnation if place == offset else None
         beyond = births.passed(cluster, self.births, place, vector)
-        return Stand(**{**vars(answer), "vector": vector}, passed=beyond, whole=whole, place=place)
+        return Stand(**{**vars(answer), "vector": vector}, passed=beyond, whole=whole, incarnation=told)
 
     def new_marks(self, found: Sequence[Segment]) -> list[Mark]:
         """Marks that what was read gives, where there were none or ones that say less."""

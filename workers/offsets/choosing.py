@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,12 +17,12 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import Place
 from workers.offsets.directory import Directory
-from workers.offsets.target_logs import Partition, TargetLogs, TargetPartition, Way
+from workers.offsets.pauses import Pauses
+from workers.offsets.target_logs import Partition, TargetLogs, TargetPartition, Way, first_unread
 
 log = structlog.get_logger("offsets")
 
 _FIRST_PAUSE_SECONDS = 1.0
-_LONGEST_PAUSE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +57,7 @@ class Chooser:
     ) -> None:
         self._cluster, self._offsets, self._logs = cluster, offsets, logs
         self._checkpoints = checkpoints
-        self._failures: dict[Place, tuple[float, float]] = {}
-        """Logs that could not be read: (when to try again, the pause before)."""
+        self._failures = Pauses[Place](_FIRST_PAUSE_SECONDS)
 
     def choose(self, goals: Sequence[Goal], read: Callable[[], Directory]) -> dict[Follower, Going]:
         """Those whose logs cannot be asked now are left out, and of those far behind all but neighbours in one
@@ -110,7 +108,7 @@ class Chooser:
         on: dict[Way, dict[Place, list[Goal]]] = {way: {} for way in Way}
         for goal in goals:
             place = _place(goal)
-            if goal.progress.vector is not None and not self._waits(place):
+            if goal.progress.vector is not None and not self._failures.waits(place):
                 on[self._logs.way_to(logs[place], goal.progress.read)].setdefault(place, []).append(goal)
         found: dict[Follower, Chosen] = {}
         for way in (Way.HELD, Way.WALK):
@@ -118,9 +116,7 @@ class Chooser:
                 with self._one_log(place):
                     walked = self._logs.walk(logs[place], [goal.progress.read for goal in some], known)
                     for goal in some:
-                        made, low = goal.progress, logs[place].low
-                        chosen = target_log.exact(made.vector or {}, made.read, walked, low, whole=made.whole)
-                        found[goal.follower] = chosen
+                        found[goal.follower] = first_unread(goal.progress, walked, logs[place].low)
         for place, some in list(on[Way.SEARCH].items())[:1]:
             with self._one_log(place):
                 reads = [goal.progress.read for goal in some]
@@ -129,17 +125,13 @@ class Chooser:
                 found |= {goal.follower: each for goal, each in zip(together, every, strict=True)}
         return found
 
-    def _waits(self, place: Place) -> bool:
-        return time.monotonic() < self._failures.get(place, (0.0, 0.0))[0]
-
     @contextmanager
     def _one_log(self, place: Place) -> Iterator[None]:
         """One that cannot be read leaves out its own groups, and is tried again after a pause that grows."""
         try:
             yield
         except KafkaCallFailed as error:
-            pause = min(2 * self._failures.get(place, (0.0, _FIRST_PAUSE_SECONDS / 2))[1], _LONGEST_PAUSE_SECONDS)
-            self._failures[place] = (time.monotonic() + pause, pause)
+            self._failures.failed(place)
             log.warning(
                 "a log cannot be read",
                 cluster=self._cluster,
@@ -148,7 +140,7 @@ class Chooser:
                 reason=error.reason,
             )
         else:
-            self._failures.pop(place, None)
+            self._failures.went_well(place)
 
     def _at_timestamps(self, goals: Sequence[Goal]) -> dict[tuple[Place, int], int | None]:
         wanted: dict[Place, set[int]] = {}

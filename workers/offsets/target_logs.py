@@ -134,7 +134,7 @@ class TargetLogs:
                 if walked.log.first_uncovered(each.read) < end and origin.covers(
                     seen, each.read, each.vector or ()
                 ):
-                    found[index] = _exact(each, walked.log, one.low)
+                    found[index] = first_unread(each, walked.log, one.low)
                     del left[index]
             if not left:
                 break
@@ -146,7 +146,7 @@ class TargetLogs:
         else:
             walked.log.walked_to(one.end)
         for index, each in left.items():
-            found[index] = _exact(each, walked.log, one.low)
+            found[index] = first_unread(each, walked.log, one.low)
         return [found[index] for index in range(len(progresses))]
 
     def _usable(self, one: TargetPartition) -> _Walked | None:
@@ -207,10 +207,11 @@ class TargetLogs:
         return _Walked(log, prefix(read, born), born)
 
 
-def _exact(progress: Progress, log: TargetLog, low: int) -> Chosen:
+def first_unread(progress: Progress, log: TargetLog, low: int) -> Chosen:
+    """Where a group goes on in a log that was walked through and begins at `low` by now."""
     return target_log.exact(progress.vector or {}, progress.read, log, low, whole=progress.whole)
 
 
 def _so_far(progress: Progress, log: TargetLog, one: TargetPartition) -> Chosen:
     """Where it goes on, found before the log's end: the rest was not looked at."""
-    return replace(_exact(progress, log, one.low), re_read_bound=None, settled=False)
+    return replace(first_unread(progress, log, one.low), re_read_bound=None, settled=False)

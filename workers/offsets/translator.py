@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 from backend.domain import origin
 from backend.domain.committing import commit_time
 from backend.domain.group_log import OffsetKey, OffsetValue
+from backend.domain.log_index import Prefixes
 from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
@@ -31,13 +32,13 @@ from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog, Batch, Stand
 from workers.offsets.commit_logs import CommitLogs, Ready
 from workers.offsets.directory import Directories, Directory
+from workers.offsets.pauses import Pauses
 from workers.offsets.store import Log
 
 log = structlog.get_logger("offsets")
 
 _REQUEST_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 60.0
 _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
 _NO_STREAM = "the stream is not distributed any more"
@@ -68,8 +69,7 @@ class Translator:
         self._swept_at = -1
         self._owed: frozenset[str] = frozenset()
         """Clusters whose map still has progress in streams that are no more."""
-        self._failures: dict[Log, tuple[float, float]] = {}
-        """Logs that could not be read: (when to try again, the pause before)."""
+        self._failures = Pauses[Log](_FIRST_PAUSE_SECONDS)
 
     def tick(self) -> int:
         """Take what has come; translate and publish it. How many commits were."""
@@ -99,23 +99,24 @@ class Translator:
         under the name has nothing to do with it. A cluster that is away is told when it is back."""
         with self._engine.connect() as connection:
             rows = store.read_followers_of_others(connection, known.streams)
-        gone: dict[str, list[Follower]] = {}
-        for cluster, follower, _ in rows:
-            gone.setdefault(cluster, []).append(follower)
-        names = {(cluster, follower): technical for cluster, follower, technical in rows}
+        gone: dict[str, list[tuple[Follower, str]]] = {}
+        for cluster, follower, technical_group in rows:
+            gone.setdefault(cluster, []).append((follower, technical_group))
         # For others something has to happen first, and all is looked at anew then.
         self._owed = frozenset(gone) & known.clusters.keys()
         for cluster in [each for each in self._owed if not self._logs.waits(each)]:
             try:
-                self._publisher(cluster, known).publish([(follower, None) for follower in gone[cluster]])
+                self._publisher(cluster, known).publish([(whose, None) for whose, _ in gone[cluster]])
             except KafkaCallFailed as error:
                 self._logs.is_away(cluster, error.reason)
                 continue
             with self._engine.begin() as connection:
-                store.forget_commits(connection, [_place(cluster, follower) for follower in gone[cluster]])
-                # They are looked for if the stream is distributed again; with a topic, brokers forget its offsets.
-                lost = [(cluster, names[cluster, who], known.topic(cluster, who)) for who in gone[cluster]]
-                store.write_not_followed(connection, [(*each, _NO_STREAM) for each in lost])
+                store.forget_commits(connection, [_place(cluster, whose) for whose, _ in gone[cluster]])
+                # They are looked for if the stream is distributed again; with a topic, brokers forget offsets.
+                lost = [
+                    (cluster, group, known.topic(cluster, whose), _NO_STREAM) for whose, group in gone[cluster]
+                ]
+                store.write_not_followed(connection, lost)
             self._owed -= {cluster}
 
     def _translate(self, ready: Ready, known: Directory) -> int:
@@ -144,7 +145,7 @@ class Translator:
                 answers |= self._answers(some, known)
             return answers
         for one in logs:
-            self._failures.pop(one.log, None)
+            self._failures.went_well(one.log)
         with self._engine.begin() as connection:
             for number, one in enumerate(logs):
                 assert one.plan is not None
@@ -158,7 +159,7 @@ class Translator:
         if len(clusters) > 1:
             return [[one for one in logs if one.log[0] == cluster] for cluster in sorted(clusters)]
         if len(logs) == 1:
-            self._failed(logs[0].log)
+            self._failures.failed(logs[0].log)
             return []
         row = known.clusters[logs[0].log[0]]
         try:
@@ -169,11 +170,6 @@ class Translator:
             self._logs.is_away(row.name, error.reason)
             return []
         return [logs[: len(logs) // 2], logs[len(logs) // 2 :]]
-
-    def _failed(self, log: Log) -> None:
-        """It is tried again after a pause that grows: it may be the cluster, or the session, for a moment."""
-        pause = min(2 * self._failures.get(log, (0.0, _FIRST_PAUSE_SECONDS / 2))[1], _LONGEST_PAUSE_SECONDS)
-        self._failures[log] = (time.monotonic() + pause, pause)
 
     def _make_plans(self, asked: Mapping[Log, AskedLog]) -> None:
         """Fill in what is known of the logs, and what is to be read of them."""
@@ -188,10 +184,13 @@ class Translator:
             one.checkpoints = places[cluster].get((stream, partition), ())
             one.from_low = one.log in self._from_low
             one.make_plan(_MOST_OFFSETS)
-            if one.has_gap:
-                with self._engine.connect() as connection:
-                    committed = store.read_prefixes(connection, one.log, one.incarnation, max(one.asked))
-                one.prefixes = [*committed, *one.known_places()]
+        with_gaps = [one for one in asked.values() if one.has_gap]
+        if not with_gaps:
+            return
+        with self._engine.connect() as connection:
+            for one in with_gaps:
+                committed = store.read_prefixes(connection, one.log, one.incarnation, max(one.asked))
+                one.prefixes = Prefixes([*committed, *one.known_places()])
 
     def _look_further_back(self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], Stand]) -> None:
         """Take back answers that do not know a record before the offset, since all that was read or is indexed are
@@ -236,7 +235,7 @@ class Translator:
                 stream = whose.stream_name
                 births = known.births(cluster, stream, whose.partition)
                 place = (cluster, stream, whose.partition)
-                if births is None or time.monotonic() < self._failures.get(place, (0.0, 0.0))[0]:
+                if births is None or self._failures.waits(place):
                     continue
                 topic = known.streams[stream].technical_names[cluster]
                 one = asked.setdefault(place, AskedLog(log=place, topic=topic, births=births, asked=set()))
@@ -285,12 +284,7 @@ class Translator:
                 own, applied_ms = orders.get(whose, (None, None))
                 at = commit_time(value.committed_at_ms, value.offset, own, applied_ms)
                 made.append((whose, self._progress(whose, value.offset, at, answer, known)))
-                births = known.births(cluster, whose.stream_name, whose.partition)
-                # Behind the log's end it says nothing of what will be there.
-                told = births is not None and answer.place == value.offset
-                row = _row(cluster, whose, group, value, at, answer)
-                incarnation = births[-1][1] if births and told else None
-                rows.append({**row, "published_at_ms": now, "incarnation": incarnation})
+                rows.append({**_row(cluster, whose, group, value, at, answer), "published_at_ms": now})
             try:
                 if made:
                     self._publisher(cluster, known).publish(made)
@@ -356,4 +350,5 @@ def _row(
         "safe_timestamp_ms": answer.safe_timestamp_ms,
         "vector": origin.plain(answer.vector),
         "whole": answer.whole,
+        "incarnation": answer.incarnation,
     }
