@@ -1,0 +1,37 @@
+"""What the processes of an estate logged is shown with a test that fails on it; afterwards it is wiped."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.estate.home import Home
+from tests.estate_fixture import RunningEstate
+
+_MOST_LINES = 40
+_MOST_BYTES = 200_000
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, None]:
+    report = (yield).get_result()
+    if report.failed:
+        for home in _homes(getattr(item, "funcargs", {})):
+            for log in sorted(Home(home).logs.glob("*.log")):
+                report.sections.append((f"end of {log.name}", _end(log)))
+
+
+def _homes(arguments: dict[str, Any]) -> set[Path]:
+    homes = {value.home for value in arguments.values() if isinstance(value, RunningEstate)}
+    if "boot_estate" in arguments:
+        homes.add(arguments["tmp_path"] / "home")
+    return homes
+
+
+def _end(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _MOST_BYTES))
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-_MOST_LINES:])
