@@ -90,10 +90,15 @@ def boot(home: Path, file: Path, *words: str, **settings: str) -> RunningEstate:
     return RunningEstate(home, booted)
 
 
+HOMES = pytest.StashKey[set[Path]]()
+"""Of the estates that a test has booted."""
+
+
 @pytest.fixture
-def boot_estate(tmp_path: Path) -> Iterator[Callable[..., RunningEstate]]:
+def boot_estate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., RunningEstate]]:
     """Boots estates of the test's own, in one home; ends and wipes it afterwards."""
     home = tmp_path / "home"
+    request.node.stash[HOMES] = {home}
 
     def start(file: Path, *words: str, **settings: str) -> RunningEstate:
         return boot(home, file, *words, **settings)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from backend.estate.home import Home
-from tests.estate_fixture import RunningEstate
+from tests.estate_fixture import HOMES, RunningEstate
 
 _MOST_LINES = 40
 _MOST_BYTES = 200_000
@@ -19,16 +19,15 @@ _MOST_BYTES = 200_000
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Generator[None, Any, None]:
     report = (yield).get_result()
     if report.failed:
-        for home in _homes(getattr(item, "funcargs", {})):
+        for home in _homes(item):
             for log in sorted(Home(home).logs.glob("*.log")):
                 report.sections.append((f"end of {log.name}", _end(log)))
 
 
-def _homes(arguments: dict[str, Any]) -> set[Path]:
-    homes = {value.home for value in arguments.values() if isinstance(value, RunningEstate)}
-    if "boot_estate" in arguments:
-        homes.add(arguments["tmp_path"] / "home")
-    return homes
+def _homes(item: pytest.Item) -> set[Path]:
+    arguments = getattr(item, "funcargs", {})
+    of_all = {value.home for value in arguments.values() if isinstance(value, RunningEstate)}
+    return of_all | item.stash.get(HOMES, set())
 
 
 def _end(log: Path) -> str:
