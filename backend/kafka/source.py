@@ -32,6 +32,7 @@ _REQUEST_SECONDS = 10.0
 _PARK_SECONDS = 1.0
 _ANSWER_SECONDS = 3.0
 _METADATA_SECONDS = 10
+_AGAIN_SECONDS = 0.002
 _OUTSIDE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
 _UNREADABLE = frozenset(
     {
@@ -199,13 +200,33 @@ class Source:
             if place in known:
                 one.parked_until = None
                 first = OFFSET_BEGINNING if one.position is None else one.position
-                # With the epoch the broker tells if the log was cut off before the position and has grown since.
                 assigned.append(TopicPartition(*place, first, leader_epoch=one.leader_epoch))
                 self._unanswered[place] = now + _ANSWER_SECONDS
             else:
                 self._park(place, "not there, or not known to the cluster yet")
         if assigned:
             self.consumer.incremental_assign(assigned)
+            for where in assigned:
+                self._check_epoch(where, now + _REQUEST_SECONDS)
+
+    def _check_epoch(self, where: TopicPartition, deadline: float) -> None:
+        """Have the broker tell if the log was cut off before a position and has grown since.
+
+        librdkafka (2.16) asks by itself only when it hears of a newer epoch while it fetches. If it knew that one
+        before, it says nothing and skips the records. A seek always asks.
+        """
+        if where.offset <= 0 or where.leader_epoch is None:
+            return
+        while True:
+            try:
+                self.consumer.seek(where)
+            except KafkaException as error:
+                # Fetching begins a moment after the assignment.
+                if error.args[0].code() != KafkaError._STATE or time.monotonic() > deadline:
+                    raise
+                time.sleep(_AGAIN_SECONDS)
+            else:
+                return
 
     def _check_answers(self, now: float) -> None:
         """Assign anew what was never fetched from: seen, without any error, after topics were made under load."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from backend.kafka.source import Source, SourcePartition
 from tests.estate_fixture import SMALL_ESTATE
 from tests.eventually import eventually
 from tests.kafka import produce, read_all
@@ -49,6 +50,30 @@ class Small:
                 other.unlink()
         (log.parent.parent / ".kafka_cleanshutdown").unlink(missing_ok=True)
 
+    def what_a_reader_finds(self, cluster, position):
+        """From a position on; the reader knew the newest leader epoch before."""
+        place, found = (TOPIC, 0), []
+        config = {"bootstrap.servers": self.estate.bootstrap_servers(cluster), "group.id": "test"}
+        source = Source(cluster, config, lambda *loss: None, lambda *cut: found.append(("cut off", *cut)))
+
+        def read():
+            source.take_up_parked()
+            for message in source.read(1000, 0.2):
+                if message.error() is None:
+                    found.append(message.value().split()[0].decode())
+                else:
+                    source.failed(place, message.offset(), message.error())
+            return found
+
+        source.add({place: SourcePartition(119)})
+        eventually(read, "the last record is read", 0)
+        source.remove([place])
+        found.clear()
+        source.add({place: position})
+        eventually(lambda: read() and (found[0][0] == "cut off" or len(found) == 80), "the rest is read", 0)
+        source.close()
+        return found
+
     def log_bytes(self, cluster):
         (log,) = Path(self.estate.home).glob(f"data/*/**/*{cluster}*/**/{TOPIC}-0/*.log")
         return log.stat().st_size
@@ -73,6 +98,8 @@ def test_records_that_took_the_place_of_lost_ones_are_copied(small):
     assert small.values("cluster-1") == kept
     # Beyond the position, before the distributor looks again.
     small.send("cluster-1", new + new)
+    assert small.what_a_reader_finds("cluster-1", SourcePartition(80, 0)) == [("cut off", (TOPIC, 0), 40, 79)]
+    assert small.what_a_reader_finds("cluster-1", SourcePartition(40, 0)) == ["new"] * 80
     small.rest.ok("PATCH", "/trees/main/distributors/cluster-1/1", {"paused": False})
     eventually(lambda: len(small.values("cluster-2")) >= 160, "what is new arrived", 0.5)
     assert small.values("cluster-2") == kept + lost + new + new
