@@ -60,7 +60,9 @@ class Settings(BaseSettings):
         "local[2]",
         description="Spark's master for offsets and placement: a cluster's, or threads of this machine.",
     )
-    spark_heap_megabytes: int = Field(700, ge=300, description="Heap of the Spark driver.")
+    spark_heap_megabytes: int = Field(
+        700, ge=500, description="Heap of the Spark driver; below 472 Spark refuses to start."
+    )
     offsets_every_seconds: float = Field(
         1.0,
         gt=0,

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark.sources.commits import Commits
@@ -19,6 +20,7 @@ def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: 
 
     `few_rows`: for many short runs. Compiling their plans takes longer than interpreting them.
     """
+    _forget_dead()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # What is said here wins over what spark-submit, which has started the JVM already, was told.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
@@ -48,6 +50,15 @@ def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: 
     found.dataSource.register(LogRecords)
     found.dataSource.register(Commits)
     return found
+
+
+def _forget_dead() -> None:
+    """A JVM that has ended, killed for its memory perhaps, leaves PySpark with a session that never answers again
+    and that it gives to whoever asks for one."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        SparkSession._instantiatedSession = None
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
 
 
 _FEW_ROWS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}

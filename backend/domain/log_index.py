@@ -85,6 +85,8 @@ class Part:
     seen: Vector
     whole: bool = True
     """As of a mark, at `first`."""
+    begun: int | None = None
+    """The block in which it begins, where that is only because what lay before is gone: a mark stands there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +144,8 @@ def _knows_all(mark: Mark, low: int) -> bool:
 
 def _from(mark: Mark, low: int, end: int) -> Part:
     """From a mark on, or from where the log begins by now."""
-    return Part(first=max(mark.first, low), end=end, seen=mark.seen, whole=_knows_all(mark, low))
+    begun = low // BLOCK * BLOCK if mark.first < low else None
+    return Part(first=max(mark.first, low), end=end, seen=mark.seen, whole=_knows_all(mark, low), begun=begun)
 
 
 def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> Iterable[Segment]:
@@ -153,7 +156,10 @@ def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> I
     ]
     since = [-1, *(part.end for part in parts)]
     for begin, (end, seen) in zip(since, until, strict=True):
-        blocks = [mark for mark in marks[:-1] if mark.first >= begin and (end is None or mark.first < end)]
+        # A part may begin inside a block, whose own records count only where they are read.
+        blocks = [
+            mark for mark in marks[:-1] if mark.first >= begin and (end is None or mark.first + BLOCK <= end)
+        ]
         if begin == -1 or blocks:
             yield from _condensed(begin, seen, blocks)
 
@@ -179,7 +185,7 @@ def extended(part: Part, found: Iterable[Segment]) -> list[Mark]:
     seen, block = part.seen, part.first // BLOCK * BLOCK
     while True:
         rows, whole = rows_of.get(block, []), block + BLOCK <= part.end
-        if block >= part.first:
+        if block >= part.first or block == part.begun:
             timestamps = [row.min_timestamp_ms for row in rows if whole and row.min_timestamp_ms is not None]
             lasts = [row.last for row in rows if whole and row.last is not None]
             smallest, last = min(timestamps, default=None), max(lasts, default=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -42,27 +42,35 @@ def partitions(config: Mapping[str, Any], topic: str, seconds: float) -> list[Pl
     return [(topic, each.id) for each in sorted(found, key=lambda each: each.id)]
 
 
-def ends(config: Mapping[str, Any], places: Iterable[Place], seconds: float) -> dict[Place, tuple[int, int]]:
+def ends(
+    config: Mapping[str, Any], places: Collection[Place], seconds: float, *, undecided_too: bool = False
+) -> dict[Place, tuple[int, int]]:
     """(first offset, end for readers of committed records) of each partition; those that cannot be asked are left
-    out. Raises KafkaCallFailed if the cluster cannot."""
+    out. `undecided_too`: the end behind what is in open transactions. Raises KafkaCallFailed if the cluster cannot
+    be asked."""
+    if not places:
+        return {}
     try:
         admin = AdminClient(dict(config))
     except (KafkaException, ValueError) as error:
         raise KafkaCallFailed(sentence(error)) from error
-    return ends_by(admin, places, seconds)
+    return ends_by(admin, places, seconds, undecided_too=undecided_too)
 
 
-def ends_by(admin: AdminClient, places: Iterable[Place], seconds: float) -> dict[Place, tuple[int, int]]:
+def ends_by(
+    admin: AdminClient, places: Iterable[Place], seconds: float, *, undecided_too: bool = False
+) -> dict[Place, tuple[int, int]]:
     """As `ends`, by a client that is there already. A cluster that answers, though about none of them, can be
     asked."""
     wanted = [TopicPartition(*place) for place in places]
     if not wanted:
         return {}
+    isolation = IsolationLevel.READ_UNCOMMITTED if undecided_too else IsolationLevel.READ_COMMITTED
     try:
         lows, highs = (
             admin.list_offsets(
                 dict.fromkeys(wanted, spec),
-                isolation_level=IsolationLevel.READ_COMMITTED,
+                isolation_level=isolation,
                 request_timeout=seconds,
             )
             for spec in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]

@@ -80,26 +80,19 @@ def test_copies_that_are_gone_before_anybody_looked(checkpoints):
     assert (stood.whole, stood.vector) == (bool(checkpoints), {2: (1, 449)})
 
 
-def test_an_index_that_knew_too_little_is_made_anew_and_is_finished():
-    low, end, most = 5_000, 12_000, 3_000
+def test_an_index_that_knew_too_little_goes_on_as_a_whole():
+    low, end = 5_000, 12_000
     rows = [(at, at, 2, 1, at) for at in range(end)]
     _, marks = stands(rows, [], low, end, low + 10, (), ())
     assert not any(mark.whole for mark in marks)
-    table = {mark.first: mark for mark in marks}
-    for _ in range(6):
-        one = AskedLog(log=LOG, topic="t", births=((0, 1),), asked={9_500}, low=low, end=end)
-        one.marks = [table[first] for first in sorted(table)]
-        one.checkpoints = [Checkpoint(8_000, 1, {2: (1, 7_999)})]
-        one.make_plan(most)
-        found = segments([row for row in rows if row[0] >= low], one.plan.parts, one.places)
-        if one.plan.anew:
-            table.clear()
-        table |= {mark.first: mark for mark in one.new_marks(found)}
-        if one.plan.answers:
-            break
-    assert one.plan.answers, "it reads the same again and again"
-    assert all(mark.whole for mark in table.values())
-    assert sorted(table) == list(range(min(table), max(table) + 1, 1_000)), "a row without holes"
+    checkpoints = [Checkpoint(8_000, 1, {2: (1, 7_999)})]
+    stood, marks = stands(rows, marks, low, end, 9_500, checkpoints, ())
+    assert (stood.whole, stood.vector) == (True, {2: (1, 9_499)}), "a checkpoint inside it tells"
+    stood, _ = stands(rows, marks, low, end, 7_500, checkpoints, ())
+    assert (stood.whole, stood.vector) == (False, {2: (1, 7_499)})
+    rows += [(at, at, 2, 1, at) for at in range(end, end + 2_000)]
+    _, marks = stands(rows, marks, low, end + 2_000, 13_500, checkpoints, ())
+    assert [mark.whole for mark in marks if mark.first >= 12_000] == [True, True, True]
 
 
 def test_a_commit_behind_the_end_says_nothing_of_what_will_be_there():

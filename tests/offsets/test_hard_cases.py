@@ -144,6 +144,36 @@ def test_only_markers_and_aborted_records_behind_the_commit(make_groups: Made):
 
 
 @at_once
+def test_a_commit_among_records_of_an_open_transaction(make_groups: Made):
+    """As of a consumer that reads uncommitted records, which Java's do by default."""
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(10))
+    groups.wait_for(10)
+    producer = Producer(
+        {"bootstrap.servers": groups.servers["cluster-1"], "transactional.id": f"test-{groups.group}"}
+    )
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for value in numbered(10, 10):
+        producer.produce(groups.topics["cluster-1"], value.encode(), partition=0)
+    producer.flush(20)
+    others = [each for each in groups.servers if each != "cluster-1"]
+    groups.commit("cluster-1", 15)
+    eventually(lambda: all(groups.applied("cluster-1", each) for each in others), "what is known is applied", 0.2)
+    rows = [groups.applied("cluster-1", each) for each in others]
+    assert {row["re_read_bound"] for row in rows if row} == {None}, "some of what it has read is not there yet"
+    producer.commit_transaction(20)
+    groups.wait_for(20)
+
+    def settled() -> bool:
+        rows = [groups.applied("cluster-1", each) for each in others]
+        return all(row and row["settled"] and row["re_read_bound"] == 0 for row in rows)
+
+    eventually(settled, "now all is known, without another commit", 0.3)
+    assert set(where(groups).values()) == {"r0015"}
+
+
+@at_once
 def test_a_record_of_the_future_skips_nothing(make_groups: Made):
     groups = make_groups("margin", retention_ms=-1)
     now = int(time.time() * 1000)
@@ -197,6 +227,7 @@ def test_a_group_that_is_deleted_is_forgotten_but_goes_back_nowhere(make_groups:
     gone.result(DEADLINE_SECONDS)
     eventually(lambda: groups.shown("cluster-1") is None, "it is listed no more", 0.2)
     time.sleep(3)  # time enough to do wrong
+    assert groups.stands("cluster-1")[0] == -1001, "what it had made on cluster-2 before stays away"
     assert {groups.next_value(each) for each in ("cluster-2", "cluster-3", "cluster-4")} == {"r0020"}
     groups.go_on_at("cluster-3", "r0025")
     assert set(where(groups).values()) == {"r0025"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from backend.domain import births, log_index, origin, rescan
 from backend.domain.births import Births
+from backend.domain.group_log import OffsetKey, OffsetValue
 from backend.domain.log_index import Mark, Plan, Prefix, Prefixes, Segment
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
@@ -28,6 +29,8 @@ class Stand(Answer):
     """See `Progress.whole`."""
     incarnation: int | None
     """Of the log for whose beginning it speaks; None behind the log's end: what will be there is not known."""
+    is_open: bool
+    """Whether records before the offset are in undecided transactions: more can be said later."""
 
 
 @dataclass(kw_only=True)
@@ -38,10 +41,17 @@ class AskedLog:
     topic: str
     births: Births
     asked: set[int]
+    committed: list[tuple[OffsetKey, OffsetValue]] = field(default_factory=list)
+    """What groups have committed there."""
     marks: Sequence[Mark] = ()
     checkpoints: Sequence[Checkpoint] = ()
+    is_there: bool = False
+    """Whether its ends are known."""
     low: int = 0
     end: int = 0
+    """For readers of decided transactions."""
+    high: int = 0
+    """For all readers, if anybody has committed behind `end`."""
     from_low: bool = False
     """Whether it was found that nothing else will do."""
     begins: int = field(default=0, init=False)
@@ -51,6 +61,26 @@ class AskedLog:
     """What else is known of the log's beginning; needed where `has_gap`."""
     _places: Sequence[Mark] = field(default=(), init=False)
     """Marks, and the place before them where reading begins, in order."""
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether anybody has committed behind the end."""
+        return any(value.offset > self.end for _, value in self.committed)
+
+    def is_open(self, offset: int) -> bool:
+        """Whether some of the records before an offset are in transactions that are not decided."""
+        return self.end < offset <= self.high
+
+    @property
+    def to_read(self) -> int:
+        """How many offsets its plan reads."""
+        assert self.plan is not None
+        return sum(part.end - part.first for part in self.plan.parts)
+
+    @property
+    def kept_from(self) -> int:
+        """Marks before this offset are of no use any more, but for the newest of all."""
+        return min(self.low - log_index.BLOCK + 1, max((mark.first for mark in self.marks), default=0))
 
     @property
     def has_gap(self) -> bool:
@@ -76,19 +106,21 @@ class AskedLog:
         # Not at the offset itself: the record before it has to be seen.
         places = self.places
         first = max(self.low, min(places) - log_index.BLOCK)
-        base, anew = None, False
-        if self.marks and not self.marks[-1].whole and self._nearest(first).offset >= self.low:
-            # Made when part of the log was gone; by now there is a place that knows.
-            self.marks, anew = (), True
+        base = None
+        if self.marks and not self.marks[-1].whole:
+            # Part of the log was gone when it was made; by now a place behind that may know.
+            *others, newest = self.marks
+            known = self._nearest(newest.first)
+            if known.offset >= self.low:
+                self.marks = [*others, replace(newest, seen=origin.merge([newest.seen, known.seen]), whole=True)]
         if self.from_low or not self.marks or first < self.marks[0].first:
             nearest = self._nearest(self.low if self.from_low else first)
             begins = max(nearest.offset, self.low)
             if not self.marks or begins < self.marks[0].first:
                 base = Mark(first=begins, seen=nearest.seen, whole=nearest.offset >= self.low)
         self.begins = self.marks[0].first if base is None else base.first
-        plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), places, most)
-        self.plan = replace(plan, anew=plan.anew or anew)
-        self._places = [*([base] if base else []), *(() if plan.anew else self.marks)]
+        self.plan = log_index.plan(self.marks, base, self.low, max(self.low, self.end), places, most)
+        self._places = [*([base] if base else []), *(() if self.plan.anew else self.marks)]
 
     def _is_whole(self, offset: int) -> bool:
         return log_index.is_whole(self._places, offset, self.low)
@@ -124,7 +156,14 @@ class AskedLog:
             vector, whole = known, is_all or offset == 0
         told = self.incarnation if place == offset else None
         beyond = births.passed(cluster, self.births, place, vector)
-        return Stand(**{**vars(answer), "vector": vector}, passed=beyond, whole=whole, incarnation=told)
+        is_open = self.is_open(offset)
+        return Stand(
+            **{**vars(answer), "vector": vector},
+            passed=beyond,
+            whole=whole and not is_open,
+            incarnation=told,
+            is_open=is_open,
+        )
 
     def new_marks(self, found: Sequence[Segment]) -> list[Mark]:
         """Marks that what was read gives, where there were none or ones that say less."""

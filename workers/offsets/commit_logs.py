@@ -102,15 +102,17 @@ class CommitLogs:
         self._forget(cluster)
         self._from_beginning.add(cluster)
 
-    def dealt_with(
-        self, connection: Connection, row: ClusterRow, left: Mapping[OffsetKey, OffsetValue | None]
-    ) -> None:
-        """Write down where reading goes on, unless something is left to be dealt with later."""
-        self._pending[row.name] = dict(left)
+    def write_positions(self, connection: Connection, row: ClusterRow) -> None:
+        """Write down where reading goes on, once nothing is left to be dealt with later."""
+        positions = self._positions.get(row.name, {})
+        store.write_positions(connection, row.name, row.kafka_cluster_id or "", positions)
+
+    def dealt_with(self, cluster: str, left: Mapping[OffsetKey, OffsetValue | None]) -> None:
+        """After that is written down: what is left for later."""
+        self._pending[cluster] = dict(left)
         if not left:
-            positions = self._positions.pop(row.name, {})
-            store.write_positions(connection, row.name, row.kafka_cluster_id or "", positions)
-            self._from_beginning.discard(row.name)
+            self._positions.pop(cluster, None)
+            self._from_beginning.discard(cluster)
 
     def _forget(self, cluster: str) -> None:
         """What was read and not written down is read again."""

@@ -36,6 +36,8 @@ _MOST_AT_ONCE = 500
 _FIRST_PAUSE_SECONDS = 1.0
 _TURN_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 20.0
+_REST = 10.0
+"""Times as long as a look took, before the next one at what is not settled: others are to have their turn."""
 _SWEEP_SECONDS = 10.0
 
 
@@ -65,6 +67,10 @@ class Committer:
         self._carrier = Carrier(row.name, offsets, Chooser(row.name, offsets, logs, self._checkpoints))
         self._applied = AppliedOffsets(engine, row.name)
         self._map: dict[Follower, dict[str, MapRow]] = {}
+        self._ended: dict[Follower, dict[str, tuple[int, int]]] = {}
+        """Order of progress that was taken back, by cluster: what is older counts no more."""
+        self._told_more: set[Follower] = set()
+        """More is known of progress that was applied."""
         self._looks: dict[Follower, _Look] = {}
         self._swept_at = 0.0
 
@@ -81,19 +87,29 @@ class Committer:
         self._sweep(known)
         works = self._due(known)
         if works:
-            for follower, done in self._carrier.carry_out(works, self._directories.read).items():
-                self._note(follower, done)
+            started = time.monotonic()
+            results = self._carrier.carry_out(works, self._directories.read)
+            pause_seconds = _REST * (time.monotonic() - started)
+            for follower, done in results.items():
+                self._note(follower, done, pause_seconds)
         self._applied.save()
         return len(works)
 
     def _take(self, row: MapRow) -> None:
-        by_cluster = self._map.setdefault(row.follower, {})
-        if row.progress is None:
-            by_cluster.pop(row.cluster, None)
-            if not by_cluster:
-                del self._map[row.follower]
-        else:
+        by_cluster, ended = self._map.setdefault(row.follower, {}), self._ended.setdefault(row.follower, {})
+        before = by_cluster.pop(row.cluster, None)
+        was = before.progress if before is not None else None
+        if row.progress is not None:
             by_cluster[row.cluster] = row
+            ended.pop(row.cluster, None)
+            if was is not None and was != row.progress and was.order == row.progress.order:
+                self._told_more.add(row.follower)
+        elif was is not None:
+            ended[row.cluster] = was.order
+        if not by_cluster:
+            del self._map[row.follower]
+        if not (by_cluster and ended):
+            del self._ended[row.follower]
         self._looks[row.follower] = _Look(0.0)
 
     def _sweep(self, known: Directory) -> None:
@@ -123,10 +139,14 @@ class Committer:
         """What is to be done about a follower; if nothing, it is no longer looked at."""
         rows = self._map.get(follower, {})
         progress = {cluster: row.progress for cluster, row in rows.items() if row.progress is not None}
+        ended = max(self._ended.get(follower, {}).values(), default=None)
+        if ended is not None:
+            progress = {cluster: each for cluster, each in progress.items() if each.order > ended}
         found, before = newest(progress.items()), self._applied.get(follower)
         stream = known.streams.get(follower.stream_name)
         if found is None or stream is None or self._is_done(follower, found, before, known):
             del self._looks[follower]
+            self._told_more.discard(follower)
             return None
         groups = known.groups.get(self._here)
         if groups is None or self._here not in stream.incarnations:
@@ -155,6 +175,7 @@ class Committer:
             return found[0] == self._here
         return (
             before.is_of(*found)
+            and follower not in self._told_more
             and before.state == State.APPLIED
             and bool(before.settled)
             and self._holds(follower, before, known)
@@ -185,7 +206,10 @@ class Committer:
         has_vector = progress is not None and progress.vector is not None
         return row.mode == MARGIN and has_vector and known.is_exact(follower)
 
-    def _note(self, follower: Follower, row: Applied | None) -> None:
+    def _note(self, follower: Follower, row: Applied | None, pause_seconds: float) -> None:
+        """`pause_seconds`: before what is not settled is looked at again, at least. It may never be, and a search
+        in a long log takes its time."""
+        self._told_more.discard(follower)
         if row is None:
             self._applied.forget(follower)
         else:
@@ -194,12 +218,16 @@ class Committer:
             self._looks.pop(follower, None)
         else:
             # What waits for others waits its turn, not its pause.
-            self._again(follower, _TURN_SECONDS if row.state == State.WAITING else _LONGEST_PAUSE_SECONDS)
+            longest = _TURN_SECONDS if row.state == State.WAITING else _LONGEST_PAUSE_SECONDS
+            self._again(follower, longest, pause_seconds if row.state == State.APPLIED else 0.0)
 
-    def _again(self, follower: Follower, longest_seconds: float = _LONGEST_PAUSE_SECONDS) -> None:
+    def _again(
+        self, follower: Follower, longest_seconds: float = _LONGEST_PAUSE_SECONDS, least_seconds: float = 0.0
+    ) -> None:
         """Look at it after a pause that grows."""
         look = self._looks.get(follower, _Look(0.0))
         pause = min(max(look.pause_seconds * 1.5, _FIRST_PAUSE_SECONDS), longest_seconds)
+        pause = max(pause, least_seconds)
         self._looks[follower] = _Look(time.monotonic() + pause, pause)
 
     def _checkpoints(self, places: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:

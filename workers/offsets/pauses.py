@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 _LONGEST_SECONDS = 60.0
@@ -31,6 +31,3 @@ class Pauses(Generic[Key]):
     def waits(self, key: Key) -> bool:
         """Whether it is not to be tried yet."""
         return key in self._failed and time.monotonic() < self._failed[key][0]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._failed)

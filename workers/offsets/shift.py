@@ -54,9 +54,9 @@ class OffsetsHost:
             except KafkaCallFailed as error:
                 log.warning("commits wait", reason=error.reason)
             except Exception:
-                # Spark's failures are many. What was not written down is read again.
+                # Spark's failures are many. What was not written down is read again; committers need no Spark.
                 log.exception("translating failed")
-                self._let_go()
+                self._close_translator()
             if stopping(self._settings.offsets_every_seconds):
                 self._let_go()
                 return

@@ -48,11 +48,14 @@ def read_marks(connection: Connection, logs: Mapping[Log, int]) -> dict[Log, lis
     return found
 
 
-def write_marks(connection: Connection, log: Log, incarnation: int, marks: Iterable[Mark], anew: bool) -> None:
-    """Add marks to a log's index, replacing those at the same places; `anew`: forget all others."""
+def write_marks(
+    connection: Connection, log: Log, incarnation: int, marks: Iterable[Mark], anew: bool, kept_from: int
+) -> None:
+    """Add marks to a log's index, replacing those at the same places; `anew`: forget all others, which is done
+    with those before `kept_from` anyway."""
     cluster, stream, partition = log
     t = log_marks.c
-    other = t.incarnation != incarnation if not anew else sa.true()
+    other = sa.true() if anew else sa.or_(t.incarnation != incarnation, t.first < kept_from)
     these = (t.cluster == cluster, t.stream == stream, t.partition == partition)
     connection.execute(sa.delete(log_marks).where(*these, other))
     rows = [
@@ -149,6 +152,23 @@ def read_orders(connection: Connection, cluster: str, followers: Collection[Foll
     for row in connection.execute(sa.select(applied_offsets).where(these)):
         whose = follower(row.stream, row.partition, row.group)
         found[whose] = (found.get(whose, (None, None))[0], row.set_for_ms)
+    return found
+
+
+def read_older(connection: Connection, cluster: str, followers: Collection[Follower]) -> dict[str, list[Follower]]:
+    """By other clusters, who made progress there that is not later than that on this one."""
+    keys = [(each.stream_name, each.partition, each.group) for each in followers]
+    here, there = group_commits.alias(), group_commits.alias()
+    same = [here.c[name] == there.c[name] for name in ("stream", "partition", "group")]
+    query = (
+        sa.select(there.c.cluster, there.c.stream, there.c.partition, there.c.group)
+        .join_from(here, there, sa.and_(*same, there.c.cluster != here.c.cluster))
+        .where(here.c.cluster == cluster, there.c.committed_at_ms <= here.c.committed_at_ms)
+        .where(sa.tuple_(here.c.stream, here.c.partition, here.c.group).in_(keys))
+    )
+    found: dict[str, list[Follower]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.cluster, []).append(follower(row.stream, row.partition, row.group))
     return found
 
 

@@ -7,23 +7,18 @@ process does some of it again, which changes nothing: results of the same commit
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import structlog
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from backend.domain import origin
-from backend.domain.committing import commit_time
-from backend.domain.group_log import OffsetKey, OffsetValue
 from backend.domain.log_index import Prefixes
-from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
+from backend.domain.offset_map import Follower
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ends import ends
-from backend.kafka.map_topic import MapPublisher
+from backend.queries.clusters import ClusterRow
 from backend.settings import Settings
 from spark import micro_batch
 from workers import checkpoints
@@ -33,6 +28,7 @@ from workers.offsets.batch import AskedLog, Batch, Stand
 from workers.offsets.commit_logs import CommitLogs, Ready
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.pauses import Pauses
+from workers.offsets.results import Commit, Gone, Results, log_of
 from workers.offsets.store import Log
 
 log = structlog.get_logger("offsets")
@@ -41,12 +37,8 @@ _REQUEST_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 0.5
 _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
-_NO_STREAM = "the stream is not distributed any more"
-_GENERATION = 1
-"""Of every environment, until it is switched for the first time."""
-
-Commit = tuple[Follower, str, OffsetValue]
-"""(whose, technical name of the group, what)."""
+_MOST_AT_ONCE = 2_000_000
+"""Offsets read in one run: what is short must not wait for all that is long."""
 
 
 class Translator:
@@ -61,10 +53,10 @@ class Translator:
         lost: LostOffsets,
     ) -> None:
         self._engine, self._settings, self._spark = engine, settings, spark
-        self._directories, self._lost = directories, lost
+        self._directories = directories
         self._headers = (settings.copy_flags_header, settings.copy_origin_header)
         self._logs = CommitLogs(engine)
-        self._publishers: dict[str, MapPublisher] = {}
+        self._results = Results(engine, settings, self._logs, lost)
         self._from_low: set[Log] = set()
         self._swept_at = -1
         self._owed: frozenset[str] = frozenset()
@@ -105,32 +97,22 @@ class Translator:
         # For others something has to happen first, and all is looked at anew then.
         self._owed = frozenset(gone) & known.clusters.keys()
         for cluster in [each for each in self._owed if not self._logs.waits(each)]:
-            try:
-                self._publisher(cluster, known).publish([(whose, None) for whose, _ in gone[cluster]])
-            except KafkaCallFailed as error:
-                self._logs.is_away(cluster, error.reason)
-                continue
-            with self._engine.begin() as connection:
-                store.forget_commits(connection, [_place(cluster, whose) for whose, _ in gone[cluster]])
-                # They are looked for if the stream is distributed again; with a topic, brokers forget offsets.
-                lost = [
-                    (cluster, group, known.topic(cluster, whose), _NO_STREAM) for whose, group in gone[cluster]
-                ]
-                store.write_not_followed(connection, lost)
-            self._owed -= {cluster}
+            if self._results.take_back(cluster, gone[cluster], known):
+                self._owed -= {cluster}
 
     def _translate(self, ready: Ready, known: Directory) -> int:
         commits, gone = self._sorted_out(ready, known)
         asked = self._asked(commits, known)
-        self._look_up_ends(asked, known)
-        # Only now: whoever's records lie before those ends is known.
+        # Only now: whoever's records lie before the ends of the logs is known.
         known = self._directories.read()
         self._make_plans(asked)
-        if not asked:
-            return self._publish(commits, gone, {}, known)
-        answers = self._answers(list(asked.values()), known)
-        self._look_further_back(asked, answers)
-        return self._publish(commits, gone, answers, known)
+        answers: dict[tuple[Log, int], Stand] = {}
+        if asked:
+            answers = self._answers(list(_affordable(list(asked.values()))), known)
+            self._look_further_back(asked, answers)
+        return sum(
+            self._results.publish(cluster, commits[cluster], gone[cluster], answers, known) for cluster in commits
+        )
 
     def _answers(self, logs: Sequence[AskedLog], known: Directory) -> dict[tuple[Log, int], Stand]:
         """What stands at the offsets asked about. A log that cannot be read leaves out itself, and no other."""
@@ -150,7 +132,7 @@ class Translator:
             for number, one in enumerate(logs):
                 assert one.plan is not None
                 made = one.new_marks(found.segments.get(number, []))
-                store.write_marks(connection, one.log, one.incarnation, made, one.plan.anew)
+                store.write_marks(connection, one.log, one.incarnation, made, one.plan.anew, one.kept_from)
         return batch.answers(found, known)
 
     def _apart(self, logs: Sequence[AskedLog], known: Directory) -> list[Sequence[AskedLog]]:
@@ -202,12 +184,10 @@ class Translator:
             elif asked[log].from_low:
                 self._from_low.discard(log)
 
-    def _sorted_out(
-        self, ready: Ready, known: Directory
-    ) -> tuple[dict[str, list[Commit]], dict[str, list[Follower]]]:
+    def _sorted_out(self, ready: Ready, known: Directory) -> tuple[dict[str, list[Commit]], dict[str, list[Gone]]]:
         """Commits by cluster, and who has no offset there any more; others are noted as not followed."""
         commits: dict[str, list[Commit]] = {}
-        gone: dict[str, list[Follower]] = {}
+        gone: dict[str, list[Gone]] = {}
         others, no_more = [], []
         for cluster, made in ready.items():
             commits[cluster], gone[cluster] = [], []
@@ -215,10 +195,9 @@ class Translator:
                 whose = known.groups[cluster].follower(key.group, key.topic, key.partition)
                 if isinstance(whose, Follower):
                     if value is None or value.offset < 0:
-                        gone[cluster].append(whose)
+                        gone[cluster].append((whose, key))
                     else:
-                        commits[cluster].append((whose, key.group, value))
-                    no_more.append((cluster, key.group, key.topic))
+                        commits[cluster].append((whose, key, value))
                 elif value is None:
                     no_more.append((cluster, key.group, key.topic))
                 else:
@@ -228,127 +207,55 @@ class Translator:
             store.forget_not_followed(connection, no_more)
         return commits, gone
 
-    def _asked(self, commits: dict[str, list[Commit]], known: Directory) -> dict[Log, AskedLog]:
-        asked: dict[Log, AskedLog] = {}
+    def _asked(self, commits: Mapping[str, Sequence[Commit]], known: Directory) -> dict[Log, AskedLog]:
+        """Logs with the offsets that are asked about. Those that cannot be asked now are left out, and wait."""
+        logs: dict[Log, AskedLog] = {}
         for cluster, made in commits.items():
-            for whose, _, value in made:
-                stream = whose.stream_name
-                births = known.births(cluster, stream, whose.partition)
-                place = (cluster, stream, whose.partition)
+            for whose, key, value in made:
+                births = known.births(cluster, whose.stream_name, whose.partition)
+                place = log_of(cluster, whose)
                 if births is None or self._failures.waits(place):
                     continue
-                topic = known.streams[stream].technical_names[cluster]
-                one = asked.setdefault(place, AskedLog(log=place, topic=topic, births=births, asked=set()))
-                one.asked.add(value.offset)
-        return asked
+                topic = known.streams[whose.stream_name].technical_names[cluster]
+                one = logs.setdefault(place, AskedLog(log=place, topic=topic, births=births, asked=set()))
+                one.committed.append((key, value))
+        for cluster in {log[0] for log in logs}:
+            self._look_up_ends([one for one in logs.values() if one.log[0] == cluster], known.clusters[cluster])
+        for one in logs.values():
+            for key, value in one.committed:
+                # What is in open transactions may become anything: until that is decided, nothing new can be said.
+                if not (one.is_open(value.offset) and self._results.is_out(one.log[0], key, value)):
+                    one.asked.add(value.offset)
+        return {place: one for place, one in logs.items() if one.is_there and one.asked}
 
-    def _look_up_ends(self, asked: dict[Log, AskedLog], known: Directory) -> None:
-        """Fill in where the logs begin and end; those that cannot be asked now are left out, and wait."""
-        for cluster in {log[0] for log in asked}:
-            row = known.clusters[cluster]
-            mine = {(one.topic, place[2]): one for place, one in asked.items() if place[0] == cluster}
-            try:
-                found = ends(client_config(row.bootstrap_servers, row.properties), mine, _REQUEST_SECONDS)
-            except KafkaCallFailed as error:
-                self._logs.is_away(cluster, error.reason)
-                found = {}
-            for place, one in mine.items():
-                if place in found:
-                    one.low, one.end = found[place]
-                else:
-                    del asked[one.log]
-
-    def _publish(
-        self,
-        commits: dict[str, list[Commit]],
-        gone: dict[str, list[Follower]],
-        answers: Mapping[tuple[Log, int], Stand],
-        known: Directory,
-    ) -> int:
-        published = 0
-        for cluster in commits:
-            with self._engine.connect() as connection:
-                orders = store.read_orders(connection, cluster, [whose for whose, _, _ in commits[cluster]])
-            rows: list[dict[str, Any]] = []
-            left: dict[OffsetKey, OffsetValue | None] = {}
-            made: list[tuple[Follower, Progress | None]] = [(whose, None) for whose in gone[cluster]]
-            now = int(time.time() * 1000)
-            for whose, group, value in commits[cluster]:
-                if whose.stream_name not in known.streams:
-                    continue  # not distributed any more, since a moment ago
-                answer = answers.get(((cluster, whose.stream_name, whose.partition), value.offset))
-                if answer is None:
-                    topic = known.streams[whose.stream_name].technical_names[cluster]
-                    left[OffsetKey(group, topic, whose.partition)] = value
-                    continue
-                own, applied_ms = orders.get(whose, (None, None))
-                at = commit_time(value.committed_at_ms, value.offset, own, applied_ms)
-                made.append((whose, self._progress(whose, value.offset, at, answer, known)))
-                rows.append({**_row(cluster, whose, group, value, at, answer), "published_at_ms": now})
-            try:
-                if made:
-                    self._publisher(cluster, known).publish(made)
-            except KafkaCallFailed as error:
-                self._logs.is_away(cluster, error.reason)
-                continue
-            with self._engine.begin() as connection:
-                store.write_commits(connection, rows)
-                lost = [_place(cluster, whose) for whose in gone[cluster]]
-                store.forget_commits(connection, lost)
-                store.forget_applied(connection, lost)
-                self._logs.dealt_with(connection, known.clusters[cluster], left)
-            self._lost.add(cluster, gone[cluster])
-            published += len(made)
-        return published
-
-    def _progress(self, whose: Follower, offset: int, at_ms: int, answer: Stand, known: Directory) -> Progress:
-        """What is published: the margin is taken off here, and nowhere else."""
-        times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
-        margin = known.rules[whose.tenant, whose.instance, whose.environment].margin_ms
-        has_origins = self._settings.origin_header
-        return Progress(
-            timestamp_ms=min(times) - margin if times else None,
-            committed_at_ms=at_ms,
-            generation=_GENERATION,
-            vector=answer.vector if has_origins else None,
-            offset=offset,
-            passed=answer.passed if has_origins else {},
-            whole=answer.whole,
-        )
-
-    def _publisher(self, cluster: str, known: Directory) -> MapPublisher:
-        if cluster not in self._publishers:
-            row = known.clusters[cluster]
-            config = client_config(row.bootstrap_servers, row.properties)
-            self._publishers[cluster] = MapPublisher(config, cluster, self._settings.offsets_topic)
-        return self._publishers[cluster]
+    def _look_up_ends(self, logs: Sequence[AskedLog], row: ClusterRow) -> None:
+        """Fill in where the logs of one cluster begin and end, if it answers."""
+        config, by_place = client_config(row.bootstrap_servers, row.properties), {}
+        for one in logs:
+            by_place[one.topic, one.log[2]] = one
+        try:
+            found = ends(config, by_place, _REQUEST_SECONDS)
+            for place, (low, end) in found.items():
+                by_place[place].low, by_place[place].end = low, end
+                by_place[place].is_there = True
+            beyond = [place for place in found if by_place[place].is_beyond]
+            for place, (_, high) in ends(config, beyond, _REQUEST_SECONDS, undecided_too=True).items():
+                by_place[place].high = high
+        except KafkaCallFailed as error:
+            self._logs.is_away(row.name, error.reason)
+            for one in logs:
+                one.is_there = False
 
     def close(self) -> None:
         """Give the connections back."""
         self._logs.close()
-        for publisher in self._publishers.values():
-            publisher.close()
+        self._results.close()
 
 
-def _place(cluster: str, whose: Follower) -> tuple[str, str, int, str]:
-    return cluster, whose.stream_name, whose.partition, whose.group
-
-
-def _row(
-    cluster: str, whose: Follower, group: str, value: OffsetValue, at_ms: int, answer: Stand
-) -> dict[str, Any]:
-    return {
-        "cluster": cluster,
-        "stream": whose.stream_name,
-        "partition": whose.partition,
-        "group": whose.group,
-        "technical_group": group,
-        "committed_offset": value.offset,
-        "broker_ms": value.committed_at_ms,
-        "committed_at_ms": at_ms,
-        "timestamp_ms": None if answer.timestamp_ms == NO_TIMESTAMP else answer.timestamp_ms,
-        "safe_timestamp_ms": answer.safe_timestamp_ms,
-        "vector": origin.plain(answer.vector),
-        "whole": answer.whole,
-        "incarnation": answer.incarnation,
-    }
+def _affordable(logs: Sequence[AskedLog]) -> Iterator[AskedLog]:
+    """What is read in one run, short ones first; the others come next."""
+    left = _MOST_AT_ONCE
+    for one in sorted(logs, key=lambda each: each.to_read):
+        if left > 0:
+            yield one
+        left -= one.to_read

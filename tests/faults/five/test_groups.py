@@ -9,7 +9,7 @@ import pytest
 from backend.domain import offset_map
 from tests.eventually import eventually
 from tests.kafka import read_all
-from tests.offsets.groups import MAP_TOPIC, Groups, Made, numbered, on_a_stream
+from tests.offsets.groups import MAP_TOPIC, Groups, Made, numbered, on_a_stream, path_of
 
 
 @pytest.fixture
@@ -79,6 +79,23 @@ def test_progress_leaves_the_map_of_a_cluster_that_was_away_when_the_stream_was_
     place.heal()
     eventually(lambda: on_the_map(groups, "cluster-3")[-1] is None, "it is taken back", 0.5)
     eventually(lambda: groups.shown("cluster-3") is None, "and not shown any more", 0.2)
+
+
+def test_an_idle_group_is_found_though_the_worker_is_killed_when_its_stream_becomes_known(
+    place, make_groups: Made
+):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(20))
+    groups.wait_for(20)
+    at = groups.go_on_at("cluster-1", "r0010")
+    groups.rest.ok("PATCH", path_of(groups.place), {"distributed": False})
+    eventually(lambda: groups.shown("cluster-1") is None, "nothing is carried over", 0.2)
+    groups.rest.ok("PATCH", path_of(groups.place), {"distributed": True})
+    for pause in (0.5, 1.0, 2.0, 4.0):  # before, while and after it is read again
+        time.sleep(pause)
+        place.kill("worker:offsets")
+    groups.until_applied("cluster-1", at)
+    assert {groups.next_value(each) for each in groups.servers} == {"r0010"}, "without another commit"
 
 
 def on_the_map(groups: Groups, cluster: str) -> list[object]:
