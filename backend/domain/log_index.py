@@ -162,6 +162,9 @@ def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> I
         ]
         if begin == -1 or blocks:
             yield from _condensed(begin, seen, blocks)
+        elif end is not None:
+            # Two parts touch; what the later one's mark knows is more where the earlier one begins with a gap.
+            yield from _condensed(end - 1, seen, ())
 
 
 def _condensed(first: int, seen: Vector, blocks: Sequence[Mark]) -> Iterable[Segment]:

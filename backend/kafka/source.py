@@ -206,8 +206,9 @@ class Source:
                 self._park(place, "not there, or not known to the cluster yet")
         if assigned:
             self.consumer.incremental_assign(assigned)
+            deadline = time.monotonic() + _REQUEST_SECONDS
             for where in assigned:
-                self._check_epoch(where, now + _REQUEST_SECONDS)
+                self._check_epoch(where, deadline)
 
     def _check_epoch(self, where: TopicPartition, deadline: float) -> None:
         """Have the broker tell if the log was cut off before a position and has grown since.

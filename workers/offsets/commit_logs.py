@@ -109,6 +109,8 @@ class CommitLogs:
 
     def dealt_with(self, cluster: str, left: Mapping[OffsetKey, OffsetValue | None]) -> None:
         """After that is written down: what is left for later."""
+        if cluster not in self._logs:
+            return  # it was forgotten meanwhile, and is read again
         self._pending[cluster] = dict(left)
         if not left:
             self._positions.pop(cluster, None)

@@ -36,7 +36,7 @@ _MOST_AT_ONCE = 500
 _FIRST_PAUSE_SECONDS = 1.0
 _TURN_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 20.0
-_REST = 10.0
+_REST, _LONGEST_REST_SECONDS = 10.0, 60.0
 """Times as long as a look took, before the next one at what is not settled: others are to have their turn."""
 _SWEEP_SECONDS = 10.0
 
@@ -89,7 +89,7 @@ class Committer:
         if works:
             started = time.monotonic()
             results = self._carrier.carry_out(works, self._directories.read)
-            pause_seconds = _REST * (time.monotonic() - started)
+            pause_seconds = min(_REST * (time.monotonic() - started), _LONGEST_REST_SECONDS)
             for follower, done in results.items():
                 self._note(follower, done, pause_seconds)
         self._applied.save()

@@ -239,8 +239,10 @@ class Translator:
                 by_place[place].low, by_place[place].end = low, end
                 by_place[place].is_there = True
             beyond = [place for place in found if by_place[place].is_beyond]
-            for place, (_, high) in ends(config, beyond, _REQUEST_SECONDS, undecided_too=True).items():
-                by_place[place].high = high
+            told = ends(config, beyond, _REQUEST_SECONDS, undecided_too=True)
+            for place in beyond:
+                by_place[place].is_there = place in told
+                by_place[place].high = told.get(place, (0, 0))[1]
         except KafkaCallFailed as error:
             self._logs.is_away(row.name, error.reason)
             for one in logs:
