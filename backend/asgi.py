@@ -1,11 +1,13 @@
-"""The ASGI application: the REST API and the console's pages."""
+"""The ASGI application: the REST API, the console's pages, and before both the schema registries."""
 
 from __future__ import annotations
 
 from backend import logs, web
 from backend.api.app import create_app
+from backend.registry.app import with_registries
 
 logs.configure()
-app = create_app()
+api = create_app()
 for router in web.routes():
-    app.include_router(router)
+    api.include_router(router)
+app = with_registries(api, api.state.services)

@@ -17,7 +17,9 @@ from backend.commands import (
     login,
     offsets,
     resources,
+    schemas,
     trace,
+    users,
     verify,
 )
 
@@ -32,6 +34,8 @@ login.register(app)
 trace.register(app)
 edge_losses.register(app)
 offsets.register(app)
+schemas.register(app)
+users.register(app)
 
 
 def main() -> None:

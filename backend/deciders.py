@@ -10,9 +10,11 @@ from backend.domain import (
     group_reset,
     leaf,
     lost_origin,
+    schema_conflicts,
     tenant,
     tenant_commands,
     tree,
+    user,
 )
 
 ADOPTION: Decider[adoption.Adoption | None, adoption.AdoptionCommand] = Decider(
@@ -35,3 +37,7 @@ EDGE: Decider[edge_losses.Edge, edge_losses.EdgeCommand] = Decider(
 GROUP_RESETS: Decider[group_reset.Resets, group_reset.RecordReset] = Decider(
     group_reset.INITIAL, group_reset.decide, group_reset.evolve
 )
+SCHEMA_CONFLICTS: Decider[schema_conflicts.TargetConflicts, schema_conflicts.RecordConflicts] = Decider(
+    schema_conflicts.INITIAL, schema_conflicts.decide, schema_conflicts.evolve
+)
+USER: Decider[user.User | None, user.UserCommand] = Decider(user.INITIAL, user.decide, user.evolve)

@@ -48,6 +48,11 @@ class Settings(BaseSettings):
         None, description="The admin's bearer token; unset: nobody can log in by token."
     )
 
+    registry_open: bool = Field(
+        False, description="Serve the schema registries to everybody, without a token: for a local estate."
+    )
+    schemas_topic: str = Field("_schemas", description="Topic, on each cluster, of its schema registry.")
+
     copy_flags_header: str = Field("copy-flags", description="Name of the header that carries the copy flags.")
     copy_origin_header: str = Field("copy-origin", description="Name of the header that carries the origin.")
     origin_header: bool = Field(

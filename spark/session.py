@@ -24,6 +24,7 @@ def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # What is said here wins over what spark-submit, which has started the JVM already, was told.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    elsewhere = submitted or (master or "").startswith("spark://")
     builder = SparkSession.builder.appName("treeline")
     if master is not None or not submitted:
         builder = builder.master(master or "local[2]")
@@ -43,7 +44,7 @@ def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: 
         "spark.sql.session.timeZone": "UTC",
         "spark.python.worker.reuse": "true",
     }.items():
-        if not ((submitted or (master or "").startswith("spark://")) and key in _LOCAL_ONLY):
+        if not (elsewhere and key in _LOCAL_ONLY):
             builder = builder.config(key, value)
     found = builder.getOrCreate()
     found.sparkContext.setLogLevel("ERROR")

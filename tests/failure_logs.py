@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from backend.estate.home import Home
 from tests.estate_fixture import HOMES, RunningEstate
 
 _MOST_LINES = 40
-_MOST_BYTES = 200_000
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -31,6 +31,5 @@ def _homes(item: pytest.Item) -> set[Path]:
 
 
 def _end(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _MOST_BYTES))
-        return "\n".join(file.read().decode(errors="replace").splitlines()[-_MOST_LINES:])
+    with log.open(errors="replace") as file:
+        return "".join(deque(file, maxlen=_MOST_LINES))

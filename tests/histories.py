@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backend import deciders
 from backend.dispatch import Decider
-from backend.domain import adoption, cluster, stream_records, tenant_commands, tree
+from backend.domain import adoption, cluster, stream_records, tenant_commands, tree, user
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
 from backend.domain.edge_losses import Acknowledge, EdgeCommand, RecordLoss, RecordReplay, SetAside
 from backend.domain.errors import DomainError
 from backend.domain.event import Event
 from backend.domain.leaf import EnterRoutes
 from backend.domain.lost_origin import Reroot
+from backend.domain.primary_move import MovePrimary, RecordPrimaryMoved
+from backend.domain.schema_conflicts import ID_TAKEN, Conflict, RecordConflicts
 
 CLUSTERS = tuple("12345")
+NOW = datetime(2026, 3, 1, 12, 30, 0, 123456, UTC)
 PLACE = {"instance": "retail", "environment": "prod"}
 TREES: tuple[dict[str, Any], ...] = (
     {"level": 1, "children": [{"cluster": "1"}, {"cluster": "2"}]},
@@ -30,7 +34,21 @@ Directed = tuple[Decider[Any, Any], str, Any]
 def commands(source: random.Random) -> Iterator[Directed]:
     """Commands without end, most of them allowed, some refused, some without effect."""
     while True:
-        kinds = (_cluster, _tree, _tenant, _routes, _edge, _adoption, _stream, _stream, _stream, _stream, _stream)
+        kinds = (
+            _cluster,
+            _tree,
+            _tenant,
+            _routes,
+            _edge,
+            _adoption,
+            _schemas,
+            _user,
+            _stream,
+            _stream,
+            _stream,
+            _stream,
+            _stream,
+        )
         yield source.choice(kinds)(source)
 
 
@@ -78,6 +96,10 @@ def _tree(source: random.Random) -> Directed:
     command: tree.TreeCommand = source.choice(
         (
             tree.ReplaceTree(root=source.choice(TREES), known_clusters=frozenset(CLUSTERS)),
+            MovePrimary(cluster=source.choice(CLUSTERS), take_over=source.choice((False, True))),
+            RecordPrimaryMoved(
+                cluster=source.choice(CLUSTERS), previous=source.choice(CLUSTERS), skipped_ids=1000
+            ),
             *(
                 tree.SwitchTarget(cluster=source.choice(CLUSTERS), level=level, target=source.choice(CLUSTERS))
                 for level in (1, 2, 3)
@@ -128,6 +150,26 @@ def _adoption(source: random.Random) -> Directed:
     return deciders.ADOPTION, f"adoption-{cluster_name}", command
 
 
+def _user(source: random.Random) -> Directed:
+    name, token, tenant = (source.choice(pair) for pair in (("ada", "bob"), ("ci", "laptop"), ("acme", "globex")))
+    tenants = source.choice(({}, {"acme": "member"}, {"acme": "owner", "globex": "member"}))
+    command: user.UserCommand = source.choice(
+        (
+            user.CreateUser(user=name, role="viewer", tenants=tenants, known_tenants=frozenset(tenants)),
+            user.ChangeUser(
+                role=source.choice(("viewer", "operator")), disabled=source.choice((None, True, False))
+            ),
+            user.ChangeUser(tenants=tenants, known_tenants=frozenset(tenants)),
+            user.GiveMembership(tenant=tenant, membership=source.choice(("member", "owner"))),
+            user.EndMembership(tenant=tenant),
+            user.SetPassword(),
+            user.IssueToken(token=token, now=NOW, expires_at=source.choice((None, NOW + timedelta(days=3)))),
+            user.RevokeToken(token=token),
+        )
+    )
+    return deciders.USER, f"user-{name}", command
+
+
 def _edge(source: random.Random) -> Directed:
     place = {"cluster": source.choice(CLUSTERS), "level": 1}
     what = {**place, "target": "2", "stream": "acme/retail/prod/orders", "partition": 0, "reason": "large"}
@@ -142,6 +184,16 @@ def _edge(source: random.Random) -> Directed:
         )
     )
     return deciders.EDGE, f"edge-{place['cluster']}-1", command
+
+
+def _schemas(source: random.Random) -> Directed:
+    cluster_name = source.choice(CLUSTERS)
+    found = tuple(
+        Conflict(kind=ID_TAKEN, subject=subject, version=1, schema_id=7, detail="id 7 is taken")
+        for subject in source.sample(("orders-value", "payments-value"), source.randint(0, 2))
+    )
+    command = RecordConflicts(cluster=cluster_name, conflicts=found)
+    return deciders.SCHEMA_CONFLICTS, f"schemas-{cluster_name}", command
 
 
 def _tenant(source: random.Random) -> Directed:

@@ -1,4 +1,4 @@
-"""The Celery application: settings, schedule, and the two tasks.
+"""The Celery application: settings, schedule, and the tasks.
 
 A message is only a nudge. Beat nudges the reconcile loop; the reconcile loop keeps one nudge for a shift waiting
 in the queue, so that every free pool process finds one and a busy one loses nothing. Who runs what is decided
@@ -11,7 +11,6 @@ import ctypes
 import os
 import select
 import signal
-import socket
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -32,10 +31,12 @@ from workers.shift import UnitHost
 
 if TYPE_CHECKING:
     from workers.offsets.shift import OffsetsHost
+    from workers.schemas.shift import SchemasHost
 
 CONTROL_QUEUE = "treeline.control"
 SHIFT_QUEUE = "treeline.shifts"
 OFFSETS_QUEUE = "treeline.offsets"
+SCHEMAS_QUEUE = "treeline.schemas"
 RECONCILE_LEASE = "reconcile"
 _BROKER_SECONDS = 3.0
 
@@ -44,10 +45,14 @@ app.conf.update(
     # Each with an exchange of its own: queues on one exchange and key would each get every message.
     task_queues=tuple(
         Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
-        for name in (CONTROL_QUEUE, SHIFT_QUEUE, OFFSETS_QUEUE)
+        for name in (CONTROL_QUEUE, SHIFT_QUEUE, OFFSETS_QUEUE, SCHEMAS_QUEUE)
     ),
     task_default_queue=CONTROL_QUEUE,
-    task_routes={"treeline.shift": {"queue": SHIFT_QUEUE}, "treeline.offsets": {"queue": OFFSETS_QUEUE}},
+    task_routes={
+        "treeline.shift": {"queue": SHIFT_QUEUE},
+        "treeline.offsets": {"queue": OFFSETS_QUEUE},
+        "treeline.schemas": {"queue": SCHEMAS_QUEUE},
+    },
     task_ignore_result=True,
     task_acks_late=True,
     task_reject_on_worker_lost=True,
@@ -112,6 +117,14 @@ def _offsets() -> OffsetsHost:
 
 
 @cache
+def _schemas() -> SchemasHost:
+    # What parses schemas takes memory too.
+    from workers.schemas.shift import SchemasHost
+
+    return SchemasHost(context.engine(), settings())
+
+
+@cache
 def _reconciler() -> Reconciler:
     return Reconciler(context.engine(), settings())
 
@@ -132,7 +145,7 @@ def shift() -> None:
     _run_shifts(_host())
 
 
-def _run_shifts(host: UnitHost | OffsetsHost) -> None:
+def _run_shifts(host: UnitHost | OffsetsHost | SchemasHost) -> None:
     while True:
         host.run_shift(settings().shift_seconds, _stopping)
         if _stopping(0) or _broker_answers():
@@ -156,12 +169,16 @@ def offsets() -> None:
     _run_shifts(_offsets())
 
 
+@app.task(name="treeline.schemas")  # type: ignore[untyped-decorator]
+def schemas() -> None:
+    """Distribute the primary's schemas for `shift_seconds`; longer while no nudge can come for the next."""
+    _run_shifts(_schemas())
+
+
 @app.task(name="treeline.reconcile")  # type: ignore[untyped-decorator]
 def reconcile() -> None:
     """One round of the reconcile loop, if no other worker runs it."""
-    holder = f"{socket.gethostname()}:{os.getpid()}"
-    with context.engine().begin() as connection:
-        mine = leases.renew_or_acquire(connection, holder, RECONCILE_LEASE, settings().lease_ttl_seconds)
+    mine = leases.keep_for_process(context.engine(), RECONCILE_LEASE, settings().lease_ttl_seconds)
     _keep_a_nudge_waiting()
     if mine:
         # First what others wait for; both only begin what they do.
@@ -172,7 +189,7 @@ def reconcile() -> None:
 
 def _keep_a_nudge_waiting() -> None:
     with app.connection_for_write() as broker:
-        for queue, task in ((SHIFT_QUEUE, shift), (OFFSETS_QUEUE, offsets)):
+        for queue, task in ((SHIFT_QUEUE, shift), (OFFSETS_QUEUE, offsets), (SCHEMAS_QUEUE, schemas)):
             if _waiting(broker, queue) == 0:
                 task.apply_async()
 

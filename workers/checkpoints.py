@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain import origin, rescan
 from backend.domain.rescan import Checkpoint
+from backend.queries.matching import among
 from backend.queries.observed import log_checkpoints
 
 Partition = tuple[str, int]
@@ -38,13 +39,13 @@ def write(connection: Connection, cluster: str, taken: Iterable[tuple[str, int, 
         return
     # Sorted, so that two holders that write the same rows never wait for each other in a ring.
     rows.sort(key=lambda row: (row["stream"], row["partition"], row["offset"]))
-    connection.execute(insert(log_checkpoints).values(rows).on_conflict_do_nothing())
+    connection.execute(insert(log_checkpoints).on_conflict_do_nothing(), rows)
     _thin(connection, cluster, {(stream, partition) for stream, partition, _ in taken})
 
 
 def _thin(connection: Connection, cluster: str, partitions: Collection[Partition]) -> None:
     t = log_checkpoints.c
-    these = sa.and_(t.cluster == cluster, sa.tuple_(t.stream, t.partition).in_(list(partitions)))
+    these = sa.and_(t.cluster == cluster, among((t.stream, t.partition), partitions))
     many = (
         sa.select(t.stream, t.partition, sa.func.array_agg(t.offset))
         .where(these)
@@ -64,9 +65,7 @@ def read(
 ) -> dict[Partition, list[Checkpoint]]:
     """Checkpoints of these partitions of a cluster's logs."""
     t = log_checkpoints.c
-    query = sa.select(log_checkpoints).where(
-        t.cluster == cluster, sa.tuple_(t.stream, t.partition).in_(list(partitions))
-    )
+    query = sa.select(log_checkpoints).where(t.cluster == cluster, among((t.stream, t.partition), partitions))
     found: dict[Partition, list[Checkpoint]] = {}
     for row in connection.execute(query):
         one = Checkpoint(row.offset, row.incarnation, origin.from_plain(row.seen))

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from backend.domain import edges, tree_shape
 from backend.domain.assignment import Unit
-from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
+from backend.domain.edges import DistributedStream, EdgePlan, HeaderNames, LeafInbound, TopicLife
 from backend.domain.tree import clusters_of
 from backend.eventlog.tables import event_log_head
 from backend.queries.clusters import list_clusters
@@ -44,16 +44,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
     if tree is None:
         return Desired(head, {})
     root = tree_shape.parse(tree.root, clusters_of(tree.root))
-    endpoints = {
-        row.name: Endpoint(
-            name=row.name,
-            number=row.number,
-            bootstrap_servers=row.bootstrap_servers,
-            properties=row.properties,
-            kafka_cluster_id=row.kafka_cluster_id,
-        )
-        for row in list_clusters(connection)
-    }
+    endpoints = {row.name: row.endpoint for row in list_clusters(connection)}
     streams = [_distributed(row) for row in list_streams(connection) if row.distributed]
     streams = _with_records(connection, streams + _internal(connection))
     headers = HeaderNames(

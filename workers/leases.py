@@ -6,10 +6,12 @@ transactional ids decides between them. Leases keep that moment rare and spread 
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Collection, Iterable, Mapping
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.queries.observed import leases, shifts
@@ -80,6 +82,17 @@ def renew_or_acquire(connection: Connection, holder: str, unit: str, ttl_seconds
     mine = (leases.c.unit == unit, leases.c.holder == holder)
     kept = connection.execute(sa.update(leases).where(*mine).values(expires_at=_after(ttl_seconds)))
     return kept.rowcount > 0 or bool(acquire(connection, holder, [unit], ttl_seconds))
+
+
+def keep_for_process(engine: Engine, unit: str, ttl_seconds: float) -> bool:
+    """Whether this process has the lease of a unit that only one should run at a time. Raises DomainError."""
+    with engine.begin() as connection:
+        return renew_or_acquire(connection, this_process(), unit, ttl_seconds)
+
+
+def this_process() -> str:
+    """The holder of what this process runs."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def holds(connection: Connection, holder: str, unit: str, epoch: int) -> bool:

@@ -11,7 +11,6 @@ While the database is away nobody can take a lease, so units go on; the target f
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -56,7 +55,7 @@ class UnitHost:
     """The units of one process; `tick` is called about once a second by whichever shift runs."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
-        self.holder = f"{socket.gethostname()}:{os.getpid()}"
+        self.holder = leases.this_process()
         self._engine = engine
         self._settings = settings
         self._limits = copy_limits(settings)

@@ -1,9 +1,12 @@
-"""Who asks: the admin by bearer token, or a browser by its session. Roles and more tokens come later."""
+"""Who asks, and whether it may: each route declares what it needs, and one dependency of all routes asks for it.
+
+A declaration stands in the OpenAPI as `x-treeline-needs`. A route without one is refused to everybody.
+"""
 
 from __future__ import annotations
 
-import hmac
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
@@ -11,40 +14,96 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
 from backend.api.services import Services
-from backend.queries.login import session_actor
+from backend.callers import is_token
+from backend.domain.access import ADMIN, Action, Caller, may_somewhere, refusal
+from backend.domain.errors import DomainError, NotFound
+from backend.queries.callers import caller_of_session, caller_of_token
+from backend.queries.login import SESSION_COOKIE
+from backend.queries.secrets import TOKEN_PREFIX
 
-ADMIN = "admin"
-SESSION_COOKIE = "treeline_session"
 SAFE_METHODS = frozenset({"GET", "HEAD"})
+LONGEST_TOKEN = 200
+NEEDS, OR_ITSELF = "x-treeline-needs", "x-treeline-or-itself"
 
 # Only documents the scheme in the OpenAPI; the gate refuses before any handler runs (`gate.py`).
-bearer_scheme = HTTPBearer(auto_error=False, scheme_name="token", description="Treeline's admin token.")
+bearer_scheme = HTTPBearer(auto_error=False, scheme_name="token", description="A user's token, or the admin's.")
 
 
-def token_actor(services: Services, headers: Headers) -> str | None:
-    """The actor of a bearer token, None without a valid one."""
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    admin_token = services.config.admin_token
-    if scheme.lower() != "bearer" or admin_token is None or not admin_token.get_secret_value():
-        return None
-    # Constant time: how long a comparison takes must not tell how much of a guess was right.
-    given, wanted = token.strip().encode(), admin_token.get_secret_value().encode()
-    return ADMIN if hmac.compare_digest(given, wanted) else None
+def needs(action: Action, *, or_itself: bool = False) -> dict[str, Any]:
+    """A route's `openapi_extra`: what it needs, in the tenant of its path if that names one.
+
+    `or_itself`: the user that the path names may do it too. A route whose tenant is elsewhere (in a body, in each
+    item of a list) lets in who may do it in any tenant, and asks `check` or `Caller.tenants_for` for the rest.
+    """
+    return {NEEDS: str(action), **({OR_ITSELF: True} if or_itself else {})}
 
 
-def cookie_actor(services: Services, headers: Headers) -> str | None:
-    """The actor of a browser's session, None without a valid one. Reads the database."""
-    session = cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE)
-    if not session:
-        return None
-    with services.reading() as connection:
-        return session_actor(connection, session)
+def caller_at_hand(services: Services, headers: Headers) -> Caller | None:
+    """Who asks, if that can be told without the database: with the token of the settings."""
+    return ADMIN if is_token(_bearer(headers) or "", services.config.admin_token) else None
 
 
-def actor(request: Request) -> str:
-    """Who asks; the gate has refused everybody else."""
-    found: str = request.state.actor
+def may_be_known(headers: Headers, *, by_session: bool) -> bool:
+    """Whether it is worth asking the database who asks."""
+    return _user_token(headers) is not None or (by_session and _session(headers) is not None)
+
+
+def find_caller(services: Services, headers: Headers, *, by_session: bool) -> Caller | None:
+    """Who asks at this moment, None if nobody who may; `by_session`: by a browser's session too."""
+    found = caller_at_hand(services, headers)
+    if found is not None or not may_be_known(headers, by_session=by_session):
+        return found
+    token, session = _user_token(headers), _session(headers)
+    with services.looking() as connection:
+        if token is not None:
+            found = caller_of_token(connection, token)
+        if found is None and by_session and session is not None:
+            found = caller_of_session(connection, session)
     return found
 
 
-Actor = Annotated[str, Depends(actor)]
+def _bearer(headers: Headers) -> str | None:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def _user_token(headers: Headers) -> str | None:
+    token = _bearer(headers) or ""
+    return token if token.startswith(TOKEN_PREFIX) and len(token) <= LONGEST_TOKEN else None
+
+
+def _session(headers: Headers) -> str | None:
+    return cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE) or None
+
+
+async def caller(request: Request) -> Caller:
+    """Who asks; the gate has refused everybody else."""
+    found: Caller = request.state.caller
+    return found
+
+
+Asking = Annotated[Caller, Depends(caller)]
+
+
+async def allowed(request: Request, caller: Asking) -> None:
+    """Raise NotAllowed, or NotFound for another's tenant, unless the caller may do what the route declares."""
+    declared: Mapping[str, Any] = request.scope["route"].openapi_extra or {}
+    if NEEDS not in declared:
+        raise RuntimeError(f"{request.scope['route'].path} does not declare what it needs")
+    if declared.get(OR_ITSELF) and request.path_params.get("user") == caller.name:
+        return
+    action, tenant = Action(declared[NEEDS]), request.path_params.get("tenant")
+    if tenant is None and may_somewhere(caller, action):
+        return
+    refused = refusal(caller, action, tenant)
+    if refused is not None:
+        raise refused
+
+
+def check(caller: Caller, action: Action, stream: str, unknown: DomainError) -> None:
+    """Raise `unknown`, as for a stream that there is not, for one of a tenant that the caller may not know of;
+    NotAllowed for one that it may only read. `stream`: tenant/instance/environment/stream."""
+    tenant = stream.partition("/")[0]
+    refused = refusal(caller, action, tenant)
+    if refused is not None:
+        raise unknown if isinstance(refused, NotFound) else refused

@@ -11,11 +11,13 @@ from fastapi.responses import Response
 from pydantic import ConfigDict, Field
 from sqlalchemy import Connection
 
+from backend.api.access import needs
 from backend.api.requests import Body, SharedServices, Writing, plausible_names, respond
 from backend.api.services import Services
 from backend.deciders import ADOPTION
 from backend.dispatch import Answer, Outcome
 from backend.domain import adoption_plan
+from backend.domain.access import Action
 from backend.domain.adoption import BeginAdoption
 from backend.domain.adoption_plan import AdoptionPlan, DeclaredStream, Facts, FoundTopic, TopicPlan
 from backend.domain.errors import FieldError, NotFound, PlanStale, ValueInvalid
@@ -49,13 +51,13 @@ class AdoptionRequest(Body):
 Named = Annotated[list[str] | None, Query(alias="as", description=f"What an ambiguous name stands for: {NAMED}.")]
 
 
-@router.get("")
+@router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def plan_adoption(cluster: str, services: SharedServices, named: Named = None) -> dict[str, Any]:
     """What adopting the cluster would do; looks at the cluster, changes nothing."""
     return shown(_plan(services, cluster, named or []))
 
 
-@router.post("", status_code=202)
+@router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def adopt(cluster: str, body: AdoptionRequest, write: Writing) -> Response:
     """Begin to take topics over; 200 if all of them are taken over already."""
     if write.idempotency is not None and not write.dry_run:

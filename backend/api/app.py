@@ -18,16 +18,19 @@ from backend.api import (
     events,
     health,
     login,
+    members,
     offsets,
     operations,
     problems,
     projections,
+    schemas,
     streams,
     tenants,
     trace,
     trees,
+    users,
 )
-from backend.api.access import bearer_scheme
+from backend.api.access import allowed, bearer_scheme
 from backend.api.gate import Gate
 from backend.api.requests import known_parameters
 from backend.api.services import Services
@@ -58,6 +61,7 @@ _PROBLEM: dict[str, Any] = {
 _REFUSALS = {
     400: "The body is not JSON",
     401: "No valid token",
+    403: "The role does not allow it",
     404: "Unknown",
     409: "Exists, or the present state forbids it",
     412: "If-Match is stale",
@@ -90,13 +94,14 @@ def create_app(config: Settings | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.services = services
-    app.state.login_limit = login.RateLimit()
     refusals: dict[int | str, dict[str, Any]] = {
         status: {"description": text, "content": {problems.MEDIA_TYPE: {"schema": _PROBLEM}}}
         for status, text in _REFUSALS.items()
     }
     api = APIRouter(
-        prefix="/api/v1", responses=refusals, dependencies=[Depends(bearer_scheme), Depends(known_parameters)]
+        prefix="/api/v1",
+        responses=refusals,
+        dependencies=[Depends(bearer_scheme), Depends(allowed), Depends(known_parameters)],
     )
     for module in (
         clusters,
@@ -110,11 +115,13 @@ def create_app(config: Settings | None = None) -> FastAPI:
         trace,
         edge_losses,
         offsets,
+        schemas,
+        users,
+        members,
+        login,
     ):
         api.include_router(module.router)
-    api.include_router(login.links)
     app.include_router(api)
-    app.include_router(login.router)
     app.include_router(health.router)
     problems.install(app)
     app.add_middleware(Gate, services=services)

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
 
+from backend.api.access import needs
 from backend.api.requests import (
     At,
     Body,
@@ -25,6 +26,7 @@ from backend.api.requests import (
 from backend.deciders import CLUSTER
 from backend.dispatch import Answer, Outcome
 from backend.domain import formats
+from backend.domain.access import Action
 from backend.domain.client_properties import masked, unmasked
 from backend.domain.cluster import AddCluster, ChangeCluster, RemoveCluster
 from backend.domain.errors import ClusterUnreachable, NotFound
@@ -63,13 +65,13 @@ class ClusterChanges(Body):
     accept_offline: bool = Field(False, description="Take a new address even if nobody answers there.")
 
 
-@router.get("")
+@router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_clusters(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """Every cluster, by number."""
     return listed(queries.list_clusters(connection, at), page, lambda row: row.number, shown)
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, openapi_extra=needs(Action.CHANGE_ESTATE))
 def add_cluster(body: NewCluster, write: Writing) -> Response:
     """Make a Kafka cluster known. It is asked who it is, within some seconds, unless offline is accepted."""
     described = body.model_dump(exclude={"accept_offline"})
@@ -91,14 +93,14 @@ def add_cluster(body: NewCluster, write: Writing) -> Response:
     return write.run(CLUSTER, stream, build, lambda connection, _: _created(connection, body.name))
 
 
-@router.get("/{cluster}")
+@router.get("/{cluster}", openapi_extra=needs(Action.READ_ESTATE))
 def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
     """One cluster."""
     row = _existing(queries.get_cluster(connection, cluster, at), cluster)
     return shown_at(row.version, shown(row))
 
 
-@router.patch("/{cluster}")
+@router.patch("/{cluster}", openapi_extra=needs(Action.CHANGE_ESTATE))
 def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services: SharedServices) -> Response:
     """Change how a cluster is reached or what names look like on it."""
     stream = f"cluster-{cluster}"
@@ -124,7 +126,7 @@ def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services:
     return write.run(CLUSTER, stream, build, lambda c, _: _changed(c, cluster))
 
 
-@router.delete("/{cluster}", status_code=204)
+@router.delete("/{cluster}", status_code=204, openapi_extra=needs(Action.CHANGE_ESTATE))
 def remove_cluster(cluster: str, write: Writing) -> Response:
     """Forget a cluster that is in no tree."""
 

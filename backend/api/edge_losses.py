@@ -10,9 +10,11 @@ from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
 
+from backend.api.access import needs
 from backend.api.requests import At, Body, Paging, Reading, Writing, listed, respond
 from backend.deciders import EDGE
 from backend.dispatch import Answer, Outcome
+from backend.domain.access import Action
 from backend.domain.edge_losses import Acknowledge, RecordReplay
 from backend.domain.errors import NotFound
 from backend.queries import edge_losses, trees
@@ -37,13 +39,13 @@ class WhichDistributor(Body):
     level: int = Field(ge=1, le=31)
 
 
-@router.get("/set-aside")
+@router.get("/set-aside", openapi_extra=needs(Action.READ_ESTATE))
 def list_set_aside(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """Records that a target refused, each with the reason and whether it was replayed."""
     return listed(edge_losses.list_set_aside(connection, at), page, lambda row: row.recorded, _shown_set_aside)
 
 
-@router.post("/set-aside/replay")
+@router.post("/set-aside/replay", openapi_extra=needs(Action.CHANGE_ESTATE))
 def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
     """Write a record that was set aside where it is missing; once more writes nothing twice."""
     config = write.services.config
@@ -65,13 +67,13 @@ def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
     return write.run(EDGE, f"edge-{row.cluster}-{row.level}", lambda _: command, answer)
 
 
-@router.get("/losses")
+@router.get("/losses", openapi_extra=needs(Action.READ_ESTATE))
 def list_losses(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """Ranges of offsets that were gone from a source before a distributor could read them."""
     return listed(edge_losses.list_losses(connection, at), page, lambda row: row.recorded, _shown_loss)
 
 
-@router.post("/losses/acknowledge")
+@router.post("/losses/acknowledge", openapi_extra=needs(Action.CHANGE_ESTATE))
 def acknowledge(body: WhichDistributor, write: Writing) -> Response:
     """Take note of all that a distributor lost so far: it is no longer degraded for it."""
 

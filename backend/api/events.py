@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 
+from backend.api.access import Asking, find_caller, needs
 from backend.api.requests import MOST_ITEMS, Reading, SharedServices
 from backend.api.services import Services
+from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.domain.errors import ValueInvalid
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.queries import events as queries
@@ -26,20 +29,23 @@ WAIT_SECONDS = 1.0
 After = Annotated[int, Query(ge=0, le=LAST_POSITION, description="Only events above this position.")]
 
 
-@router.get("")
+@router.get("", openapi_extra=needs(Action.READ_TENANT))
 def list_events(
     connection: Reading,
+    caller: Asking,
     after: After = 0,
     limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="Most items in the answer.")] = 100,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before.")] = None,
     stream: Annotated[str | None, Query(description="Only event streams whose name starts so.")] = None,
 ) -> dict[str, Any]:
-    """Events in their order."""
+    """Events in their order; those of other tenants, and of the estate, only for who may read them."""
     if cursor is not None:
         after = _position(cursor, "cursor")
     if stream is not None and not (stream.isascii() and stream.isprintable()):
         raise ValueInvalid("no event stream has such a name")
-    found = queries.list_events(connection, after=after, limit=limit + 1, stream_prefix=stream)
+    found = queries.list_events(
+        connection, after=after, limit=limit + 1, stream_prefix=stream, streams=_streams(caller)
+    )
     more = len(found) > limit
     found = found[:limit]
     return {
@@ -48,13 +54,13 @@ def list_events(
     }
 
 
-@router.get("/head")
+@router.get("/head", openapi_extra=needs(Action.READ_ESTATE))
 def get_head(connection: Reading) -> dict[str, Any]:
     """The newest event's position and hash; kept elsewhere, it shows later whether the log was cut."""
     return asdict(queries.head(connection))
 
 
-@router.get("/verification")
+@router.get("/verification", openapi_extra=needs(Action.READ_ESTATE))
 def verify(
     connection: Reading,
     position: Annotated[int | None, Query(ge=0, le=LAST_POSITION, description="Of an exported head.")] = None,
@@ -74,19 +80,22 @@ def _start(
     return _position(last_event_id, "Last-Event-ID") if last_event_id else after
 
 
-@router.get("/stream", response_class=EventSourceResponse)
+@router.get("/stream", response_class=EventSourceResponse, openapi_extra=needs(Action.READ_TENANT))
 async def stream_events(
-    services: SharedServices, start: Annotated[int, Depends(_start)]
+    request: Request, services: SharedServices, start: Annotated[int, Depends(_start)]
 ) -> AsyncIterator[ServerSentEvent]:
-    """Events as they happen: `id` is the position, `data` an item of GET /events."""
+    """Events as they happen: `id` is the position, `data` an item of GET /events. Ends when the caller may no
+    longer read: each look asks again who it is."""
     place = start
     # Sent at once, so that a proxy or a browser sees the stream open although nothing happens yet.
     yield ServerSentEvent(comment="open")
     while not services.closing.is_set():
-        page = await run_in_threadpool(_read, services, place)
+        found = await run_in_threadpool(_read, services, request.headers, place)
+        if found is None:
+            break
+        page, place = found
         for event in page:
-            place = event.position
-            yield ServerSentEvent(id=str(place), data=shown(event))
+            yield ServerSentEvent(id=str(event.position), data=shown(event))
         if not page:
             await services.listener.wait_for_events_async(place, WAIT_SECONDS)
 
@@ -107,9 +116,22 @@ def shown(event: StoredEvent) -> dict[str, Any]:
     }
 
 
-def _read(services: Services, after: int) -> list[StoredEvent]:
+def _read(services: Services, headers: Headers, after: int) -> tuple[list[StoredEvent], int] | None:
+    """The next events that the caller may read, and how far these go; None if it may no longer."""
+    caller = find_caller(services, headers, by_session=True)
+    if caller is None or not may_somewhere(caller, Action.READ_TENANT):
+        return None
     with services.reading() as connection:
-        return queries.list_events(connection, after=after, limit=STREAM_PAGE)
+        page = queries.list_events(connection, after=after, limit=STREAM_PAGE, streams=_streams(caller))
+        # Without more of its own a reader has seen all there is, though its events end earlier.
+        place = page[-1].position if len(page) == STREAM_PAGE else queries.head(connection).position
+    return page, max(after, place)
+
+
+def _streams(caller: Caller) -> list[str] | None:
+    """The event streams that the caller may read; None for all there are."""
+    tenants = None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
+    return None if tenants is None else [f"tenant-{tenant}" for tenant in sorted(tenants)]
 
 
 def _position(text: str, what: str) -> int:

@@ -6,16 +6,14 @@ token learns nothing but that he needs one.
 
 from __future__ import annotations
 
-import re
-import uuid
-
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backend.api.access import SAFE_METHODS, SESSION_COOKIE, cookie_actor, token_actor
+from backend import callers
+from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, may_be_known
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
 from backend.domain.errors import DomainError
@@ -25,7 +23,6 @@ MOST_BODY_BYTES = 1 << 20
 _TOO_LARGE = f"a body has at most {MOST_BODY_BYTES} bytes"
 # Answered without asking the database who asks.
 _PLAIN = ("/livez", "/readyz", "/metrics", "/openapi.json", "/static/")
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HTML_POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
@@ -45,10 +42,9 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
+        request_id = callers.request_id(headers.get("x-request-id", ""))
         state = scope.setdefault("state", {})
-        state.update(request_id=request_id, actor=None)
+        state.update(request_id=request_id, caller=None)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -65,15 +61,15 @@ class Gate:
         path, method = scope["path"], scope["method"]
         if path.startswith(_PLAIN):
             return None
-        actor = token_actor(self._services, headers)
         # A browser sends its cookie with any site's form: through the API a session may only read.
         may_use_session = not path.startswith(API) or method in SAFE_METHODS
-        if actor is None and may_use_session and SESSION_COOKIE in headers.get("cookie", ""):
-            actor = await run_in_threadpool(cookie_actor, self._services, headers)
-        scope["state"]["actor"] = actor
+        caller = caller_at_hand(self._services, headers)
+        if caller is None and may_be_known(headers, by_session=may_use_session):
+            caller = await run_in_threadpool(find_caller, self._services, headers, by_session=may_use_session)
+        scope["state"]["caller"] = caller
         if not path.startswith(API):
             return None
-        if actor is None:
+        if caller is None:
             return problem(
                 401,
                 "not-authenticated",

@@ -10,9 +10,11 @@ from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
 
+from backend.api.access import Asking, check, needs
 from backend.api.requests import Body, Page, Paging, Reading, Writing, listed, respond
 from backend.deciders import GROUP_RESETS
 from backend.dispatch import Answer, Outcome
+from backend.domain.access import Action
 from backend.domain.errors import FieldError, NameInvalid, NotFound, ValueInvalid
 from backend.domain.group_reset import RecordReset
 from backend.domain.names import StreamName, is_group_name, is_name
@@ -34,9 +36,10 @@ class Reset(Body):
     to: str = Field(max_length=60, description="earliest, latest, an offset, or a time (ISO 8601).")
 
 
-@router.get("/offsets")
+@router.get("/offsets", openapi_extra=needs(Action.READ_TENANT))
 def list_offsets(
     connection: Reading,
+    caller: Asking,
     page: Paging,
     cluster: Annotated[str | None, Query(max_length=300, description="Where it was committed.")] = None,
     group: Annotated[str | None, Query(max_length=300, description="Its logical or technical name.")] = None,
@@ -47,12 +50,18 @@ def list_offsets(
         raise NotFound(f"there is no cluster {cluster[:300]!a}")
     after = None if page.after is None else _place(page.after)
     rows = offsets.list_offsets(
-        connection, cluster=cluster, group=group, stream=stream, after=after, limit=page.limit + 1
+        connection,
+        cluster=cluster,
+        group=group,
+        stream=stream,
+        tenants=caller.tenants_for(Action.READ_TENANT),
+        after=after,
+        limit=page.limit + 1,
     )
     return listed(rows, Page(page.limit, None), _key, _shown)
 
 
-@router.get("/offsets/not-followed")
+@router.get("/offsets/not-followed", openapi_extra=needs(Action.READ_ESTATE))
 def list_not_followed(connection: Reading, page: Paging) -> dict[str, Any]:
     """Groups whose offsets are not distributed, with the reasons."""
     # In the order of the key here, not of the database's collation.
@@ -60,9 +69,10 @@ def list_not_followed(connection: Reading, page: Paging) -> dict[str, Any]:
     return listed(rows, page, _not_followed_key, asdict)
 
 
-@router.post("/offsets/reset")
-def reset_offsets(body: Reset, write: Writing) -> Response:
+@router.post("/offsets/reset", openapi_extra=needs(Action.MANAGE_TENANT))
+def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
     """Set a group's offsets on a cluster, also further back; the other clusters follow."""
+    check(caller, Action.MANAGE_TENANT, body.stream, _no_stream(body.stream))
     with write.services.reading() as connection:
         wish = _wish(connection, body)
     wanted = wished_offsets(wish)
@@ -92,7 +102,7 @@ def _wish(connection: Connection, body: Reset) -> Wish:
         raise NotFound(f"there is no cluster {body.cluster[:300]!a}")
     row = _stream(connection, body.stream)
     if row is None:
-        raise NotFound(f"there is no stream {body.stream[:300]!a}")
+        raise _no_stream(body.stream)
     if body.cluster not in row.incarnations:
         raise NotFound(f"{body.cluster} has no topic of {body.stream}")
     if body.partition is not None and body.partition >= row.partitions:
@@ -116,6 +126,10 @@ def _stream(connection: Connection, name: str) -> StreamRow | None:
         return None
     tenant, instance, environment, stream = parts
     return streams.get_stream(connection, tenant, instance, environment, stream)
+
+
+def _no_stream(stream: str) -> NotFound:
+    return NotFound(f"there is no stream {stream[:300]!a}")
 
 
 def _key(row: OffsetRow) -> str:

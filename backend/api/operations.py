@@ -6,14 +6,16 @@ from typing import Any
 
 from fastapi import APIRouter, Depends
 
+from backend.api.access import needs
 from backend.api.requests import Reading, plausible_names
+from backend.domain.access import Action
 from backend.domain.errors import NotFound
 from backend.queries import operations as queries
 
 router = APIRouter(prefix="/operations", tags=["operations"], dependencies=[Depends(plausible_names)])
 
 
-@router.get("/{operation}")
+@router.get("/{operation}", openapi_extra=needs(Action.READ_ESTATE))
 def get_operation(operation: str, connection: Reading) -> dict[str, Any]:
     """One operation: state running, succeeded or failed; progress from 0 to 1; result or problem."""
     found = queries.get_operation(connection, operation)

@@ -29,6 +29,7 @@ STATUS = {
     Kind.CONFLICT: 409,
     Kind.UNKNOWN: 404,
     Kind.STALE: 412,
+    Kind.FORBIDDEN: 403,
     Kind.UNAVAILABLE: 503,
 }
 _SLUGS = {

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from backend.api.access import needs
 from backend.api.requests import SharedServices
+from backend.domain.access import Action
 from backend.domain.errors import NotFound
 from backend.eventlog.registry import domain_registry
 from backend.projections import rebuilding
@@ -15,7 +17,7 @@ from backend.projections.catalogue import PROJECTIONS
 router = APIRouter(prefix="/projections", tags=["projections"])
 
 
-@router.post("/rebuild")
+@router.post("/rebuild", openapi_extra=needs(Action.CHANGE_ESTATE))
 def rebuild(
     services: SharedServices,
     name: Annotated[str | None, Query(description="One projection; without it, all of them.")] = None,

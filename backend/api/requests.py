@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, field_validator
 from sqlalchemy import Connection
 
-from backend.api.access import Actor
+from backend.api.access import Asking
 from backend.api.services import Services
 from backend.dispatch import Answer, Decider, IdempotencyKey, Outcome
 from backend.domain.errors import NotFound, StaleVersion, ValueInvalid
@@ -51,7 +51,7 @@ class Body(BaseModel):
         return value
 
 
-def get_services(request: Request) -> Services:
+async def get_services(request: Request) -> Services:
     """The process's services."""
     services: Services = request.app.state.services
     return services
@@ -60,14 +60,14 @@ def get_services(request: Request) -> Services:
 SharedServices = Annotated[Services, Depends(get_services)]
 
 
-def plausible_names(request: Request) -> None:
+async def plausible_names(request: Request) -> None:
     """Answer 404 for a path with a part that nothing can be called, before it gets near the database."""
     for name, value in request.path_params.items():
         if isinstance(value, str) and not is_name(value):
             raise NotFound(f"there is no {name} {value[:60]!a}")
 
 
-def known_parameters(request: Request) -> None:
+async def known_parameters(request: Request) -> None:
     """Refuse query parameters that a route does not take: a mistyped `dry_run` must not become a write."""
     fields = get_flat_params(request.scope["route"].dependant)
     taken = {field.alias for field in fields if isinstance(field.field_info, params.Query)}
@@ -215,7 +215,7 @@ class Write:
 async def _write(
     request: Request,
     services: SharedServices,
-    actor: Actor,
+    caller: Asking,
     dry_run: Annotated[bool, Query(description="Check everything, change nothing, answer as if.")] = False,
     if_match: Annotated[str | None, Header(description="ETag that the resource must still have.")] = None,
     idempotency_key: Annotated[
@@ -233,7 +233,7 @@ async def _write(
         asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
         digest = hashlib.sha256(asked + await request.body()).hexdigest()
         idempotency = IdempotencyKey(idempotency_key, digest)
-    metadata = Metadata(actor=actor, request_id=request.state.request_id)
+    metadata = Metadata(actor=caller.name, request_id=request.state.request_id)
     return Write(services, metadata, datetime.now(UTC), dry_run, if_match, idempotency)
 
 
@@ -254,4 +254,5 @@ def respond(answer: Answer) -> Response:
     """An answer of the dispatcher as the HTTP response that it stands for."""
     if answer.status == 204:
         return Response(status_code=204, headers=dict(answer.headers))
-    return JSONResponse(answer.body, answer.status, dict(answer.headers))
+    body = {**answer.body, **answer.shown_once} if answer.shown_once else answer.body
+    return JSONResponse(body, answer.status, dict(answer.headers))

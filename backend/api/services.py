@@ -36,6 +36,8 @@ class Services:
         self.engine = create_engine(config.database_url)
         # A snapshot: an answer put together from several reads must not mix two positions.
         self._snapshots = self.engine.execution_options(isolation_level="REPEATABLE READ")
+        # For one statement: nothing to begin, nothing to end.
+        self._single_statements = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self.dispatcher = Dispatcher(self.engine, domain_registry(), PROJECTIONS)
         self.listener = EventListener(self.engine)
         self.closing = threading.Event()
@@ -57,6 +59,12 @@ class Services:
     def reading(self) -> Iterator[Connection]:
         """A connection that sees one moment of the database."""
         with self._snapshots.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """A connection for one statement that every request waits for."""
+        with self._single_statements.connect() as connection:
             yield connection
 
     def lag_events(self, connection: Connection) -> dict[str, int]:

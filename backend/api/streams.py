@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 from sqlalchemy import Connection
 
+from backend.api.access import needs
 from backend.api.requests import (
     At,
     Body,
@@ -25,6 +26,7 @@ from backend.api.tenants import ENVIRONMENT, find_environment
 from backend.deciders import TENANT
 from backend.dispatch import Answer, Outcome
 from backend.domain import stream_settings
+from backend.domain.access import Action
 from backend.domain.errors import NotFound
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings
@@ -93,7 +95,7 @@ class Place:
 In = Annotated[Place, Depends(Place)]
 
 
-@router.get("")
+@router.get("", openapi_extra=needs(Action.READ_TENANT))
 def list_streams(place: In, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """An environment's streams, by name."""
     find_environment(connection, place.tenant, place.instance, place.environment, at)
@@ -104,7 +106,7 @@ def list_streams(place: In, connection: Reading, at: At, page: Paging) -> dict[s
     return listed(rows, page, lambda row: row.name, shown)
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, openapi_extra=needs(Action.DECLARE_STREAMS))
 def declare_stream(place: In, body: NewStream, write: Writing) -> Response:
     """Declare a stream; its topics follow asynchronously."""
 
@@ -130,14 +132,14 @@ def declare_stream(place: In, body: NewStream, write: Writing) -> Response:
     return write.run(TENANT, place.event_stream, build, answer)
 
 
-@router.get("/{stream}")
+@router.get("/{stream}", openapi_extra=needs(Action.READ_TENANT))
 def get_stream(place: In, stream: str, connection: Reading, at: At) -> Response:
     """One stream."""
     row = place.find(connection, stream, at)
     return shown_at(row.version, shown(row))
 
 
-@router.patch("/{stream}")
+@router.patch("/{stream}", openapi_extra=needs(Action.DECLARE_STREAMS))
 def change_stream(place: In, stream: str, body: StreamChanges, write: Writing) -> Response:
     """Change a stream's settings; they are applied to its topics asynchronously."""
 
@@ -154,7 +156,7 @@ def change_stream(place: In, stream: str, body: StreamChanges, write: Writing) -
     return write.run(TENANT, place.event_stream, build, answer)
 
 
-@router.delete("/{stream}", status_code=204)
+@router.delete("/{stream}", status_code=204, openapi_extra=needs(Action.MANAGE_TENANT))
 def delete_stream(
     place: In,
     stream: str,

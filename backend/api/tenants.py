@@ -9,9 +9,11 @@ from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
 
+from backend.api.access import Asking, needs
 from backend.api.requests import At, Body, Paging, Reading, Writing, etag, listed, plausible_names, shown_at
 from backend.deciders import TENANT
 from backend.dispatch import Answer, Outcome
+from backend.domain.access import Action, no_tenant
 from backend.domain.errors import NotFound
 from backend.domain.tenant import DEFAULT_MARGIN_SECONDS, DEFAULT_OFFSET_MODE
 from backend.domain.tenant_commands import ChangeEnvironment, CreateEnvironment, CreateInstance, CreateTenant
@@ -52,13 +54,15 @@ class EnvironmentChanges(Body):
     offset_mode: str | None = None
 
 
-@router.get("")
-def list_tenants(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """Every tenant, by name."""
-    return listed(queries.list_tenants(connection, at), page, lambda row: row.name, show_tenant)
+@router.get("", openapi_extra=needs(Action.READ_TENANT))
+def list_tenants(connection: Reading, caller: Asking, at: At, page: Paging) -> dict[str, Any]:
+    """Every tenant that the caller may know of, by name."""
+    known = caller.tenants_for(Action.READ_TENANT)
+    rows = [row for row in queries.list_tenants(connection, at) if known is None or row.name in known]
+    return listed(rows, page, lambda row: row.name, show_tenant)
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, openapi_extra=needs(Action.CHANGE_ESTATE))
 def create_tenant(body: NewTenant, write: Writing) -> Response:
     """Make a tenant."""
 
@@ -68,21 +72,21 @@ def create_tenant(body: NewTenant, write: Writing) -> Response:
     return write.run(TENANT, f"tenant-{body.name}", lambda _: CreateTenant(tenant=body.name), answer)
 
 
-@router.get("/{tenant}")
+@router.get("/{tenant}", openapi_extra=needs(Action.READ_TENANT))
 def get_tenant(tenant: str, connection: Reading, at: At) -> Response:
     """One tenant."""
     row = find_tenant(connection, tenant, at)
     return shown_at(row.version, show_tenant(row))
 
 
-@router.get("/{tenant}/instances")
+@router.get("/{tenant}/instances", openapi_extra=needs(Action.READ_TENANT))
 def list_instances(tenant: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """A tenant's instances, by name."""
     find_tenant(connection, tenant, at)
     return listed(queries.list_instances(connection, tenant, at), page, lambda row: row.name, show_instance)
 
 
-@router.post("/{tenant}/instances", status_code=201)
+@router.post("/{tenant}/instances", status_code=201, openapi_extra=needs(Action.MANAGE_TENANT))
 def create_instance(tenant: str, body: NewInstance, write: Writing) -> Response:
     """Give a tenant an instance on a tree."""
 
@@ -96,14 +100,14 @@ def create_instance(tenant: str, body: NewInstance, write: Writing) -> Response:
     return write.run(TENANT, f"tenant-{tenant}", build, answer)
 
 
-@router.get(INSTANCE)
+@router.get(INSTANCE, openapi_extra=needs(Action.READ_TENANT))
 def get_instance(tenant: str, instance: str, connection: Reading, at: At) -> Response:
     """One instance."""
     row = find_instance(connection, tenant, instance, at)
     return shown_at(row.version, show_instance(row))
 
 
-@router.get(INSTANCE + "/environments")
+@router.get(INSTANCE + "/environments", openapi_extra=needs(Action.READ_TENANT))
 def list_environments(tenant: str, instance: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """An instance's environments, by name."""
     find_instance(connection, tenant, instance, at)
@@ -111,7 +115,7 @@ def list_environments(tenant: str, instance: str, connection: Reading, at: At, p
     return listed(rows, page, lambda row: row.name, show_environment)
 
 
-@router.post(INSTANCE + "/environments", status_code=201)
+@router.post(INSTANCE + "/environments", status_code=201, openapi_extra=needs(Action.MANAGE_TENANT))
 def create_environment(tenant: str, instance: str, body: NewEnvironment, write: Writing) -> Response:
     """Give an instance an environment."""
     command = CreateEnvironment(
@@ -129,14 +133,14 @@ def create_environment(tenant: str, instance: str, body: NewEnvironment, write: 
     return write.run(TENANT, f"tenant-{tenant}", lambda _: command, answer)
 
 
-@router.get(ENVIRONMENT)
+@router.get(ENVIRONMENT, openapi_extra=needs(Action.READ_TENANT))
 def get_environment(tenant: str, instance: str, environment: str, connection: Reading, at: At) -> Response:
     """One environment."""
     row = find_environment(connection, tenant, instance, environment, at)
     return shown_at(row.version, show_environment(row))
 
 
-@router.patch(ENVIRONMENT)
+@router.patch(ENVIRONMENT, openapi_extra=needs(Action.MANAGE_TENANT))
 def change_environment(
     tenant: str, instance: str, environment: str, body: EnvironmentChanges, write: Writing
 ) -> Response:
@@ -179,7 +183,7 @@ def find_tenant(connection: Connection, tenant: str, at: int | None = None) -> T
     """The tenant, or NotFound."""
     row = queries.get_tenant(connection, tenant, at)
     if row is None:
-        raise NotFound(f"there is no tenant {tenant!r}")
+        raise no_tenant(tenant)
     return row
 
 

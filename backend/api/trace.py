@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from backend.api.access import Asking, check, needs
 from backend.api.requests import SharedServices
 from backend.domain import copy_flags
+from backend.domain.access import Action
 from backend.domain.trace import hops
 from backend.tracing import run, scene
 from backend.tracing.run import Trace, TracedCopy
@@ -17,9 +19,10 @@ router = APIRouter(tags=["trace"])
 HIGHEST = 2**63 - 1
 
 
-@router.get("/trace")
+@router.get("/trace", openapi_extra=needs(Action.READ_TENANT))
 def get_trace(
     services: SharedServices,
+    caller: Asking,
     cluster: Annotated[str, Query(description="A cluster that has the record.", max_length=300)],
     stream: Annotated[
         str, Query(description="tenant/instance/environment/stream, or an internal stream.", max_length=1200)
@@ -31,6 +34,7 @@ def get_trace(
 
     Every cluster has some seconds to answer; one that does not is in `missing` as unknown.
     """
+    check(caller, Action.READ_TENANT, stream, scene.no_stream(stream))
     with services.reading() as connection:
         known = scene.read(connection, services.config, cluster, stream, partition)
     return {"stream": stream, "partition": partition, **shown(run.run(known, cluster, offset))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
@@ -10,6 +11,7 @@ from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
 
+from backend.api.access import needs
 from backend.api.requests import (
     At,
     Body,
@@ -24,9 +26,11 @@ from backend.api.requests import (
 from backend.deciders import TREE
 from backend.dispatch import Answer, Outcome
 from backend.domain import formats, routes, tree_shape
+from backend.domain.access import Action
 from backend.domain.distributor_settings import COMPRESSIONS, DEFAULTS, ChangeDistributor
 from backend.domain.errors import NotFound
 from backend.domain.formats import ClusterFormats
+from backend.domain.primary_move import MovePrimary
 from backend.domain.tree import ReplaceTree, SwitchTarget, clusters_of
 from backend.queries import clusters, distributors, operations, trees
 from backend.queries.naming import declared_streams
@@ -42,6 +46,13 @@ class Target(Body):
     target: str
 
 
+class Primary(Body):
+    """The only writer of schemas."""
+
+    cluster: str = Field(max_length=300, description="The present one ends a move that is under way.")
+    take_over: bool = Field(False, description="Whether the present one is dead and not waited for.")
+
+
 class DistributorChanges(Body):
     """What is to change; fields left out stay, and `bytes_per_second` null takes the limit away."""
 
@@ -53,21 +64,21 @@ class DistributorChanges(Body):
     compression: str = Field(DEFAULTS.compression, description=" | ".join(COMPRESSIONS))
 
 
-@router.get("")
+@router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_trees(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """The trees; an estate has one, main."""
     row = trees.get_tree(connection, at)
     return listed([row] if row else [], page, lambda tree: tree.name, shown)
 
 
-@router.get("/main")
+@router.get("/main", openapi_extra=needs(Action.READ_ESTATE))
 def get_tree(connection: Reading, at: At) -> Response:
     """The tree with its coverage proof."""
     row = _existing(trees.get_tree(connection, at))
     return shown_at(row.version, shown(row))
 
 
-@router.put("/main")
+@router.put("/main", openapi_extra=needs(Action.CHANGE_ESTATE))
 def replace_tree(
     root: Annotated[Any, RequestBody(description="The bare root node.")],
     write: Writing,
@@ -94,20 +105,20 @@ def replace_tree(
     return write.run(TREE, STREAM, build, answer)
 
 
-@router.get("/main/distributors")
+@router.get("/main/distributors", openapi_extra=needs(Action.READ_ESTATE))
 def list_distributors(connection: Reading, at: At) -> list[dict[str, Any]]:
     """Every distributor of the tree; what is observed of them (state, lag, holder) is null under `at`."""
     return distributors.list_distributors(connection, at=at)
 
 
-@router.get("/main/distributors/{cluster}/{level}")
+@router.get("/main/distributors/{cluster}/{level}", openapi_extra=needs(Action.READ_ESTATE))
 def get_distributor(cluster: str, level: str, connection: Reading, at: At) -> Response:
     """One distributor."""
     tree = _existing(trees.get_tree(connection, at))
     return shown_at(tree.version, _distributor(connection, cluster, _level(level), at))
 
 
-@router.patch("/main/distributors/{cluster}/{level}")
+@router.patch("/main/distributors/{cluster}/{level}", openapi_extra=needs(Action.CHANGE_ESTATE))
 def change_distributor(cluster: str, level: str, body: DistributorChanges, write: Writing) -> Response:
     """Pause or resume a distributor, limit its bandwidth, choose how its copies are compressed."""
     number = _level(level)
@@ -124,7 +135,7 @@ def change_distributor(cluster: str, level: str, body: DistributorChanges, write
     return write.run(TREE, STREAM, build, answer)
 
 
-@router.put("/main/targets/{cluster}/{level}", status_code=202)
+@router.put("/main/targets/{cluster}/{level}", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def switch_target(cluster: str, level: str, body: Target, write: Writing) -> Response:
     """Let a distributor copy to another leaf of its sibling subtree; 200 if it does already."""
     number = _level(level)
@@ -149,6 +160,27 @@ def switch_target(cluster: str, level: str, body: Target, write: Writing) -> Res
     return write.run(TREE, STREAM, build, answer)
 
 
+@router.put("/main/primary", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def move_primary(body: Primary, write: Writing) -> Response:
+    """Make another cluster the only writer of schemas, once it has them all; 200 if it is so, or being done."""
+
+    def build(connection: Connection) -> MovePrimary:
+        write.match(_existing(trees.get_tree(connection)).version)
+        return MovePrimary(cluster=body.cluster, take_over=body.take_over)
+
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        headers = {"ETag": etag(outcome.version)}
+        previous = _existing(trees.get_tree(connection)).primary_cluster
+        shape = {"cluster": body.cluster, "previous": previous, "take_over": body.take_over, "operation": None}
+        if write.dry_run or not outcome.events or previous == body.cluster:
+            return Answer(200, shape, headers)
+        operation = operations.operation_id(outcome.events[0])
+        headers["Location"] = f"/api/v1/operations/{operation}"
+        return Answer(202, {**shape, "operation": operation}, headers)
+
+    return write.run(TREE, STREAM, build, answer)
+
+
 def shown(row: TreeRow) -> dict[str, Any]:
     """A tree as answers show it."""
     root = tree_shape.parse(row.root, clusters_of(row.root))
@@ -157,6 +189,7 @@ def shown(row: TreeRow) -> dict[str, Any]:
         "name": row.name,
         "root": row.root,
         "primary_cluster": row.primary_cluster,
+        "primary_move": None if row.move is None else asdict(row.move),
         "coverage": {"proven": proof.proven, "pairs": proof.pairs},
         "position": row.position,
     }

@@ -7,6 +7,7 @@ The file has the sections of an estate file, with the REST API's fields:
     tree: {level: 1, children: [{cluster: cluster-1}, {cluster: cluster-6}]}
     tenants: {acme: {instances: {retail: {tree: main, environments: {prod: {margin_seconds: 60,
       streams: {orders: {partitions: 4}}}}}}}}
+    users: {ada: {role: viewer, tenants: {acme: owner}}}
 
 Nothing is ever deleted because a file does not name it.
 """
@@ -22,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from backend.commands import kinds
 from backend.commands.kinds import Kind
 from backend.commands.rest import answer, fail
+from backend.domain.tree import clusters_of
 
 if TYPE_CHECKING:
     import httpx2
 
-_SECTIONS = ("clusters", "primary", "tree", "tenants")
+_SECTIONS = ("clusters", "primary", "tree", "tenants", "users")
 # Belongs to the request, not to the thing: it is not in what the API shows.
 _ONLY_SENT = frozenset({"accept_offline"})
 _MASK = "***"
@@ -71,12 +73,17 @@ def read_file(path: Path) -> list[Declared]:
     unknown = sorted(set(sections) - set(_SECTIONS))
     if unknown:
         fail(f"{path}: unknown section {unknown[0]!r}; there are: {', '.join(_SECTIONS)}.", 2)
-    return [*_clusters(sections), *_tree(sections), *_tenants(sections)]
+    return [*_clusters(sections), *_tree(sections), *_tenants(sections), *_users(sections)]
 
 
 def _clusters(sections: dict[str, Any]) -> Iterator[Declared]:
     for name, body in _mapping(sections.get("clusters"), "clusters").items():
         yield Declared(kinds.CLUSTER, name, _mapping(body, f"clusters.{name}"))
+
+
+def _users(sections: dict[str, Any]) -> Iterator[Declared]:
+    for name, body in _mapping(sections.get("users"), "users").items():
+        yield Declared(kinds.USER, name, _mapping(body, f"users.{name}"))
 
 
 def _tree(sections: dict[str, Any]) -> Iterator[Declared]:
@@ -145,9 +152,7 @@ def carry_out(client: httpx2.Client, difference: Difference, *, dry_run: bool) -
     # What was compared is what is changed: if somebody was faster, this is refused instead of undoing his work.
     headers = {"If-Match": difference.etag} if difference.etag else {}
     if declared.kind is kinds.TREE:
-        if "primary_cluster" in declared.body:
-            params["primary"] = declared.body["primary_cluster"]
-        answer(client.put("/trees/main", json=declared.body["root"], params=params, headers=headers))
+        _carry_out_tree(client, difference, params, headers)
     elif not difference.exists:
         parent, _, name = place.rpartition("/")
         path = declared.kind.collection(parent)
@@ -158,3 +163,17 @@ def carry_out(client: httpx2.Client, difference: Difference, *, dry_run: bool) -
         body = {name: wanted for name, (_, wanted) in difference.changes.items()}
         body |= {name: value for name, value in declared.body.items() if name in _ONLY_SENT}
         answer(client.patch(declared.kind.path(place), json=body, params=params, headers=headers))
+
+
+def _carry_out_tree(
+    client: httpx2.Client, difference: Difference, params: dict[str, Any], headers: dict[str, str]
+) -> None:
+    body, changes = difference.declared.body, difference.changes
+    present, primary = changes.get("primary_cluster", (None, body.get("primary_cluster")))
+    moved = present is not None and present in clusters_of(body["root"])
+    if "root" in changes or not moved:
+        named = {} if primary is None or moved else {"primary": primary}
+        answer(client.put("/trees/main", json=body["root"], params={**params, **named}, headers=headers))
+        headers = {}
+    if moved:
+        answer(client.put("/trees/main/primary", json={"cluster": primary}, params=params, headers=headers))

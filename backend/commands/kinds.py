@@ -52,13 +52,14 @@ ENVIRONMENT = Kind(
     "environment", "environments", _TENANTS[:3], ("name", "tenant", "instance", "margin_seconds", "offset_mode")
 )
 STREAM = Kind("stream", "streams", _TENANTS, ("stream", "partitions", "replication_factor", "applied"))
+USER = Kind("user", "users", ("users",), ("name", "role", "tenants", "disabled", "has_password"))
 TREE = Kind("tree", "trees", ("trees",), ("name", "primary_cluster", "coverage", "root"))
 DISTRIBUTORS, OFFSETS = "distributors", "offsets"
 DISTRIBUTOR_COLUMNS = ("cluster", "level", "target", "state", "lag_records", "records_per_second", "reason")
 
 _KINDS: Mapping[str, Kind] = {
     word: kind
-    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM)
+    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM, USER)
     for word in (kind.name, kind.plural)
 }
 KNOWN = f"{', '.join(sorted(_KINDS))}, {DISTRIBUTORS}, {OFFSETS}"

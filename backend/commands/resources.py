@@ -128,6 +128,8 @@ def delete(
 ) -> None:
     """Remove a cluster that is in no tree, or a stream with its topics."""
     of = kind_of(kind)
+    if of is kinds.USER:
+        fail(f"A user is not deleted, since events name it: `treeline user disable {place}`.", 2)
     if of not in (kinds.CLUSTER, kinds.STREAM):
         fail(f"A {of.name} cannot be deleted (yet); clusters and streams can.", 2)
     params = {"dry_run": "true"} if dry_run else {}
@@ -155,10 +157,12 @@ def _list(client: httpx2.Client, kind: Kind, place: str, params: dict[str, Any])
 
 
 def _builds_on(difference: Difference, missing: set[tuple[str, str]]) -> bool:
-    """Whether a thing lies within a missing one, or is a tree while clusters are missing."""
+    """Whether a thing lies within a missing one, is a tree while clusters are missing, or a member of a tenant."""
     declared = difference.declared
     if declared.kind is kinds.TREE:
         return any(kind == kinds.CLUSTER.name for kind, _ in missing)
+    if declared.kind is kinds.USER:
+        return any(("tenant", tenant) in missing for tenant in declared.body.get("tenants") or {})
     parent = declared.place.rpartition("/")[0]
     return any(place == parent for _, place in missing)
 

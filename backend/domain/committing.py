@@ -56,6 +56,15 @@ class OwnCommit:
     """The time by which it is ordered."""
     broker_ms: int | None
     """The time that the broker gave it; None: not known any more."""
+    read_at: int | None = None
+    """Where it stood in the cluster's log of commits; None: not known any more."""
+
+    def is_behind(self, read_at: int, broker_ms: int | None) -> bool:
+        """Whether it came later than what was read there (None: a tombstone), whoever deals with that only now. By
+        both: a log that was cut off gives places a second time."""
+        if self.read_at is None or read_at >= self.read_at:
+            return False
+        return broker_ms is None or self.broker_ms is None or broker_ms <= self.broker_ms
 
     def is_same(self, offset: int, broker_ms: int) -> bool:
         """Whether this is the same commit, read once more."""
@@ -77,8 +86,16 @@ def commit_time(at_ms: int, offset: int, own: OwnCommit | None, applied_ms: int 
     return min(max([at_ms, *(each + 1 for each in before)]), LATEST_MS)
 
 
-def decide(here: str, newest: tuple[str, Progress], own: Progress | None, standing: Standing) -> Action:
-    """`newest`: the group's latest progress, with the cluster where it was made; `own`: that made here."""
+def decide(
+    here: str,
+    newest: tuple[str, Progress],
+    own: Progress | None,
+    standing: Standing,
+    *,
+    in_other_topic: bool = False,
+) -> Action:
+    """`newest`: the group's latest progress, with the cluster where it was made; `own`: that made here;
+    `in_other_topic`: that was in a topic which was made anew since."""
     cluster, progress = newest
     if standing.is_fresh:
         if own is None or own.offset != standing.offset:
@@ -87,7 +104,7 @@ def decide(here: str, newest: tuple[str, Progress], own: Progress | None, standi
     mark = standing.mark
     if mark is not None and mark.order > progress.order:
         return Action.NOTHING
-    if cluster != here:
+    if cluster != here or in_other_topic:
         return Action.APPLY
     # One that expired, or was deleted, stays so: the map will say it, too.
     return Action.NOTHING if standing.offset in (None, progress.offset) else Action.PUT_BACK

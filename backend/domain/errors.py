@@ -27,6 +27,7 @@ class Kind(Enum):
     CONFLICT = "conflict"  # it exists already, or the present state forbids it
     UNKNOWN = "unknown"  # the thing named in the path does not exist
     STALE = "stale"  # the caller's version is not the present one
+    FORBIDDEN = "forbidden"  # the caller's role does not allow it
     UNAVAILABLE = "unavailable"  # something needed is down; try again
 
 
@@ -107,6 +108,13 @@ class NotFound(DomainError):
     kind = Kind.UNKNOWN
 
 
+class NotAllowed(DomainError):
+    """You are not allowed to do this."""
+
+    slug = "not-allowed"
+    kind = Kind.FORBIDDEN
+
+
 class StateConflict(DomainError):
     """The present state does not allow this."""
 
@@ -131,6 +139,13 @@ class ClusterSilent(DomainError):
     """A cluster does not answer at the moment."""
 
     slug = "cluster-silent"
+    kind = Kind.UNAVAILABLE
+
+
+class PasswordsBusy(DomainError):
+    """Too many passwords are being checked at once."""
+
+    slug = "passwords-busy"
     kind = Kind.UNAVAILABLE
 
 

@@ -135,7 +135,9 @@ def refuse_taken(
             ("subject", subject, subjects.get((formats.cluster, subject))),
         ):
             if other is not None and other != stream:
-                raise _taken(kind, name, stream, other, formats.cluster, "/name")
+                # Who declares a stream may be of the one tenant, and must not hear what another one has.
+                shown = str(other) if other.tenant == stream.tenant else "a stream of another tenant"
+                raise _taken(kind, name, stream, shown, formats.cluster, "/name")
 
 
 def check_deployment(streams: Iterable[StreamName], formats: ClusterFormats, pointer: str) -> None:
@@ -159,14 +161,12 @@ def check_deployment(streams: Iterable[StreamName], formats: ClusterFormats, poi
             ("subject", subject, subjects.setdefault(subject, stream)),
         ):
             if other != stream:
-                raise _taken(kind, name, stream, other, formats.cluster, pointer)
+                raise _taken(kind, name, stream, str(other), formats.cluster, pointer)
     if refused:
         raise FormatInvalid(refused[0].detail, tuple(refused))
 
 
-def _taken(
-    kind: str, name: str, stream: StreamName, other: StreamName, cluster: str, pointer: str
-) -> TechnicalNameTaken:
+def _taken(kind: str, name: str, stream: StreamName, other: str, cluster: str, pointer: str) -> TechnicalNameTaken:
     how = f"{kind} {name!r} on {cluster}"
     note = " (Kafka takes '.' and '_' for the same)" if kind == "topic" else ""
     detail = f"{stream} and {other} would both be {how}{note}"

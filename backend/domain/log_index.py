@@ -160,11 +160,8 @@ def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> I
         blocks = [
             mark for mark in marks[:-1] if mark.first >= begin and (end is None or mark.first + BLOCK <= end)
         ]
-        if begin == -1 or blocks:
-            yield from _condensed(begin, seen, blocks)
-        elif end is not None:
-            # Two parts touch; what the later one's mark knows is more where the earlier one begins with a gap.
-            yield from _condensed(end - 1, seen, ())
+        # Also where two parts touch: what the later one's mark knows is more if the earlier one begins with a gap.
+        yield from _condensed(begin if end is None else min(begin, end - 1), seen, blocks)
 
 
 def _condensed(first: int, seen: Vector, blocks: Sequence[Mark]) -> Iterable[Segment]:

@@ -7,6 +7,7 @@ all others, with copy flags. Source: contract, "Kafka"; design, "Offsets", 3.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -42,16 +43,32 @@ class Follower:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class Moment:
+    """When something became of a group on a cluster."""
+
+    committed_at_ms: int
+    """By the clock of the broker that took the commit."""
+    generation: int
+    """Of the environment: rises with each switch."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Of two commits of one group and partition, the one with the higher order is the later progress."""
+        return self.generation, self.committed_at_ms
+
+
+@dataclass(frozen=True, kw_only=True)
+class End(Moment):
+    """The offset of that time was deleted, or expired: what the group had made elsewhere before counts no more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress(Moment):
     """How far a group had come on the cluster where it committed."""
 
     timestamp_ms: int | None
     """Of the last record before the offset, less the margin; of the first at or behind it if that is smaller. None
     if there was no record to tell."""
-    committed_at_ms: int
-    """By the clock of the broker that took the commit."""
-    generation: int
-    """Of the environment: rises with each switch."""
     vector: Vector | None
     """Of the records before the offset; None where origins are not written."""
     offset: int
@@ -62,16 +79,18 @@ class Progress:
     whole: bool = True
     """Whether vector and passed say all that the group has read there; not if part of the log was gone before
     anybody had looked."""
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """Of two commits of one group and partition, the one with the higher order is the later progress."""
-        return self.generation, self.committed_at_ms
+    topic_incarnation: int | None = None
+    """Of the topic on the cluster of origin: in one made anew, the offset says nothing. None: not known."""
 
     @property
     def read(self) -> Vector:
         """What the group has read, or cannot read any more where it committed."""
         return origin.merge([self.vector or {}, self.passed])
+
+    @property
+    def digest(self) -> str:
+        """Tells it from what becomes known of the same commit later."""
+        return hashlib.sha256(encode_value(self)).hexdigest()[:16]
 
 
 def encode_key(follower: Follower, origin_cluster: str) -> bytes:
@@ -79,8 +98,10 @@ def encode_key(follower: Follower, origin_cluster: str) -> bytes:
     return _json({**asdict(follower), "origin_cluster": origin_cluster})
 
 
-def encode_value(progress: Progress) -> bytes:
+def encode_value(progress: Progress | End) -> bytes:
     """Value of the record."""
+    if isinstance(progress, End):
+        return _json({**asdict(progress), "ended": True})
     vector = progress.vector
     plain = {
         **asdict(progress),
@@ -106,29 +127,35 @@ def decode_key(data: bytes | None) -> tuple[Follower, str]:
         raise MapInvalid(f"its key has no {error.args[0]!r}") from error
 
 
-def decode_value(data: bytes | None) -> Progress | None:
-    """The progress; None for a tombstone: the group has none on that cluster any more. Raises MapInvalid."""
+def decode_value(data: bytes | None) -> Progress | End | None:
+    """The progress, or its end; None for a tombstone: the group has none on that cluster. Raises MapInvalid."""
     if data is None:
         return None
     plain = _object(data, "value")
     try:
-        timestamp = plain["timestamp_ms"]
+        if plain.get("ended") is True:
+            return End(**_moment(plain))
+        timestamp, incarnation = plain["timestamp_ms"], plain.get("topic_incarnation")
         return Progress(
             timestamp_ms=None if timestamp is None else _integer(timestamp),
-            committed_at_ms=_counted(plain["committed_at_ms"], LATEST_MS),
-            generation=_counted(plain["generation"], _MOST_GENERATION),
+            **_moment(plain),
             vector=_vector(plain["vector"]),
             offset=_counted(plain["offset"]),
             passed=_vector(plain.get("passed")) or {},
             whole=plain.get("whole") is not False,
+            topic_incarnation=None if incarnation is None else _counted(incarnation),
         )
     except KeyError as error:
         raise MapInvalid(f"its value has no {error.args[0]!r}") from error
 
 
-def newest(found: Iterable[tuple[str, Progress]]) -> tuple[str, Progress] | None:
-    """Of one group's progress on several clusters the latest, with its cluster; the same on all clusters."""
-    return max(found, key=lambda each: (*each[1].order, each[0]), default=None)
+def newest(found: Iterable[tuple[str, Progress | End]]) -> tuple[str, Progress] | None:
+    """Of one group's progress on several clusters the latest, with its cluster; the same on all clusters. None if
+    there is none, or if it has ended."""
+    ranked = max(found, key=lambda each: (*each[1].order, isinstance(each[1], End), each[0]), default=None)
+    if ranked is None or isinstance(ranked[1], End):
+        return None
+    return ranked[0], ranked[1]
 
 
 _NAMES = ("tenant", "instance", "environment", "stream")
@@ -175,6 +202,13 @@ def _counted(value: object, most: int = 2**63 - 1) -> int:
     if not 0 <= found <= most:
         raise MapInvalid(f"{found} is not between 0 and {most}")
     return found
+
+
+def _moment(plain: dict[str, Any]) -> dict[str, int]:
+    return {
+        "committed_at_ms": _counted(plain["committed_at_ms"], LATEST_MS),
+        "generation": _counted(plain["generation"], _MOST_GENERATION),
+    }
 
 
 def _vector(plain: object) -> Vector | None:

@@ -5,7 +5,7 @@ the sibling subtree. Replacing a tree keeps the targets that are still allowed a
 so that editing one corner does not move traffic elsewhere. Before a tree or target is accepted, coverage is
 proven for it (`routes.coverage`, with the proof why it always holds).
 
-    (none) --ReplaceTree--> set --ReplaceTree | SwitchTarget | ChangeDistributor--> set
+    (none) --ReplaceTree--> set --ReplaceTree | SwitchTarget | ChangeDistributor | MovePrimary ...--> set
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from backend.domain import distributor_settings, routes, tree_shape
+from backend.domain import distributor_settings, primary_move, routes, tree_shape
 from backend.domain.distributor_settings import ChangeDistributor, DistributorSettings, SettingsEvent
 from backend.domain.errors import FieldError, NotFound, TargetNotAllowed, TreeInvalid, ValueInvalid
 from backend.domain.event import Event
+from backend.domain.primary_move import MovePrimary, PrimaryCommand, PrimaryEvent, RecordPrimaryMoved
 from backend.domain.tree_shape import Node
 
 # --- events
@@ -44,14 +45,15 @@ class DistributorTargetSwitched(Event, name="DistributorTargetSwitched", version
     previous: str
 
 
-TreeEvent = TreeReplaced | DistributorTargetSwitched | SettingsEvent
+TreeEvent = TreeReplaced | DistributorTargetSwitched | SettingsEvent | PrimaryEvent
 
 # --- commands
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaceTree:
-    """Set the tree. `primary_cluster` None keeps the present primary, or takes the first leaf."""
+    """Set the tree. `primary_cluster` None keeps the present primary, or takes the first leaf; it names another
+    one than the present only if that leaves the tree: where both stay, it is moved (`primary_move.py`)."""
 
     root: object
     known_clusters: frozenset[str]
@@ -67,7 +69,7 @@ class SwitchTarget:
     target: str
 
 
-TreeCommand = ReplaceTree | SwitchTarget | ChangeDistributor
+TreeCommand = ReplaceTree | SwitchTarget | ChangeDistributor | PrimaryCommand
 
 # --- state
 
@@ -81,6 +83,8 @@ class Tree:
     targets: Mapping[tuple[str, int], str] = field(default_factory=dict)
     settings: Mapping[tuple[str, int], DistributorSettings] = field(default_factory=dict)
     """Only those that were ever changed."""
+    move: primary_move.Move | None = None
+    """Of the primary, if one is under way."""
 
 
 INITIAL = Tree()
@@ -102,6 +106,11 @@ def decide(state: Tree, command: TreeCommand) -> list[TreeEvent]:
             key = _existing(state, command.cluster, command.level)
             present = state.settings.get(key, distributor_settings.DEFAULTS)
             return list(distributor_settings.decide(present, command))
+        case MovePrimary() | RecordPrimaryMoved():
+            if state.root is None or state.primary_cluster is None:
+                raise NotFound("there is no tree main (yet); PUT /trees/main sets it")
+            leaves = tree_shape.leaves(state.root)
+            return list(primary_move.decide(state.primary_cluster, state.move, leaves, command))
 
 
 def _replace(state: Tree, command: ReplaceTree) -> list[TreeEvent]:
@@ -113,6 +122,12 @@ def _replace(state: Tree, command: ReplaceTree) -> list[TreeEvent]:
             f"the primary cluster {primary!r} is not a leaf of the tree; it is the only writer of schemas, so "
             f"name one of {', '.join(names)}",
             (FieldError("/primary_cluster", f"{primary!r} is not a leaf of the tree"),),
+        )
+    if state.primary_cluster in names and primary != state.primary_cluster:
+        raise ValueInvalid(
+            f"{state.primary_cluster} is the primary cluster and writes schemas until it is told to stop: move it "
+            "with PUT /trees/main/primary, then set the tree",
+            (FieldError("/primary_cluster", f"must be {state.primary_cluster!r}, or left out"),),
         )
     targets = _keep_chosen(state, root)
     proof = routes.coverage(root, targets)
@@ -188,6 +203,7 @@ def evolve(state: Tree, event: Event) -> Tree:
                 primary_cluster=event.primary_cluster,
                 targets=targets,
                 settings={key: kept for key, kept in state.settings.items() if key in targets},
+                move=state.move if state.move and state.move.cluster in clusters_of(event.root) else None,
             )
         case DistributorTargetSwitched():
             return replace(state, targets={**state.targets, (event.cluster, event.level): event.target})
@@ -195,6 +211,9 @@ def evolve(state: Tree, event: Event) -> Tree:
             key = (event.cluster, event.level)
             settings = distributor_settings.evolve(state.settings.get(key, distributor_settings.DEFAULTS), event)
             return replace(state, settings={**state.settings, key: settings})
+        case _ if isinstance(event, PrimaryEvent):
+            primary, move = primary_move.evolve(state.primary_cluster, state.move, event)
+            return replace(state, primary_cluster=primary, move=move)
         case _:
             return state
 

@@ -203,6 +203,8 @@ def control_plane_environment(layout: Layout) -> dict[str, str]:
     """What the API, the workers and the verification are told about the estate."""
     home, environment = layout.home, {"TREELINE_HOME": str(layout.home.path), "TREELINE_URL": layout.url}
     environment["TREELINE_ADMIN_TOKEN"] = home.secret("admin-token")
+    # Stock clients find the registries of an estate without knowing of tokens; they listen on this machine only.
+    environment["TREELINE_REGISTRY_OPEN"] = "true"
     if layout.postgres_port is not None:
         url = postgres_server(home, layout.estate.name, layout.postgres_port).url(OWNER)
         environment["TREELINE_DATABASE_URL"] = environment["TREELINE_MIGRATION_DATABASE_URL"] = url
@@ -259,6 +261,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
         worker("control", "treeline.control", 1),
         worker("shifts", "treeline.shifts", 2),
         worker("offsets", "treeline.offsets", 1),
+        worker("schemas", "treeline.schemas", 1),
         process(
             "beat",
             ["celery", "-A", "workers.app", "beat", "--schedule", str(schedule), "-l", "warning"],

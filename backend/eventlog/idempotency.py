@@ -35,6 +35,8 @@ class Answer:
     status: int
     body: Any
     headers: Mapping[str, str] = field(default_factory=dict)
+    shown_once: Mapping[str, Any] = field(default_factory=dict)
+    """Secrets, fields of the body that only the first answer has: not kept, so repeats have what `body` has."""
 
 
 def recall(connection: Connection, actor: str, key: IdempotencyKey) -> Answer | None:

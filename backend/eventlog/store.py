@@ -115,13 +115,17 @@ class PostgresEventLog:
         stream_prefix: str | None = None,
         *,
         names: Collection[str] | None = None,
+        streams: Collection[str] | None = None,
     ) -> list[StoredEvent]:
-        """`feed` without decoding, for readers that must not fail on events of a newer program."""
+        """`feed` without decoding, for readers that must not fail on events of a newer program; only those of
+        `streams` if given."""
         query = sa.select(events).where(events.c.position > after)
         if stream_prefix is not None:
             query = query.where(events.c.stream.startswith(stream_prefix, autoescape=True))
         if names is not None:
             query = query.where(events.c.name.in_(names))
+        if streams is not None:
+            query = query.where(events.c.stream.in_(streams))
         rows = self._connection.execute(query.order_by(events.c.position).limit(limit))
         return [stored_of(row) for row in rows]
 

@@ -33,6 +33,10 @@ class Commits:
 
     made: dict[OffsetKey, OffsetValue | None] = field(default_factory=dict)
     """None: the offset expired or was deleted."""
+    found_at: dict[OffsetKey, tuple[int, int]] = field(default_factory=dict)
+    """(partition of the topic, offset) of the latest."""
+    set_again: set[OffsetKey] = field(default_factory=set)
+    """Where an offset of ours is the latest: one that was gone before is there again."""
     positions: dict[int, int] = field(default_factory=dict)
     """Partition of the topic -> where reading goes on."""
     unreadable: int = 0
@@ -61,9 +65,9 @@ class CommitLog:
             number, offset = message.partition(), message.offset()
             assert number is not None and offset is not None
             self._found.positions[number] = offset + 1
-            self._take(message.key(), message.value())
+            self._take(message.key(), message.value(), (number, offset))
 
-    def _take(self, key: bytes | None, value: bytes | None) -> None:
+    def _take(self, key: bytes | None, value: bytes | None, place: tuple[int, int]) -> None:
         if key is None or key.startswith(_OWN, _GROUP_AT):
             return
         try:
@@ -71,8 +75,18 @@ class CommitLog:
         except group_log.Unreadable:
             self._found.unreadable += 1
             return
-        if record is not None and (record[1] is None or not commit_metadata.is_ours(record[1].metadata)):
-            self._found.made[record[0]] = record[1]
+        if record is None:
+            return
+        whose, said = record
+        if said is not None and commit_metadata.is_ours(said.metadata):
+            # The group has an offset again; what it had committed itself before stays what it was.
+            if self._found.made.get(whose, said) is None:
+                del self._found.made[whose], self._found.found_at[whose]
+            self._found.set_again.add(whose)
+            return
+        self._found.made[whose] = said
+        self._found.found_at[whose] = place
+        self._found.set_again.discard(whose)
 
     def take(self) -> Commits:
         """What came since the last call."""

@@ -51,6 +51,8 @@ class TopicFollower:
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(sentence(error)) from error
         self._behind = {part.partition for part in parts}
+        self.reached: dict[int, int] = {}
+        """Partition -> offset before which everything was read; transaction markers at a log's end count too."""
 
     @property
     def caught_up(self) -> bool:
@@ -67,11 +69,13 @@ class TopicFollower:
             raise KafkaCallFailed(sentence(error)) from error
         found = []
         for message in messages:
-            failure = message.error()
+            failure, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
             if failure is None:
                 found.append(message)
+                self.reached[partition] = offset + 1
             elif failure.code() == KafkaError._PARTITION_EOF:
-                self._behind.discard(message.partition() or 0)
+                self._behind.discard(partition)
+                self.reached[partition] = offset
             elif not failure.retriable():
                 raise KafkaCallFailed(str(failure.str()))
         return found

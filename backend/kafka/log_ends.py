@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -43,13 +43,11 @@ def partitions(config: Mapping[str, Any], topic: str, seconds: float) -> list[Pl
 
 
 def ends(
-    config: Mapping[str, Any], places: Collection[Place], seconds: float, *, undecided_too: bool = False
+    config: Mapping[str, Any], places: Iterable[Place], seconds: float, *, undecided_too: bool = False
 ) -> dict[Place, tuple[int, int]]:
     """(first offset, end for readers of committed records) of each partition; those that cannot be asked are left
     out. `undecided_too`: the end behind what is in open transactions. Raises KafkaCallFailed if the cluster cannot
     be asked."""
-    if not places:
-        return {}
     try:
         admin = AdminClient(dict(config))
     except (KafkaException, ValueError) as error:

@@ -11,7 +11,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from backend.domain import copy_flags, offset_map
-from backend.domain.offset_map import Follower, MapInvalid, Progress
+from backend.domain.offset_map import End, Follower, MapInvalid, Progress
 from backend.domain.partition_edge import Header
 from backend.kafka.errors import KafkaCallFailed, sentence
 from backend.kafka.following import TopicFollower
@@ -35,8 +35,9 @@ class MapPublisher:
             raise KafkaCallFailed(sentence(error)) from error
         self._cluster, self._topic = cluster, topic
 
-    def publish(self, made: Iterable[tuple[Follower, Progress | None]]) -> None:
-        """Returns once the cluster has taken all; None: the group has no offset there any more."""
+    def publish(self, made: Iterable[tuple[Follower, Progress | End | None]], made_on: str | None = None) -> None:
+        """Returns once the cluster has taken all; None: the group has no offset any more on the cluster where it
+        was made, which is this one or `made_on`."""
         failed: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, _: Message) -> None:
@@ -46,7 +47,7 @@ class MapPublisher:
         try:
             for follower, progress in made:
                 value = None if progress is None else offset_map.encode_value(progress)
-                key = offset_map.encode_key(follower, self._cluster)
+                key = offset_map.encode_key(follower, made_on or self._cluster)
                 self._producer.produce(self._topic, value, key, on_delivery=delivered)
                 self._producer.poll(0)
             left = self._producer.flush(_FLUSH_SECONDS)
@@ -68,8 +69,8 @@ class MapRow:
     follower: Follower
     cluster: str
     """Where the progress was made."""
-    progress: Progress | None
-    """None: the group has none there any more."""
+    progress: Progress | End | None
+    """None: the group has none there."""
     flags: int
     """Copy flags of the record on this cluster."""
 

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
+from backend.kafka.log_ends import ends_by
 from backend.kafka.probe import ClusterFacts, ConnectionReasons, describe
 
 _CONFIGS_AT_ONCE = 500
@@ -139,6 +140,13 @@ class TopicAdmin:
                     end = None
                 ends.setdefault(place.topic, []).append(end)
         return {topic: sum(found) for topic, found in ends.items() if None not in found}  # type: ignore[arg-type]
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        """Where a partition ends for readers of committed records. Raises KafkaCallFailed."""
+        found = ends_by(self._admin, [(topic, partition)], self._timeout)
+        if not found:
+            raise KafkaCallFailed(f"the end of {topic}/{partition} cannot be asked for")
+        return found[topic, partition][1]
 
     def groups(self) -> list[tuple[str, str]]:
         """Every group that this user may see, with its kind: classic, consumer, or unknown (share groups too).

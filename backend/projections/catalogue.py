@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.projections import adoptions, clusters, edge_losses, leaf_routes, streams, tenants, trees
+from backend.projections import adoptions, clusters, edge_losses, leaf_routes, streams, tenants, trees, users
 from backend.projections.framework import Projection
 
 PROJECTIONS: tuple[Projection, ...] = (
@@ -13,4 +13,5 @@ PROJECTIONS: tuple[Projection, ...] = (
     streams.PROJECTION,
     edge_losses.PROJECTION,
     adoptions.PROJECTION,
+    users.PROJECTION,
 )

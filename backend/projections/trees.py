@@ -16,6 +16,7 @@ from backend.domain.distributor_settings import (
     SettingsEvent,
     evolve,
 )
+from backend.domain.primary_move import PRIMARY_EVENTS, PrimaryMoveBegun, PrimaryMoveCancelled, PrimaryMoved
 from backend.domain.tree import DistributorTargetSwitched, TreeReplaced, clusters_of
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
@@ -28,6 +29,9 @@ trees = temporal_table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("root", JSONB, nullable=False),
     sa.Column("primary_cluster", sa.Text, nullable=False),
+    # What the primary is being moved to, and whether without waiting for the present one.
+    sa.Column("moving_to", sa.Text),
+    sa.Column("take_over", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("version", sa.BigInteger, nullable=False),
 )
 tree_leaves = temporal_table(
@@ -56,13 +60,14 @@ distributor_settings = temporal_table(
     sa.Column("compression", sa.Text, nullable=False),
 )
 
+_NO_MOVE: Mapping[str, Any] = {"moving_to": None, "take_over": False}
+
 
 def _apply(rows: Rows, recorded: RecordedEvent) -> None:
     tree = recorded.stream.removeprefix("tree-")
     match recorded.event:
         case TreeReplaced() as event:
-            values = {"root": event.root, "primary_cluster": event.primary_cluster, "version": recorded.version}
-            replace(rows, trees, {"name": tree}, values, recorded.position)
+            _set_tree(rows, tree, event, recorded)
             _set_leaves(rows, tree, clusters_of(event.root), recorded.position)
             wanted = {(cluster, level): target for cluster, level, target in event.targets}
             _set_targets(rows, tree, wanted, recorded.position)
@@ -75,6 +80,20 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             key = {"tree": tree, "cluster": event.cluster, "level": event.level}
             _change_settings(rows, key, event, recorded.position)
             change(rows, trees, {"name": tree}, {"version": recorded.version}, recorded.position)
+        case PrimaryMoveBegun() as event:
+            move = {"moving_to": event.cluster, "take_over": event.take_over, "version": recorded.version}
+            change(rows, trees, {"name": tree}, move, recorded.position)
+        case PrimaryMoveCancelled() | PrimaryMoved() as event:
+            settled = {"primary_cluster": event.cluster, **_NO_MOVE, "version": recorded.version}
+            change(rows, trees, {"name": tree}, settled, recorded.position)
+
+
+def _set_tree(rows: Rows, tree: str, event: TreeReplaced, recorded: RecordedEvent) -> None:
+    before = current(rows, trees, {"name": tree})
+    kept = before is not None and before["moving_to"] in clusters_of(event.root)
+    move = {name: before[name] for name in _NO_MOVE} if before is not None and kept else _NO_MOVE
+    values = {"root": event.root, "primary_cluster": event.primary_cluster, **move, "version": recorded.version}
+    replace(rows, trees, {"name": tree}, values, recorded.position)
 
 
 def _set_leaves(rows: Rows, tree: str, wanted: frozenset[str], position: int) -> None:
@@ -117,7 +136,7 @@ def settings_of(row: Mapping[str, Any]) -> DistributorSettings:
 
 PROJECTION = Projection(
     name="trees",
-    events=frozenset({TreeReplaced, DistributorTargetSwitched, *SETTINGS_EVENTS}),
+    events=frozenset({TreeReplaced, DistributorTargetSwitched, *SETTINGS_EVENTS, *PRIMARY_EVENTS}),
     tables=(trees, tree_leaves, tree_targets, distributor_settings),
     apply=_apply,
 )

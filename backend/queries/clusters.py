@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
+from backend.domain.edges import Endpoint
 from backend.projections.clusters import clusters
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_leaves
@@ -31,6 +32,17 @@ class ClusterRow:
     brokers: int | None
     version: int
     position: int
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """How it is reached."""
+        return Endpoint(
+            name=self.name,
+            number=self.number,
+            bootstrap_servers=self.bootstrap_servers,
+            properties=self.properties,
+            kafka_cluster_id=self.kafka_cluster_id,
+        )
 
 
 def list_clusters(connection: Connection, at: int | None = None) -> list[ClusterRow]:

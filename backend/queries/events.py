@@ -5,6 +5,8 @@ Behind GET /api/v1/events, /api/v1/events/head and /api/v1/events/verification.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import Connection
 
 from backend.eventlog.recorded import Head, StoredEvent
@@ -16,13 +18,19 @@ _NO_EVENTS_TO_DECODE = EventRegistry()
 
 
 def list_events(
-    connection: Connection, *, after: int = 0, limit: int = 100, stream_prefix: str | None = None
+    connection: Connection,
+    *,
+    after: int = 0,
+    limit: int = 100,
+    stream_prefix: str | None = None,
+    streams: Collection[str] | None = None,
 ) -> list[StoredEvent]:
     """Up to `limit` events after a position, as they are stored; `vars(item)` has the contract's fields.
 
+    `streams`: only of these, `stream_prefix`: only of those whose name starts so.
     Not decoded: an older program lists a newer program's events too.
     """
-    return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).stored(after, limit, stream_prefix)
+    return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).stored(after, limit, stream_prefix, streams=streams)
 
 
 def head(connection: Connection) -> Head:

@@ -54,8 +54,15 @@ group_commits = sa.Table(
     # As in log_marks.
     sa.Column("whole", sa.Boolean, nullable=False, server_default=sa.true()),
     sa.Column("incarnation", sa.BigInteger),
+    # Of the topic; NULL: not known.
+    sa.Column("topic_incarnation", sa.BigInteger),
+    # Whether the offset was deleted, or expired, since; kept where older progress elsewhere must not count again.
+    sa.Column("is_ended", sa.Boolean, nullable=False, server_default=sa.false()),
     # `committed_at_ms` is the time by which commits are ordered; this is the broker's.
     sa.Column("broker_ms", sa.BigInteger),
+    # Offset of its record in the partition of `__consumer_offsets` of that Kafka cluster; NULL: not known.
+    sa.Column("kafka_cluster_id", sa.Text),
+    sa.Column("read_at", sa.BigInteger),
     sa.Column("published_at_ms", sa.BigInteger, nullable=False),
 )
 
@@ -96,6 +103,8 @@ applied_offsets = sa.Table(
     sa.Column("origin_cluster", sa.Text, nullable=False),
     sa.Column("generation", sa.BigInteger, nullable=False),
     sa.Column("committed_at_ms", sa.BigInteger, nullable=False),
+    # Tells what was known of it: `domain/offset_map.py`, Progress.
+    sa.Column("progress_digest", sa.Text),
     # The rest is of the offset set last; NULL if none was.
     sa.Column("offset", sa.BigInteger),
     sa.Column("mode", sa.Text),

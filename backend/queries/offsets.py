@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import sqlalchemy as sa
@@ -77,20 +77,26 @@ def list_offsets(
     cluster: str | None = None,
     group: str | None = None,
     stream: str | None = None,
+    tenants: Collection[str] | None = None,
     after: Place | None = None,
     limit: int,
 ) -> list[OffsetRow]:
-    """At most so many rows behind `after`. `cluster`: where it was committed; `group`: logical or technical."""
+    """At most so many rows behind `after`. `cluster`: where it was committed; `group`: logical or technical.
+
+    `tenants`: only of their streams.
+    """
     t = group_commits.c
     key = (t.cluster, t.stream, t.partition, t.group)
     shown = [t[each.name] for each in fields(OffsetRow) if each.name in t]
-    query = sa.select(*shown).order_by(*key).limit(limit)
+    query = sa.select(*shown).where(sa.not_(t.is_ended)).order_by(*key).limit(limit)
     if cluster is not None:
         query = query.where(t.cluster == cluster)
     if group is not None:
         query = query.where(sa.or_(t.group == group, t.technical_group == group))
     if stream is not None:
         query = query.where(t.stream == stream)
+    if tenants is not None:
+        query = query.where(sa.func.split_part(t.stream, "/", 1).in_(tenants))
     if after is not None:
         query = query.where(sa.tuple_(*key) > sa.tuple_(*(sa.literal(part) for part in after)))
     rows = connection.execute(query).all()

@@ -2,7 +2,8 @@
 
 Their ids name the kind and the position of the event that began them. `target-switch-<position>` has succeeded
 once every unit of the distributor runs on the new target, and is overtaken when a later event changed the target
-again; `adoption-<position>`: see `adoptions.py`.
+again; `primary-move-<position>` once the primary is where it was to be, and is overtaken when another order came;
+`adoption-<position>`: see `adoptions.py`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import events
 from backend.queries import adoptions
 from backend.queries.distributors import read_distributors
+from backend.queries.trees import get_tree
 
-_ID = re.compile(r"(target-switch|adoption)-([1-9][0-9]{0,17})")
+_ID = re.compile(r"(target-switch|primary-move|adoption)-([1-9][0-9]{0,17})")
 _SWITCHED = "DistributorTargetSwitched"
+_MOVED = "PrimaryMoved"
+_BEGUN = {_SWITCHED: "target-switch", "PrimaryMoveBegun": "primary-move"}
 
 
 def operation_id(event: RecordedEvent) -> str:
     """Id of the operation that an event began."""
-    return f"target-switch-{event.position}"
+    return f"{_BEGUN[event.name]}-{event.position}"
 
 
 def get_operation(connection: Connection, identity: str) -> dict[str, Any] | None:
@@ -35,10 +39,38 @@ def get_operation(connection: Connection, identity: str) -> dict[str, Any] | Non
     position = int(match[2])
     if match[1] == "adoption":
         return adoptions.operation(connection, position)
-    query = sa.select(events.c.data).where(events.c.position == position, events.c.name == _SWITCHED)
-    data = connection.execute(query).scalar_one_or_none()
-    if data is None:
+    query = sa.select(events.c.name, events.c.data).where(events.c.position == position)
+    begun = connection.execute(query).one_or_none()
+    if begun is None or _BEGUN.get(begun.name) != match[1]:
         return None
+    operation = {"id": identity, "state": "running", "progress": 0.0, "result": None, "problem": None}
+    told = _target_switch if begun.name == _SWITCHED else _primary_move
+    return operation | told(connection, position, begun.data)
+
+
+def _primary_move(connection: Connection, position: int, data: dict[str, Any]) -> dict[str, Any]:
+    tree = get_tree(connection)
+    later = sa.select(events.c.data).where(events.c.position > position, events.c.name == _MOVED)
+    # The first to end after it is this one's, unless another order came first.
+    first = connection.execute(later.order_by(events.c.position).limit(1)).scalar_one_or_none()
+    if first is not None and first["cluster"] == data["cluster"]:
+        return {"state": "succeeded", "progress": 1.0, "result": first}
+    if tree is not None and tree.move is not None and tree.move.cluster == data["cluster"]:
+        return {}
+    return _overtaken(f"the primary is no longer moved to {data['cluster']}")
+
+
+def _overtaken(detail: str) -> dict[str, Any]:
+    problem = {
+        "type": "urn:treeline:overtaken",
+        "title": "A later change took this one's place.",
+        "status": 409,
+        "detail": detail,
+    }
+    return {"state": "failed", "progress": 1.0, "problem": problem}
+
+
+def _target_switch(connection: Connection, position: int, data: dict[str, Any]) -> dict[str, Any]:
     row = next(
         (
             row
@@ -47,17 +79,10 @@ def get_operation(connection: Connection, identity: str) -> dict[str, Any] | Non
         ),
         None,
     )
-    operation = {"id": identity, "state": "running", "progress": 0.0, "result": None, "problem": None}
     if row is None or row.target != data["target"]:
-        problem = {
-            "type": "urn:treeline:overtaken",
-            "title": "A later change took this one's place.",
-            "status": 409,
-            "detail": f"{data['cluster']}:{data['level']} no longer copies to {data['target']}",
-        }
-        return {**operation, "state": "failed", "progress": 1.0, "problem": problem}
+        return _overtaken(f"{data['cluster']}:{data['level']} no longer copies to {data['target']}")
     seen = row.observed
     if seen is None or seen.position < position or seen.state not in ("running", "degraded"):
-        return operation
+        return {}
     result = {"cluster": row.cluster, "level": row.level, "target": row.target, "previous": data["previous"]}
-    return {**operation, "state": "succeeded", "progress": 1.0, "result": result}
+    return {"state": "succeeded", "progress": 1.0, "result": result}

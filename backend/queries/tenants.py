@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,12 @@ def list_tenants(connection: Connection, at: int | None = None) -> list[TenantRo
 def get_tenant(connection: Connection, name: str, at: int | None = None) -> TenantRow | None:
     """One tenant or None."""
     return next((TenantRow(**row) for row in _rows(connection, tenants, at, name=name)), None)
+
+
+def known_tenants(connection: Connection, names: Collection[str]) -> frozenset[str]:
+    """Those of the names that are tenants'."""
+    query = sa.select(tenants.c.name).where(as_of(tenants, None), tenants.c.name.in_(names))
+    return frozenset(connection.execute(query).scalars())
 
 
 def list_instances(connection: Connection, tenant: str, at: int | None = None) -> list[InstanceRow]:

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from backend.domain.distributor_settings import DistributorSettings
+from backend.domain.primary_move import Move
 from backend.projections.temporal import as_of
-from backend.projections.trees import distributor_settings, settings_of, tree_targets, trees
+from backend.projections.trees import distributor_settings, settings_of, tree_leaves, tree_targets, trees
 
 MAIN = "main"
 
@@ -19,7 +20,7 @@ MAIN = "main"
 class TreeRow:
     """A tree. `root` is its document, `targets` (cluster, level) -> leaf; `position` is that of its last event.
 
-    `settings` has only the distributors whose settings were ever changed.
+    `settings` has only the distributors whose settings were ever changed, `move` is that of the primary.
     """
 
     name: str
@@ -27,6 +28,7 @@ class TreeRow:
     primary_cluster: str
     targets: dict[tuple[str, int], str]
     settings: dict[tuple[str, int], DistributorSettings]
+    move: Move | None
     version: int
     position: int
 
@@ -50,9 +52,21 @@ def get_tree(connection: Connection, at: int | None = None, name: str = MAIN) ->
             (each["cluster"], each["level"]): settings_of(dict(each))
             for each in connection.execute(of_tree).mappings()
         },
+        move=None if row.moving_to is None else Move(cluster=row.moving_to, take_over=row.take_over),
         version=row.version,
         position=row.valid_from,
     )
+
+
+def primary_for(connection: Connection, cluster: str) -> str:
+    """Who writes a cluster's schemas: the primary of its tree, or the cluster itself outside of all trees."""
+    query = (
+        sa.select(trees.c.primary_cluster)
+        .join(tree_leaves, tree_leaves.c.tree == trees.c.name)
+        .where(tree_leaves.c.cluster == cluster, as_of(tree_leaves, None), as_of(trees, None))
+        .order_by(trees.c.name)
+    )
+    return connection.execute(query).scalars().first() or cluster
 
 
 def tree_names(connection: Connection, at: int | None = None) -> frozenset[str]:

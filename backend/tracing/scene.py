@@ -68,7 +68,7 @@ def read(connection: Connection, settings: Settings, cluster: str, stream: str, 
         raise NotFound(f"cluster {cluster} is no leaf of a tree: nothing is copied from it or to it")
     found = traced_stream(connection, stream)
     if found is None:
-        raise NotFound(f"there is no stream {stream[:300]!a}; name it as tenant/instance/environment/stream")
+        raise no_stream(stream)
     if cluster not in found.topics:
         why = found.absent.get(cluster, "none was seen")
         raise NotFound(f"stream {stream} has no topic on {cluster}: {why}")
@@ -108,3 +108,8 @@ def read(connection: Connection, settings: Settings, cluster: str, stream: str, 
         flags_header=settings.copy_flags_header,
         origin_header=settings.copy_origin_header,
     )
+
+
+def no_stream(stream: str) -> NotFound:
+    """The answer for a stream that there is not."""
+    return NotFound(f"there is no stream {stream[:300]!a}; name it as tenant/instance/environment/stream")

@@ -24,6 +24,9 @@ SENTENCES: Mapping[str, str] = {
     "ClusterCameOnline": "{of} is online",
     "ClusterWentOffline": "{of} went offline: {reason}",
     "TreeReplaced": "Tree set: {clusters}, {distributors}; primary is {primary_cluster}",
+    "PrimaryMoveBegun": "{cluster} is to become the primary instead of {previous}",
+    "PrimaryMoveCancelled": "{cluster} stays the primary",
+    "PrimaryMoved": "{cluster} is the primary now, instead of {previous}",
     "DistributorTargetSwitched": "{cluster} level {level} now copies to {target} instead of {previous}",
     "LeafEnteredRoutes": "{cluster} has entered its routes of position {routes}, {fenced} writers fenced",
     "OriginRerooted": "Records of cluster number {number}, which left the tree, go on from other leaves",
@@ -36,6 +39,15 @@ SENTENCES: Mapping[str, str] = {
     "RecordsLost": "{stream}/{partition} on {cluster}: {reason}",
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
     "GroupOffsetsReset": "Offsets of group {group} for {stream} set on {cluster}: {to}",
+    "SchemaConflictFound": "Schemas of {cluster}: {detail}",
+    "SchemaConflictResolved": "Schemas of {cluster}: {subject} is no longer in conflict",
+    "UserCreated": "User {user} created as {role}",
+    "UserChanged": "User {user} is {role}, {state}",
+    "MembershipGiven": "User {user} is {membership} of {tenant}",
+    "MembershipEnded": "User {user} no longer belongs to {tenant}",
+    "PasswordSet": "User {user} has a new password",
+    "TokenIssued": "Token {token} issued to user {user}",
+    "TokenRevoked": "Token {token} of user {user} revoked",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
     "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",
@@ -61,6 +73,7 @@ TROUBLES = frozenset(
         "StreamTailLost",
         "RecordSetAside",
         "RecordsLost",
+        "SchemaConflictFound",
     }
 )
 
@@ -83,6 +96,8 @@ def sentence(name: str, stream: str, data: Mapping[str, Any]) -> str:
     if isinstance(data.get("bytes_per_second", ""), int | None):
         limit = data["bytes_per_second"]
         known["limit"] = "without a limit" if limit is None else f"at most {counted(limit, 'byte')} a second"
+    if isinstance(data.get("disabled"), bool):
+        known["state"] = "disabled" if data["disabled"] else "enabled"
     if name == "TreeReplaced":
         known.update(_shape(data.get("root")))
     return shortened(pattern.format_map(known), _LONGEST)

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Request
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
+from backend.dispatch import Dispatcher
+from backend.domain.access import Action, Caller, may
 from backend.eventlog.listen import EventListener
+from backend.web.forms import form_key
 
 
 class ConsoleServices(Protocol):
     """Shared between requests, from start to end of the process. (Pages do not import the API: both are leaves
     of one tree of layers, and either can be served without the other.)"""
 
+    engine: Engine
+    dispatcher: Dispatcher
     listener: EventListener
     closing: threading.Event
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection that sees one moment of the database."""
+
+    def looking(self) -> AbstractContextManager[Connection]:
+        """A connection for one statement."""
 
 
 def _services(request: Request) -> ConsoleServices:
@@ -28,11 +37,22 @@ def _services(request: Request) -> ConsoleServices:
     return services
 
 
-def _viewer(request: Request) -> str | None:
-    actor: str | None = request.state.actor
-    return actor
+def _viewer(request: Request) -> Caller | None:
+    viewer: Caller | None = request.state.caller
+    return viewer
 
 
 Shared = Annotated[ConsoleServices, Depends(_services)]
 # Who looks; None without a session.
-Viewer = Annotated[str | None, Depends(_viewer)]
+Viewer = Annotated[Caller | None, Depends(_viewer)]
+
+
+def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
+    """What every page shows around its content: who looks, the pages that it may see, the key of its forms."""
+    pages = [("Tree", "/tree"), ("Users", "/users")] if may(viewer, Action.READ_ESTATE) else []
+    here = f"/{request.url.path.split('/')[1] or 'tree'}"
+    return {
+        "viewer": viewer.name,
+        "pages": [(name, address, address == here) for name, address in [*pages, ("Account", "/account")]],
+        "form_key": form_key(request),
+    }

@@ -28,6 +28,7 @@ _environment.filters.update(
     counted=figures.counted,
     shortened=figures.shortened,
     unbroken=figures.unbroken,
+    day=figures.day,
 )
 _environment.globals.update(static=address)
 

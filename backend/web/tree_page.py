@@ -9,14 +9,20 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
 
+from backend.domain.access import Action, may, refusal
+from backend.eventlog.faults import DatabaseUnavailable
 from backend.queries import events
+from backend.queries.callers import caller_of_session
+from backend.queries.login import SESSION_COOKIE
 from backend.web import templates
 from backend.web.figures import clock
 from backend.web.live import Blocks, LiveTree
-from backend.web.services import Shared, Viewer
+from backend.web.pages import entering
+from backend.web.services import Shared, Viewer, frame
 from backend.web.tree_view import Picture, TreeState, read
 
 router = APIRouter(include_in_schema=False)
@@ -26,23 +32,27 @@ BLOCKS = ("summary", "notices", "diagram", "distributors", "timeline")
 # A page that was asked again after a cut connection asks for its session again too.
 RETRY_MILLISECONDS = 1000
 STREAM_SECONDS = 600.0
-_LOG_IN = "You need a login link to see this page."
 
 
 @router.get("/")
 @router.get("/tree")
 def tree_page(
-    services: Shared, viewer: Viewer, at: Annotated[str | None, Query(max_length=40)] = None
+    request: Request, services: Shared, viewer: Viewer, at: Annotated[str | None, Query(max_length=40)] = None
 ) -> Response:
-    """The page, now or at an earlier position of the event log."""
-    if viewer is None:
-        return templates.page("login_needed.html", {"title": "Log in", "message": _LOG_IN}, 401)
+    """The page, now or at an earlier position of the event log. Who may not read the estate begins elsewhere."""
+    if viewer is not None and request.url.path == "/" and not may(viewer, Action.READ_ESTATE):
+        return RedirectResponse("/account", 303)
+    instead = entering(request, viewer, Action.READ_ESTATE)
+    if instead is not None or viewer is None:
+        return instead or Response(status_code=401)
     with services.reading() as connection:
         position = _position(at, events.head(connection).position)
         if isinstance(position, str):
-            return templates.page("message.html", {"title": "No such position", "message": position}, 422)
+            way = ("/tree", "To the tree as it is now")
+            message = {"title": "No such position", "message": position, "way": way}
+            return templates.page("message.html", {**frame(request, viewer), **message}, 422)
         state = read(connection, position)
-    context = {**_context(state, live=position is None), "viewer": viewer, "lost_at": None}
+    context = {**_context(state, live=position is None), **frame(request, viewer), "lost_at": None}
     return templates.page(TEMPLATE, context)
 
 
@@ -65,22 +75,40 @@ def _live_tree(request: Request, services: Shared) -> LiveTree:
     return live
 
 
-def _watching(viewer: Viewer) -> str:
+def _watching(viewer: Viewer) -> None:
     if viewer is None:
-        raise HTTPException(401, _LOG_IN)
-    return viewer
+        raise HTTPException(401, "log in to see this page")
+    refused = refusal(viewer, Action.READ_ESTATE)
+    if refused is not None:
+        raise refused
+
+
+def _still_watching(services: Shared, session: str) -> bool:
+    """Whether a session may still see the page; while the database is away nothing new is seen anyway."""
+    try:
+        with services.looking() as connection:
+            viewer = caller_of_session(connection, session)
+    except DatabaseUnavailable:
+        return True
+    return viewer is not None and may(viewer, Action.READ_ESTATE)
 
 
 @router.get("/tree/live", response_class=EventSourceResponse, dependencies=[Depends(_watching)])
-async def tree_live(live: Annotated[LiveTree, Depends(_live_tree)]) -> AsyncIterator[ServerSentEvent]:
+async def tree_live(
+    request: Request, services: Shared, live: Annotated[LiveTree, Depends(_live_tree)]
+) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events named after the page's blocks, whenever one is different; `beat` while none is.
 
-    The stream ends now and then and the browser asks again, so that a session that is over is noticed.
+    It ends with the session, and now and then for good measure; the browser asks again.
     """
+    session = request.cookies.get(SESSION_COOKIE)
     yield ServerSentEvent(comment="open", retry=RETRY_MILLISECONDS)
     until = time.monotonic() + STREAM_SECONDS
     async with aclosing(live.watch()) as watching:
         async for news in watching:
+            # Who came with a token is a program, and no page.
+            if session is not None and not await run_in_threadpool(_still_watching, services, session):
+                break
             for name, text in news.items():
                 yield ServerSentEvent(event=name, raw_data=text)
             if not news:

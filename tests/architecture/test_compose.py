@@ -66,6 +66,7 @@ def test_the_file_has_the_parts_of_a_compose_file():
         "worker-control",
         "worker-shifts",
         "worker-offsets",
+        "worker-schemas",
         "beat",
     } <= SERVICES.keys()
     assert sum(service["image"].startswith("apache/kafka:") for service in SERVICES.values()) == 5

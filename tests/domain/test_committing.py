@@ -9,7 +9,7 @@ import pytest
 from backend.domain import commit_metadata
 from backend.domain.commit_metadata import CommitMark
 from backend.domain.committing import Action, OwnCommit, Standing, commit_time, decide
-from backend.domain.offset_map import Progress, newest
+from backend.domain.offset_map import End, Progress, newest
 
 HERE, THERE = "cluster-1", "cluster-2"
 
@@ -49,6 +49,37 @@ NOTHING, FRESH = Standing(offset=None), Standing(offset=10, metadata="")
 )
 def test_what_is_done(latest, own, standing, action):
     assert decide(HERE, latest, own, standing) is action
+
+
+@pytest.mark.parametrize(
+    ("standing", "action"),
+    [
+        (NOTHING, Action.APPLY),
+        (ours(5, 3, cluster=HERE), Action.APPLY),  # once more: the log has grown
+        (ours(6, 3), Action.NOTHING),
+        (FRESH, Action.NOTHING),
+        (Standing(offset=3, metadata=""), Action.WAIT),
+    ],
+)
+def test_progress_goes_on_in_a_topic_that_was_made_anew(standing, action):
+    assert decide(HERE, (HERE, progress(5)), progress(5), standing, in_other_topic=True) is action
+
+
+@pytest.mark.parametrize(
+    ("moments", "latest"),
+    [
+        ({THERE: progress(5), HERE: End(committed_at_ms=6, generation=1)}, None),
+        ({THERE: progress(6), HERE: End(committed_at_ms=6, generation=1)}, None),
+        ({THERE: progress(7), HERE: End(committed_at_ms=6, generation=1)}, THERE),
+        ({THERE: progress(5, generation=2), HERE: End(committed_at_ms=6, generation=1)}, THERE),
+        ({THERE: progress(6), HERE: progress(6)}, THERE),
+        ({HERE: End(committed_at_ms=6, generation=1)}, None),
+        ({}, None),
+    ],
+)
+def test_what_was_made_before_an_end_counts_no_more(moments, latest):
+    found = newest(moments.items())
+    assert found == (None if latest is None else (latest, moments[latest]))
 
 
 class Place:
@@ -125,6 +156,24 @@ def test_it_ends_at_the_latest_progress_whatever_the_order(seed):
     place.to_come = list(place.made)
     place.settle()
     assert place.is_at_the_latest(), "a replay changed it"
+
+
+@pytest.mark.parametrize(
+    ("own", "read_at", "broker_ms", "is_behind"),
+    [
+        (OwnCommit(7, 100, 90, 50), 49, 80, True),
+        (OwnCommit(7, 100, 90, 50), 49, 90, True),
+        (OwnCommit(7, 100, 90, 50), 49, None, True),
+        (OwnCommit(7, 100, None, 50), 49, 80, True),
+        (OwnCommit(7, 100, 90, 50), 50, 90, False),  # the same one, read again
+        (OwnCommit(7, 100, 90, 50), 51, 80, False),  # a clock that was set back
+        (OwnCommit(7, 100, 90, 50), 51, None, False),
+        (OwnCommit(7, 100, 90, 50), 20, 95, False),  # the log was cut off
+        (OwnCommit(7, 100, 90), 49, 80, False),
+    ],
+)
+def test_whoever_is_slow_makes_no_older_commit_the_newest(own, read_at, broker_ms, is_behind):
+    assert own.is_behind(read_at, broker_ms) is is_behind
 
 
 OWN, APPLIED = OwnCommit(7, 100, 90), 200

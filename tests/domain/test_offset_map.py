@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from backend.domain import commit_metadata, offset_map
 from backend.domain.commit_metadata import CommitMark
-from backend.domain.offset_map import Follower, MapInvalid, Progress
+from backend.domain.offset_map import End, Follower, MapInvalid, Progress
 
 longs = st.integers(-(2**63), 2**63 - 1)
 times = st.integers(0, 2**62)
@@ -36,7 +36,9 @@ progresses = st.builds(
     offset=times,
     passed=vectors.map(lambda vector: vector or {}),
     whole=st.booleans(),
+    topic_incarnation=st.none() | st.integers(0, 2**32 - 1),
 )
+ends = st.builds(End, committed_at_ms=times, generation=st.integers(0, 99))
 marks = st.builds(
     CommitMark,
     flags=st.integers(0, 2**31 - 1),
@@ -47,7 +49,7 @@ marks = st.builds(
 )
 
 
-@given(followers, names, progresses)
+@given(followers, names, progresses | ends)
 def test_records_survive_the_topic(follower, cluster, progress):
     assert offset_map.decode_key(offset_map.encode_key(follower, cluster)) == (follower, cluster)
     assert offset_map.decode_value(offset_map.encode_value(progress)) == progress

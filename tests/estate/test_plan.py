@@ -39,7 +39,8 @@ def test_processes_are_named_and_wait_for_what_they_need(tmp_path: Path) -> None
     _, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
     after = {spec.name: spec.after for spec in plan.processes}
     first = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1"]
-    assert list(after) == [*first, "migrate", "api", "worker:control", "worker:shifts", "worker:offsets", "beat"]
+    workers = [f"worker:{name}" for name in ("control", "shifts", "offsets", "schemas")]
+    assert list(after) == [*first, "migrate", "api", *workers, "beat"]
     assert after["kafka:cluster-1:1"] == []
     assert "migrate" in after["api"]
     assert "postgres" in after["migrate"]

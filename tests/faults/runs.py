@@ -150,9 +150,9 @@ class Place:
         return root
 
     def replace_tree(self, root: dict[str, Any]) -> None:
-        """Another tree; its targets are the default ones. The primary has to be one of its leaves."""
-        primary = sorted(clusters_of(root))[0]
-        self._ask("PUT", f"/trees/main?primary={primary}", root)
+        """Another tree; its targets are the default ones. The primary stays, if it is one of its leaves."""
+        leaves, primary = clusters_of(root), self._ask("GET", "/trees/main")["primary_cluster"]
+        self._ask("PUT", f"/trees/main?primary={primary if primary in leaves else min(leaves)}", root)
         self.note_routes()
 
     def switch_target(self, cluster: str, level: int, target: str) -> None:

@@ -43,6 +43,11 @@ VALUES: dict[str, Any] = {
     "offset_mode": "margin",
     "tree": "main",
     "properties": {"sasl.password": "${env:C6}", "security.protocol": "SASL_SSL"},
+    "user": "ada",
+    "role": "operator",
+    "membership": "owner",
+    "token": "ci",
+    "expires_at": "2027-03-01T12:30:00.123456+00:00",
     "root": {"level": 1, "children": [{"cluster": "cluster-1"}, {"cluster": "cluster-2"}]},
 }
 

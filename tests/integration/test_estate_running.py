@@ -20,7 +20,7 @@ from tests.eventually import eventually
 
 LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to end it
 PROCESSES = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",
-             "worker:shifts", "worker:offsets", "beat"]  # fmt: skip
+             "worker:shifts", "worker:offsets", "worker:schemas", "beat"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`treeline get`, `describe`, `apply`, `diff` and `delete` against a running control plane."""
+"""`treeline get`, `describe`, `apply`, `diff`, `delete` and those of users against a running control plane."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from backend.commands import resources
+from backend.commands import resources, users
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE, served
 
 app = typer.Typer()
 resources.register(app)
+users.register(app)
 
 FILE: dict[str, Any] = {
     "clusters": {
@@ -152,6 +153,38 @@ def _delete(shell: Shell) -> None:
     leaf = shell("delete", "cluster", "c1")
     assert leaf.exit_code == 1
     assert "tree main" in leaf.stderr
+
+
+def test_users_are_declared_and_given_what_they_need(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = {"ada": {"role": "operator"}, "bob": {"tenants": {"acme": "owner"}}}
+    file = shell.file({"tenants": {"acme": {}}, "users": wanted})
+    dry = shell("apply", "-f", file, "--dry-run")
+    assert dry.exit_code == 0, dry.stderr
+    assert [row["place"] for row in shell.json("apply", "-f", file)] == ["acme", "ada", "bob"]
+    assert {row["action"] for row in shell.json("apply", "-f", file)} == {"keep"}
+    wanted["bob"]["tenants"] = {"acme": "member"}
+    file = shell.file({"users": wanted})
+    assert [row["action"] for row in shell.json("apply", "-f", file)] == ["keep", "change"]
+    assert shell.json("get", "user", "bob")["tenants"] == {"acme": "member"}
+    given = shell("member", "set", "acme", "bob", "owner")
+    assert given.exit_code == 0, given.stderr
+    assert shell.json("member", "list", "acme")["items"][0]["membership"] == "owner"
+    monkeypatch.setenv("TREELINE_NEW_PASSWORD", "correct horse battery")
+    assert shell("user", "password", "bob").exit_code == 0
+    assert shell("delete", "user", "bob").exit_code == 2
+    issued = shell("token", "issue", "ci", "--user", "bob", "--days", "9")
+    assert issued.exit_code == 0, issued.stderr
+    monkeypatch.setenv("TREELINE_TOKEN", issued.stdout.strip())
+    settings.cache_clear()
+    assert shell.json("whoami") == {"name": "bob", "role": "tenant", "tenants": {"acme": "owner"}, "token": "ci"}
+    assert [item["name"] for item in shell.json("get", "tenants")["items"]] == ["acme"]
+    refused = shell("get", "clusters")
+    assert refused.exit_code == 1
+    assert "You are not allowed to do this. this needs read-estate" in refused.stderr
+    assert [item["name"] for item in shell.json("token", "list")["items"]] == ["ci"]
+    assert shell("member", "remove", "acme", "bob").exit_code == 0
+    assert shell("token", "revoke", "ci").exit_code == 0
+    assert shell("whoami").exit_code == 1
 
 
 @pytest.mark.parametrize(

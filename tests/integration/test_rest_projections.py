@@ -41,6 +41,12 @@ def live_through_everything(rest: Rest) -> None:
     assert rest("DELETE", "/clusters/c3").status_code == 204
     rest.add_clusters("c3")
     rest("PATCH", "/trees/main/distributors/c1/1", {"paused": True})
+    rest("POST", "/users", {"name": "ada", "tenants": {"acme": "owner"}})
+    rest("PATCH", "/users/ada", {"role": "viewer", "tenants": {"acme": "member"}})
+    rest("POST", "/users/ada/tokens", {"name": "ci", "expires_in_days": 9})
+    rest("POST", "/users/ada/tokens", {"name": "old"})
+    rest("DELETE", "/users/ada/tokens/old")
+    rest("PUT", "/users/ada/password", {"password": "correct horse battery"})
     workers_record_the_rest(rest)
 
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from backend import deciders
+from backend.domain.primary_move import RecordPrimaryMoved
 from tests.integration.conftest import NOBODY_LISTENS, TREE, Rest, problem
+from tests.integration.test_rest_streams import worker_records
 
 C1, C2, C3 = ({"cluster": name} for name in ("c1", "c2", "c3"))
 
@@ -30,6 +33,7 @@ def test_a_tree_is_set_read_and_set_again_without_an_event(rest: Rest) -> None:
         "name": "main",
         "root": TREE,
         "primary_cluster": "c1",
+        "primary_move": None,
         "coverage": {"proven": True, "pairs": 6},
         "position": head,
     }
@@ -209,3 +213,40 @@ def test_a_cluster_on_which_streams_would_meet_does_not_join(rest: Rest) -> None
     assert document["errors"][0]["pointer"] == "/children/1/cluster"
     assert "acme/retail/dev/orders" in document["detail"]
     assert rest.head() == head
+
+
+def test_a_move_of_the_primary_is_long_work_that_can_be_overtaken_and_ended(rest: Rest) -> None:
+    rest.set_up()
+    begun = rest("PUT", "/trees/main/primary", {"cluster": "c2"})
+    assert begun.status_code == 202, begun.text
+    assert begun.json() | {"operation": ""} == {
+        "cluster": "c2",
+        "previous": "c1",
+        "take_over": False,
+        "operation": "",
+    }
+    operation = begun.headers["location"].removeprefix("/api/v1")
+    assert rest("GET", operation).json()["state"] == "running"
+    tree = rest("GET", "/trees/main").json()
+    assert (tree["primary_cluster"], tree["primary_move"]) == ("c1", {"cluster": "c2", "take_over": False})
+    assert rest("PUT", "/trees/main/primary", {"cluster": "c2"}).status_code == 200
+    assert rest("PUT", "/trees/main/primary", {"cluster": "c2", "take_over": True}).status_code == 202
+    assert rest("PUT", "/trees/main/primary", {"cluster": "c1"}).status_code == 200
+    assert rest("GET", "/trees/main").json()["primary_move"] is None
+    failed = rest("GET", operation).json()
+    assert (failed["state"], failed["problem"]["type"]) == ("failed", "urn:treeline:overtaken")
+    problem(rest("PUT", "/trees/main/primary", {"cluster": "c9"}), 422, "value-invalid")
+    problem(rest("PUT", "/trees/main?primary=c2", TREE), 422, "value-invalid")
+
+
+def test_a_primary_that_has_moved_is_the_end_of_its_operation(rest: Rest) -> None:
+    rest.set_up()
+    operation = rest("PUT", "/trees/main/primary", {"cluster": "c3"}).headers["location"].removeprefix("/api/v1")
+    moved = RecordPrimaryMoved(cluster="c3", previous="c1", skipped_ids=0)
+    worker_records(rest, moved, deciders.TREE, "tree-main")
+    done = rest("GET", operation).json()
+    assert (done["state"], done["result"]["cluster"]) == ("succeeded", "c3")
+    tree = rest("GET", "/trees/main").json()
+    assert (tree["primary_cluster"], tree["primary_move"]) == ("c3", None)
+    worker_records(rest, moved, deciders.TREE, "tree-main")
+    assert rest("GET", "/trees/main").json()["position"] == tree["position"]

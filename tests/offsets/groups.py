@@ -135,14 +135,22 @@ class Groups:
         self.until_applied(cluster, at)
         return at
 
+    def delete_group(self, cluster: str) -> None:
+        """The group there, as an operator does."""
+        (gone,) = self._admin(cluster).delete_consumer_groups([self.name(cluster)]).values()
+        gone.result(DEADLINE_SECONDS)
+
+    def _admin(self, cluster: str) -> AdminClient:
+        if cluster not in self._admins:
+            self._admins[cluster] = AdminClient({"bootstrap.servers": self.servers[cluster]})
+        return self._admins[cluster]
+
     def stands(self, cluster: str, partition: int = 0) -> tuple[int, str]:
         """(offset, metadata) of the group; -1001 if there is none."""
         wanted = ConsumerGroupTopicPartitions(
             self.name(cluster), [TopicPartition(self.topics[cluster], partition)]
         )
-        if cluster not in self._admins:
-            self._admins[cluster] = AdminClient({"bootstrap.servers": self.servers[cluster]})
-        (answer,) = self._admins[cluster].list_consumer_group_offsets([wanted]).values()
+        (answer,) = self._admin(cluster).list_consumer_group_offsets([wanted]).values()
         (found,) = answer.result(DEADLINE_SECONDS).topic_partitions
         return found.offset, found.metadata or ""
 

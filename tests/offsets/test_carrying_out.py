@@ -24,7 +24,7 @@ def work(incarnation, before=1):
     )  # fmt: skip
     return Work(
         follower=WHOSE, group="g", topic="t", newest=("c2", PROGRESS), flags=1, own=None, exact=True,
-        before=applied, renew=False, incarnation=incarnation,
+        before=applied, renew=False, in_other_topic=False, incarnation=incarnation,
     )  # fmt: skip
 
 

@@ -91,6 +91,9 @@ def test_a_topic_that_is_deleted_after_the_commit(make_groups: Made):
     for each in (groups, other):
         each.produce("cluster-1", numbered(10))
         each.wait_for(10)
+    idle = groups.another()
+    idle.go_on_at("cluster-2", "r0002")
+    idle.go_on_at("cluster-1", "r0006")
     groups.commit("cluster-1", 5)
     admin = AdminClient({"bootstrap.servers": groups.servers["cluster-1"]})
     topic = groups.topics["cluster-1"]
@@ -104,6 +107,11 @@ def test_a_topic_that_is_deleted_after_the_commit(make_groups: Made):
     groups.wait_for(20, *(each for each in groups.servers if each != "cluster-1"))
     groups.go_on_at("cluster-1", "r0015")
     assert {groups.next_value(each) for each in groups.servers} == {"r0015"}
+    # With the topic, cluster-1 has forgotten where the other group stood. Of the new one it has read nothing.
+    eventually(lambda: idle.next_value("cluster-1") == "r0010", "it goes on in the new one", 0.3)
+    assert {idle.next_value(each) for each in idle.servers if each != "cluster-1"} == {"r0006"}
+    idle.go_on_at("cluster-3", "r0012")
+    assert set(where(idle).values()) == {"r0012"}
 
 
 @at_once
@@ -222,9 +230,7 @@ def test_a_group_that_is_deleted_is_forgotten_but_goes_back_nowhere(make_groups:
     groups.until_applied("cluster-2", early)
     groups.commit("cluster-1", late)
     groups.until_applied("cluster-1", late)
-    admin = AdminClient({"bootstrap.servers": groups.servers["cluster-1"]})
-    (gone,) = admin.delete_consumer_groups([groups.name("cluster-1")]).values()
-    gone.result(DEADLINE_SECONDS)
+    groups.delete_group("cluster-1")
     eventually(lambda: groups.shown("cluster-1") is None, "it is listed no more", 0.2)
     time.sleep(3)  # time enough to do wrong
     assert groups.stands("cluster-1")[0] == -1001, "what it had made on cluster-2 before stays away"

@@ -9,7 +9,9 @@ import sqlalchemy as sa
 from confluent_kafka import Consumer, TopicPartition
 
 from backend.domain import copy_flags, offset_map
+from backend.domain.offset_map import Follower, Progress
 from backend.eventlog.engine import create_engine
+from backend.kafka.map_topic import MapPublisher
 from backend.queries.offset_tables import group_commits, groups_not_followed
 from backend.settings import Settings
 from tests.eventually import eventually
@@ -19,6 +21,7 @@ from tests.rest_client import RestClient
 from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog
 from workers.offsets.directory import Directories
+from workers.offsets.store import OnTheMap
 from workers.offsets.translator import Translator
 
 PROD = "/tenants/acme/instances/retail/environments/prod"
@@ -129,3 +132,24 @@ def test_a_log_that_cannot_be_read_leaves_out_itself_alone(translator, estate, s
         logs.append(one)
     assert set(translator._answers(logs, known)) == {(logs[0].log, 10)}
     assert [translator._failures.waits(one.log) for one in logs] == [False, True]
+
+
+def test_what_was_made_on_a_cluster_that_has_left_the_tree_leaves_the_map(translator, estate, stream):
+    name, topics = stream
+    servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}
+    known, where = translator._directories.read(), translator._settings.offsets_topic
+    whose = Follower(tenant="acme", instance="retail", environment="prod", stream=name, partition=0, group="app")
+    old = Progress(timestamp_ms=1, committed_at_ms=1, generation=1, vector={}, offset=1)
+    publisher = MapPublisher({"bootstrap.servers": servers["cluster-2"]}, "cluster-9", where)
+    publisher.publish([(whose, old)])
+    publisher.close()
+    key = (0, "app", "cluster-9")
+
+    def said(cluster):
+        return published(servers[cluster], where, name).get(key, (None, None))[0]
+
+    eventually(lambda: all(said(cluster) == old for cluster in servers), "it is known everywhere", 0.3)
+    row = OnTheMap(cluster="cluster-9", follower=whose, technical_group="acme-app", is_ended=False)
+    translator._logs.follow(known)
+    assert translator._results.take_back("cluster-9", [row], known)
+    eventually(lambda: {said(cluster) for cluster in servers} == {None}, "one of the others has told", 0.3)

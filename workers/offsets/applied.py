@@ -34,6 +34,8 @@ class Applied:
     origin_cluster: str
     generation: int
     committed_at_ms: int
+    progress_digest: str | None = None
+    """More may become known of a commit: then it is another one."""
     offset: int | None = None
     mode: str | None = None
     re_read_bound: int | None = None
@@ -45,8 +47,9 @@ class Applied:
     """Time of the progress for which it was set."""
 
     def is_of(self, cluster: str, progress: Progress) -> bool:
-        """Whether it was done for this progress."""
-        return (self.origin_cluster, self.generation, self.committed_at_ms) == (cluster, *progress.order)
+        """Whether it was done for this progress, by all that is known of it."""
+        told = (self.origin_cluster, self.generation, self.committed_at_ms, self.progress_digest)
+        return told == (cluster, *progress.order, progress.digest)
 
 
 class LostOffsets:

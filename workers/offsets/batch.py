@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backend.domain import births, log_index, origin, rescan
@@ -80,7 +80,7 @@ class AskedLog:
     @property
     def kept_from(self) -> int:
         """Marks before this offset are of no use any more, but for the newest of all."""
-        return min(self.low - log_index.BLOCK + 1, max((mark.first for mark in self.marks), default=0))
+        return min(self.low - log_index.BLOCK + 1, self.marks[-1].first if self.marks else 0)
 
     @property
     def has_gap(self) -> bool:
@@ -171,6 +171,30 @@ class AskedLog:
         before = {} if self.plan.anew else {mark.first: mark for mark in self.marks}
         made = [mark for part in self.plan.parts for mark in log_index.extended(part, found)]
         return [mark for mark in made if mark.last is not None or mark.first not in before]
+
+
+class Turns:
+    """Which logs are read in the next run; used by one thread."""
+
+    def __init__(self, most_offsets: int) -> None:
+        self._most = most_offsets
+        self._runs = 0
+        self._waiting: dict[Log, int] = {}
+        """Logs that are asked about and were not read, with the run since which each waits."""
+
+    def next(self, asked: Mapping[Log, AskedLog]) -> list[AskedLog]:
+        """At most so many offsets, or one log: the one that waits longest, then short ones first."""
+        self._runs += 1
+        for place in asked:
+            self._waiting.setdefault(place, self._runs)
+        longest = min(asked, key=lambda place: self._waiting[place], default=None)
+        found, left = [], self._most
+        for one in sorted(asked.values(), key=lambda each: (each.log != longest, each.to_read)):
+            if left > 0:
+                found.append(one)
+                del self._waiting[one.log]
+            left -= one.to_read
+        return found
 
 
 @dataclass(frozen=True)

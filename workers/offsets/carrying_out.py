@@ -45,6 +45,8 @@ class Work:
     """What was done about it last."""
     renew: bool
     """Whether what was done is to be done again, before the cluster forgets it."""
+    in_other_topic: bool
+    """Whether its own progress was made in a topic that was made anew since."""
     incarnation: int | None
     """Of the newest records of the log."""
 
@@ -70,16 +72,7 @@ class Work:
 
     def held_up(self, state: State, reason: str) -> Applied:
         """What was done before stays; why there is no more."""
-        cluster, progress = self.newest
-        row = Applied(
-            technical_group=self.group,
-            state=state,
-            reason=reason,
-            origin_cluster=cluster,
-            generation=progress.generation,
-            committed_at_ms=progress.committed_at_ms,
-        )
-        done = self.before
+        row, done = self._row(state, reason), self.before
         if done is None:
             return row
         return replace(
@@ -93,27 +86,33 @@ class Work:
             set_for_ms=done.set_for_ms,
         )
 
+    def _row(self, state: State, reason: str | None) -> Applied:
+        cluster, progress = self.newest
+        return Applied(
+            technical_group=self.group,
+            state=state,
+            reason=reason,
+            origin_cluster=cluster,
+            generation=progress.generation,
+            committed_at_ms=progress.committed_at_ms,
+            progress_digest=progress.digest,
+        )
+
     def as_before(self) -> Applied | None:
         """What was done before still holds."""
         return self.before and replace(self.before, incarnation=self.incarnation)
 
     def applied(self, offset: int, going: Going, applied_at_ms: int) -> Applied:
         """What stands now."""
-        cluster, progress = self.newest
-        return Applied(
-            technical_group=self.group,
-            state=State.APPLIED,
-            reason=None,
-            origin_cluster=cluster,
-            generation=progress.generation,
-            committed_at_ms=progress.committed_at_ms,
+        return replace(
+            self._row(State.APPLIED, None),
             offset=offset,
             mode=going.mode,
             re_read_bound=going.chosen.re_read_bound,
             settled=going.chosen.settled,
             applied_at_ms=applied_at_ms,
             incarnation=self.incarnation,
-            set_for_ms=progress.committed_at_ms,
+            set_for_ms=self.newest[1].committed_at_ms,
         )
 
 
@@ -130,7 +129,9 @@ class Carrier:
         actions: dict[Action, list[Work]] = {action: [] for action in Action}
         for work in works:
             if work.key in standing:
-                actions[decide(self._here, work.newest, work.own, standing[work.key])].append(work)
+                stands, moved = standing[work.key], work.in_other_topic
+                action = decide(self._here, work.newest, work.own, stands, in_other_topic=moved)
+                actions[action].append(work)
             else:
                 found[work.follower] = work.held_up(State.FAILED, _NO_ANSWER)
         for work in actions[Action.NOTHING]:

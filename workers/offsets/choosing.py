@@ -17,8 +17,8 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import Place
 from workers.offsets.directory import Directory
-from workers.offsets.pauses import Pauses
 from workers.offsets.target_logs import Partition, TargetLogs, TargetPartition, Way, first_unread
+from workers.pauses import Pauses
 
 log = structlog.get_logger("offsets")
 

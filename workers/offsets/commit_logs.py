@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 import structlog
 from sqlalchemy import Connection, Engine
@@ -34,8 +35,11 @@ class CommitLogs:
         self._engine = engine
         self._logs: dict[str, CommitLog] = {}
         self._pending: dict[str, dict[OffsetKey, OffsetValue | None]] = {}
+        self._found_at: dict[str, dict[OffsetKey, tuple[int, int]]] = {}
+        """(partition of `__consumer_offsets`, offset) of what is pending."""
         self._positions: dict[str, dict[int, int]] = {}
-        self._from_beginning: set[str] = set()
+        self._from_beginning: dict[str, datetime] = {}
+        """Since when."""
         self._away_until: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
         """Why a cluster's commits cannot be followed now."""
@@ -71,7 +75,12 @@ class CommitLogs:
         taken = found.take()
         if taken.unreadable:
             log.warning("commits that cannot be read", cluster=cluster, records=taken.unreadable)
-        self._pending.setdefault(cluster, {}).update(taken.made)
+        pending, found_at = self._pending.setdefault(cluster, {}), self._found_at.setdefault(cluster, {})
+        pending.update(taken.made)
+        found_at.update(taken.found_at)
+        for key in taken.set_again:
+            if key in pending and pending[key] is None:
+                del pending[key], found_at[key]
         self._positions.setdefault(cluster, {}).update(taken.positions)
 
     def ready(self) -> Ready:
@@ -79,11 +88,7 @@ class CommitLogs:
 
         Nothing of a cluster whose log is still being read to its end: what comes there may be later.
         """
-        return {
-            cluster: made
-            for cluster, made in self._pending.items()
-            if made and not self.waits(cluster) and cluster in self._logs and self._logs[cluster].caught_up
-        }
+        return {cluster: made for cluster, made in self._pending.items() if made and self._is_caught_up(cluster)}
 
     def waits(self, cluster: str) -> bool:
         """Whether a cluster was away a moment ago."""
@@ -100,25 +105,53 @@ class CommitLogs:
     def read_again(self, cluster: str) -> None:
         """All that is there, from the beginning: names are known that were not when it was read."""
         self._forget(cluster)
-        self._from_beginning.add(cluster)
+        self._from_beginning[cluster] = datetime.now(UTC)
 
-    def write_positions(self, connection: Connection, row: ClusterRow) -> None:
-        """Write down where reading goes on, once nothing is left to be dealt with later."""
-        positions = self._positions.get(row.name, {})
+    def read_whole(self) -> dict[str, datetime]:
+        """Clusters whose log was read from its beginning again and dealt with, with the time when that began."""
+        return {
+            cluster: since
+            for cluster, since in self._from_beginning.items()
+            if self._is_caught_up(cluster) and not self._pending.get(cluster)
+        }
+
+    def whole_is_dealt_with(self, cluster: str) -> None:
+        """From now on reading goes on where it was."""
+        self._from_beginning.pop(cluster, None)
+
+    def follows(self, cluster: str) -> bool:
+        """Whether what is pending is what was read; not if it was forgotten meanwhile, and is read again."""
+        return cluster in self._logs
+
+    def knows_all(self, clusters: Iterable[str]) -> bool:
+        """Whether the latest commits of all these clusters are known."""
+        return all(self._is_caught_up(cluster) for cluster in clusters)
+
+    def read_at(self, cluster: str, key: OffsetKey) -> int:
+        """Where what is pending of a key stood, in its partition of `__consumer_offsets`."""
+        return self._found_at[cluster][key][1]
+
+    def _is_caught_up(self, cluster: str) -> bool:
+        """Not one that is away: it was forgotten."""
+        return cluster in self._logs and self._logs[cluster].caught_up
+
+    def write_positions(self, connection: Connection, row: ClusterRow, left: Iterable[OffsetKey]) -> None:
+        """Write down where reading goes on: behind all but what is left to be dealt with later."""
+        positions = dict(self._positions[row.name])
+        for key in left:
+            number, offset = self._found_at[row.name][key]
+            positions[number] = min(positions[number], offset)
         store.write_positions(connection, row.name, row.kafka_cluster_id or "", positions)
 
     def dealt_with(self, cluster: str, left: Mapping[OffsetKey, OffsetValue | None]) -> None:
         """After that is written down: what is left for later."""
-        if cluster not in self._logs:
-            return  # it was forgotten meanwhile, and is read again
         self._pending[cluster] = dict(left)
-        if not left:
-            self._positions.pop(cluster, None)
-            self._from_beginning.discard(cluster)
+        self._found_at[cluster] = {key: self._found_at[cluster][key] for key in left}
 
     def _forget(self, cluster: str) -> None:
         """What was read and not written down is read again."""
         self._pending.pop(cluster, None)
+        self._found_at.pop(cluster, None)
         self._positions.pop(cluster, None)
         broken = self._logs.pop(cluster, None)
         if broken is not None:

@@ -67,12 +67,10 @@ class Committer:
         self._carrier = Carrier(row.name, offsets, Chooser(row.name, offsets, logs, self._checkpoints))
         self._applied = AppliedOffsets(engine, row.name)
         self._map: dict[Follower, dict[str, MapRow]] = {}
-        self._ended: dict[Follower, dict[str, tuple[int, int]]] = {}
-        """Order of progress that was taken back, by cluster: what is older counts no more."""
-        self._told_more: set[Follower] = set()
-        """More is known of progress that was applied."""
         self._looks: dict[Follower, _Look] = {}
         self._swept_at = 0.0
+        self._swept_position = -1
+        """Of the event log: topics that were made anew are recorded there."""
 
     def tick(self) -> int:
         """Take what has come, and do what is due; how many followers were looked at."""
@@ -96,20 +94,12 @@ class Committer:
         return len(works)
 
     def _take(self, row: MapRow) -> None:
-        by_cluster, ended = self._map.setdefault(row.follower, {}), self._ended.setdefault(row.follower, {})
-        before = by_cluster.pop(row.cluster, None)
-        was = before.progress if before is not None else None
-        if row.progress is not None:
-            by_cluster[row.cluster] = row
-            ended.pop(row.cluster, None)
-            if was is not None and was != row.progress and was.order == row.progress.order:
-                self._told_more.add(row.follower)
-        elif was is not None:
-            ended[row.cluster] = was.order
+        by_cluster = self._map.setdefault(row.follower, {})
+        by_cluster[row.cluster] = row
+        if row.progress is None:
+            del by_cluster[row.cluster]
         if not by_cluster:
             del self._map[row.follower]
-        if not (by_cluster and ended):
-            del self._ended[row.follower]
         self._looks[row.follower] = _Look(0.0)
 
     def _sweep(self, known: Directory) -> None:
@@ -122,6 +112,12 @@ class Committer:
                 self._applied.forget(follower)
             elif follower not in self._looks and not self._holds(follower, row, known):
                 self._looks[follower] = _Look(0.0)
+        if known.position == self._swept_position:
+            return
+        self._swept_position = known.position
+        for follower in self._map:
+            if self._applied.get(follower) is None and self._in_other_topic(follower, known):
+                self._looks.setdefault(follower, _Look(0.0))
 
     def _due(self, known: Directory) -> list[Work]:
         """What is to be done now, the longest waiting first."""
@@ -138,15 +134,11 @@ class Committer:
     def _work(self, follower: Follower, known: Directory) -> Work | None:
         """What is to be done about a follower; if nothing, it is no longer looked at."""
         rows = self._map.get(follower, {})
-        progress = {cluster: row.progress for cluster, row in rows.items() if row.progress is not None}
-        ended = max(self._ended.get(follower, {}).values(), default=None)
-        if ended is not None:
-            progress = {cluster: each for cluster, each in progress.items() if each.order > ended}
-        found, before = newest(progress.items()), self._applied.get(follower)
+        found = newest((cluster, row.progress) for cluster, row in rows.items() if row.progress is not None)
+        before = self._applied.get(follower)
         stream = known.streams.get(follower.stream_name)
         if found is None or stream is None or self._is_done(follower, found, before, known):
             del self._looks[follower]
-            self._told_more.discard(follower)
             return None
         groups = known.groups.get(self._here)
         if groups is None or self._here not in stream.incarnations:
@@ -159,10 +151,11 @@ class Committer:
             topic=stream.technical_names[self._here],
             newest=found,
             flags=rows[found[0]].flags,
-            own=progress.get(self._here),
+            own=self._own(follower),
             exact=known.is_exact(follower),
             before=before,
             renew=self._is_old(before),
+            in_other_topic=self._in_other_topic(follower, known),
             incarnation=self._incarnation(follower, known),
         )
 
@@ -171,11 +164,10 @@ class Committer:
     ) -> bool:
         """Whether nothing is to be done, without asking what stands in the group."""
         if before is None:
-            # Of an own offset nothing is to be done, unless we have set another one before.
-            return found[0] == self._here
+            # Of an own offset nothing is to be done, unless we have set another one before, or its topic is gone.
+            return found[0] == self._here and not self._in_other_topic(follower, known)
         return (
             before.is_of(*found)
-            and follower not in self._told_more
             and before.state == State.APPLIED
             and bool(before.settled)
             and self._holds(follower, before, known)
@@ -194,22 +186,33 @@ class Committer:
         births = known.births(self._here, follower.stream_name, follower.partition)
         return None if births is None else births[-1][1]
 
+    def _own(self, follower: Follower) -> Progress | None:
+        """Its progress made here."""
+        row = self._map.get(follower, {}).get(self._here)
+        return row.progress if row is not None and isinstance(row.progress, Progress) else None
+
+    def _in_other_topic(self, follower: Follower, known: Directory) -> bool:
+        """Whether its progress made here was in a topic that was made anew since."""
+        own = self._own(follower)
+        return own is not None and known.has_newer_topic(self._here, follower.stream_name, own.topic_incarnation)
+
     def _is_old(self, row: Applied | None) -> bool:
-        """Whether it is to be set again before the cluster forgets it."""
-        at = None if row is None else row.applied_at_ms
-        return at is not None and time.time() * 1000 - at > self._renew_ms
+        """Whether it is to be set again before the cluster forgets it. Not what was made here itself, in a topic
+        that was made anew: like any commit, it is the cluster's to forget."""
+        if row is None or row.applied_at_ms is None or row.origin_cluster == self._here:
+            return False
+        return time.time() * 1000 - row.applied_at_ms > self._renew_ms
 
     def _rules_changed(self, follower: Follower, row: Applied, known: Directory) -> bool:
         """Whether it could go on further than it does. The other way round the next commit counts: never back."""
         rows = self._map.get(follower, {})
         progress = rows[row.origin_cluster].progress if row.origin_cluster in rows else None
-        has_vector = progress is not None and progress.vector is not None
+        has_vector = isinstance(progress, Progress) and progress.vector is not None
         return row.mode == MARGIN and has_vector and known.is_exact(follower)
 
     def _note(self, follower: Follower, row: Applied | None, pause_seconds: float) -> None:
         """`pause_seconds`: before what is not settled is looked at again, at least. It may never be, and a search
         in a long log takes its time."""
-        self._told_more.discard(follower)
         if row is None:
             self._applied.forget(follower)
         else:

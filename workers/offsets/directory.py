@@ -52,6 +52,11 @@ class Directory:
         stream = StreamName(follower.tenant, follower.instance, follower.environment, follower.stream)
         return formats.technical_name(self.clusters[cluster].topic_format, stream)
 
+    def has_newer_topic(self, cluster: str, stream: str, incarnation: int | None) -> bool:
+        """Whether a cluster's topic of a stream was made anew since that incarnation; None: it is not known."""
+        row = self.streams.get(stream)
+        return row is not None and incarnation is not None and row.incarnations.get(cluster, 0) > incarnation
+
     def births(self, cluster: str, stream: str, partition: int) -> Births | None:
         """Incarnations of a log's records; None if the cluster has no topic of the stream yet."""
         row = self.streams[stream]

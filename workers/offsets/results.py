@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Engine
@@ -15,7 +16,7 @@ from sqlalchemy import Engine
 from backend.domain import origin
 from backend.domain.committing import commit_time
 from backend.domain.group_log import OffsetKey, OffsetValue
-from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
+from backend.domain.offset_map import NO_TIMESTAMP, End, Follower, Progress
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.map_topic import MapPublisher
@@ -25,7 +26,9 @@ from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import Stand
 from workers.offsets.commit_logs import CommitLogs
 from workers.offsets.directory import Directory
-from workers.offsets.store import Log
+from workers.offsets.endings import Place
+from workers.offsets.endings import read as read_endings
+from workers.offsets.store import Log, OnTheMap
 
 _NO_STREAM = "the stream is not distributed any more"
 _GENERATION = 1
@@ -42,6 +45,19 @@ def log_of(cluster: str, whose: Follower) -> Log:
     return cluster, whose.stream_name, whose.partition
 
 
+@dataclass
+class _Said:
+    """What is to be said of one cluster's commits."""
+
+    made: list[tuple[Follower, Progress | End | None]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    dealt_with: list[OffsetKey] = field(default_factory=list)
+    left: dict[OffsetKey, OffsetValue | None] = field(default_factory=dict)
+    still_open: dict[OffsetKey, OffsetValue] = field(default_factory=dict)
+    others: list[tuple[str, str, str, str]] = field(default_factory=list)
+    """Not followed."""
+
+
 class Results:
     """Used by one thread."""
 
@@ -49,12 +65,16 @@ class Results:
         self._engine, self._settings = engine, settings
         self._logs, self._lost = logs, lost
         self._publishers: dict[str, MapPublisher] = {}
-        self._open: dict[tuple[str, OffsetKey], OffsetValue] = {}
-        """Commits among records of open transactions: published as far as is known, and looked at again."""
+        self._open: dict[str, dict[OffsetKey, OffsetValue]] = {}
+        """By cluster, commits among records of open transactions: published as far as is known, and looked at
+        again."""
+        self._doomed: dict[str, set[OffsetKey]] = {}
+        """By cluster, whose offset was gone at the last look. It counts at the next one: an offset that a
+        committer has set meanwhile is read by then."""
 
     def is_out(self, cluster: str, key: OffsetKey, value: OffsetValue) -> bool:
         """Whether a commit among records of open transactions is published as far as is known."""
-        return self._open.get((cluster, key)) == value
+        return self._open.get(cluster, {}).get(key) == value
 
     def publish(
         self,
@@ -64,95 +84,103 @@ class Results:
         answers: Mapping[tuple[Log, int], Stand],
         known: Directory,
     ) -> int:
-        """Of one cluster; how many were. Those without an answer are left for later."""
-        waiting = self._take_older_back(cluster, gone, known)
-        gone = [each for each in gone if each[0] not in waiting]
+        """All that is ready of one cluster; how many were. Those without an answer are left for later."""
+        if not self._logs.follows(cluster):
+            return 0
+        said, row = self._said(cluster, commits, answers, known), known.clusters[cluster]
+        doomed = self._doomed.get(cluster, set())
+        self._doomed[cluster] = {key for _, key in gone}
+        said.left |= dict.fromkeys(self._doomed[cluster] - doomed)
+        gone = [(whose, key) for whose, key in gone if key in doomed]
+        lost = {whose: self._logs.read_at(cluster, key) for whose, key in gone}
+        place = Place(row, _GENERATION, self._logs.knows_all(known.members))
+        try:
+            endings = read_endings(self._engine, place, lost, known)
+            made = [*said.made, *endings.ended.items(), *((whose, None) for whose in endings.taken_back)]
+            if made:
+                self._publisher(cluster, known).publish(made)
+        except KafkaCallFailed as error:
+            self._logs.is_away(cluster, error.reason)
+            return 0
+        dealt_with = [*said.dealt_with, *(key for _, key in gone)]
+        with self._engine.begin() as connection:
+            store.write_commits(connection, said.rows)
+            store.end_commits(connection, [_place(cluster, whose) for whose in endings.ended])
+            store.forget_commits(connection, [_place(cluster, whose) for whose in endings.taken_back])
+            store.forget_applied(connection, [_place(cluster, whose) for whose in lost])
+            store.forget_not_followed(connection, [(cluster, key.group, key.topic) for key in dealt_with])
+            store.write_not_followed(connection, said.others)
+            self._logs.write_positions(connection, row, said.left)
+        self._logs.dealt_with(cluster, said.left)
+        self._lost.add(cluster, lost)
+        self._open[cluster] = said.still_open
+        return len(made)
+
+    def _said(
+        self,
+        cluster: str,
+        commits: Sequence[Commit],
+        answers: Mapping[tuple[Log, int], Stand],
+        known: Directory,
+    ) -> _Said:
+        said, kafka_id = _Said(), known.clusters[cluster].kafka_cluster_id or ""
         with self._engine.connect() as connection:
-            orders = store.read_orders(connection, cluster, [whose for whose, _, _ in commits])
-        rows: list[dict[str, Any]] = []
-        left: dict[OffsetKey, OffsetValue | None] = dict.fromkeys(waiting.values())
-        others: list[tuple[str, str, str, str]] = []
-        dealt_with = [key for _, key in gone]
-        made: list[tuple[Follower, Progress | None]] = [(whose, None) for whose, _ in gone]
+            orders = store.read_orders(connection, cluster, kafka_id, [whose for whose, _, _ in commits])
         for whose, key, value in commits:
-            if whose.stream_name not in known.streams:
+            own, applied_ms = orders.get(whose, (None, None))
+            read_at = self._logs.read_at(cluster, key)
+            if own is not None and own.is_behind(read_at, value.committed_at_ms):
+                # Another process has gone on meanwhile: this one has lost its lease.
+                said.dealt_with.append(key)
+                continue
+            stream = known.streams.get(whose.stream_name)
+            if stream is None:
                 # Since a moment ago. It is looked for if the stream is distributed again.
-                others.append((cluster, key.group, key.topic, _NO_STREAM))
+                said.others.append((cluster, key.group, key.topic, _NO_STREAM))
                 continue
             answer = answers.get((log_of(cluster, whose), value.offset))
             if answer is None or answer.is_open:
-                left[key] = value
+                said.left[key] = value
+                if answer is not None or self.is_out(cluster, key, value):
+                    said.still_open[key] = value
             if answer is None:
                 continue
-            own, applied_ms = orders.get(whose, (None, None))
             at = commit_time(value.committed_at_ms, value.offset, own, applied_ms)
-            made.append((whose, self._progress(whose, value.offset, at, answer, known)))
-            rows.append(_row(cluster, whose, key.group, value, at, answer))
-            dealt_with.append(key)
-        if made:
-            try:
-                self._publisher(cluster, known).publish(made)
-            except KafkaCallFailed as error:
-                self._logs.is_away(cluster, error.reason)
-                return 0
-        lost = [_place(cluster, whose) for whose, _ in gone]
-        with self._engine.begin() as connection:
-            store.write_commits(connection, rows)
-            store.forget_commits(connection, lost)
-            store.forget_applied(connection, lost)
-            store.forget_not_followed(connection, [(cluster, key.group, key.topic) for key in dealt_with])
-            store.write_not_followed(connection, others)
-            if not left:
-                self._logs.write_positions(connection, known.clusters[cluster])
-        self._logs.dealt_with(cluster, left)
-        self._lost.add(cluster, [whose for whose, _ in gone])
-        self._remember(cluster, commits, answers)
-        return len(made)
+            progress = self._progress(whose, value.offset, at, answer, stream.incarnations.get(cluster), known)
+            said.made.append((whose, progress))
+            row = _row(cluster, whose, key.group, value, progress, answer)
+            said.rows.append({**row, "kafka_cluster_id": kafka_id, "read_at": read_at})
+            said.dealt_with.append(key)
+        return said
 
-    def _remember(self, cluster: str, commits: Sequence[Commit], answers: Mapping[tuple[Log, int], Stand]) -> None:
-        for whose, key, value in commits:
-            answer = answers.get((log_of(cluster, whose), value.offset))
-            if answer is not None and answer.is_open:
-                self._open[cluster, key] = value
-            elif answer is not None:
-                self._open.pop((cluster, key), None)
-
-    def take_back(self, cluster: str, gone: Sequence[tuple[Follower, str]], known: Directory) -> bool:
-        """Progress of (who, technical group) leaves the map of its cluster; False if that is away."""
+    def take_back(self, cluster: str, gone: Sequence[OnTheMap], known: Directory) -> bool:
+        """What was made on a cluster leaves the map; False if nobody can be told now. Of a cluster that has left
+        the tree, one of the others is told."""
+        via = cluster
+        if cluster not in known.clusters:
+            via = next((name for name in known.clusters if not self._logs.waits(name)), "")
+        if via not in known.clusters:
+            return False
         try:
-            self._publisher(cluster, known).publish([(whose, None) for whose, _ in gone])
+            self._publisher(via, known).publish([(each.follower, None) for each in gone], cluster)
         except KafkaCallFailed as error:
-            self._logs.is_away(cluster, error.reason)
+            self._logs.is_away(via, error.reason)
             return False
         # They are looked for if the stream is distributed again; with a topic, brokers forget offsets.
-        others = [(cluster, group, known.topic(cluster, whose), _NO_STREAM) for whose, group in gone]
+        others = [
+            (cluster, each.technical_group, known.topic(cluster, each.follower), _NO_STREAM)
+            for each in gone
+            if via == cluster and not each.is_ended
+        ]
         with self._engine.begin() as connection:
-            store.forget_commits(connection, [_place(cluster, whose) for whose, _ in gone])
+            store.forget_commits(connection, [_place(cluster, each.follower) for each in gone])
             store.write_not_followed(connection, others)
+        self._open.pop(cluster, None)
         return True
 
-    def _take_older_back(self, cluster: str, gone: Sequence[Gone], known: Directory) -> dict[Follower, OffsetKey]:
-        """With a group's progress goes what it had made on other clusters before: it would come back to life.
-        Gives those for whom a cluster has to be waited for."""
-        if not gone:
-            return {}
-        keys = dict(gone)
-        with self._engine.connect() as connection:
-            older = store.read_older(connection, cluster, keys)
-        waiting: dict[Follower, OffsetKey] = {}
-        for other, followers in older.items():
-            try:
-                if other not in known.clusters or self._logs.waits(other):
-                    raise KafkaCallFailed("it is away")
-                self._publisher(other, known).publish([(whose, None) for whose in followers])
-            except KafkaCallFailed:
-                waiting |= {whose: keys[whose] for whose in followers}
-                continue
-            with self._engine.begin() as connection:
-                store.forget_commits(connection, [_place(other, whose) for whose in followers])
-        return waiting
-
-    def _progress(self, whose: Follower, offset: int, at_ms: int, answer: Stand, known: Directory) -> Progress:
+    def _progress(
+        self, whose: Follower, offset: int, at_ms: int, answer: Stand, incarnation: int | None, known: Directory
+    ) -> Progress:
         """What is published: the margin is taken off here, and nowhere else."""
         times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
         margin = known.rules[whose.tenant, whose.instance, whose.environment].margin_ms
@@ -165,6 +193,7 @@ class Results:
             offset=offset,
             passed=answer.passed if has_origins else {},
             whole=answer.whole,
+            topic_incarnation=incarnation,
         )
 
     def _publisher(self, cluster: str, known: Directory) -> MapPublisher:
@@ -185,7 +214,7 @@ def _place(cluster: str, whose: Follower) -> tuple[str, str, int, str]:
 
 
 def _row(
-    cluster: str, whose: Follower, group: str, value: OffsetValue, at_ms: int, answer: Stand
+    cluster: str, whose: Follower, group: str, value: OffsetValue, progress: Progress, answer: Stand
 ) -> dict[str, Any]:
     return {
         "cluster": cluster,
@@ -195,11 +224,13 @@ def _row(
         "technical_group": group,
         "committed_offset": value.offset,
         "broker_ms": value.committed_at_ms,
-        "committed_at_ms": at_ms,
+        "committed_at_ms": progress.committed_at_ms,
         "timestamp_ms": None if answer.timestamp_ms == NO_TIMESTAMP else answer.timestamp_ms,
         "safe_timestamp_ms": answer.safe_timestamp_ms,
         "vector": origin.plain(answer.vector),
         "whole": answer.whole,
         "incarnation": answer.incarnation,
+        "topic_incarnation": progress.topic_incarnation,
+        "is_ended": False,
         "published_at_ms": int(time.time() * 1000),
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from collections.abc import Callable
 
@@ -32,7 +30,6 @@ class OffsetsHost:
     first commit and stays."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
-        self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self._engine, self._settings = engine, settings
         self._directories = Directories(engine)
         self._lost = LostOffsets()
@@ -62,8 +59,7 @@ class OffsetsHost:
                 return
 
     def _is_mine(self) -> bool:
-        with self._engine.begin() as connection:
-            return leases.renew_or_acquire(connection, self._holder, LEASE, self._settings.lease_ttl_seconds)
+        return leases.keep_for_process(self._engine, LEASE, self._settings.lease_ttl_seconds)
 
     def _keep_committers(self) -> None:
         """One for each cluster, made anew where the cluster is reached in another way than before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from backend.domain import origin
 from backend.domain.committing import OwnCommit
 from backend.domain.log_index import Mark, Prefix
 from backend.domain.offset_map import Follower
+from backend.queries.matching import among
 from backend.queries.offset_tables import (
     applied_offsets,
     commit_log_positions,
@@ -33,7 +35,7 @@ def read_marks(connection: Connection, logs: Mapping[Log, int]) -> dict[Log, lis
     """The index of each log, in order; `logs`: log -> incarnation of its newest records."""
     t = log_marks.c
     wanted = [(*log, incarnation) for log, incarnation in logs.items()]
-    query = sa.select(log_marks).where(sa.tuple_(t.cluster, t.stream, t.partition, t.incarnation).in_(wanted))
+    query = sa.select(log_marks).where(among((t.cluster, t.stream, t.partition, t.incarnation), wanted))
     found: dict[Log, list[Mark]] = {}
     for row in connection.execute(query.order_by(t.cluster, t.stream, t.partition, t.first)):
         last = None if row.last_offset is None else (row.last_offset, row.last_timestamp_ms)
@@ -86,7 +88,6 @@ def read_prefixes(connection: Connection, log: Log, incarnation: int, up_to: int
         sa.select(t.committed_offset, t.vector, t.whole)
         .where(t.cluster == cluster, t.stream == stream, t.partition == partition)
         .where(t.incarnation == incarnation, t.committed_offset <= up_to, t.vector.is_not(None))
-        .order_by(t.committed_offset.desc())
     )
     return [
         Prefix(offset=row.committed_offset, seen=origin.from_plain(row.vector), whole=row.whole)
@@ -101,27 +102,68 @@ def write_commits(connection: Connection, rows: Sequence[dict[str, Any]]) -> Non
 
 
 def forget_commits(connection: Connection, gone: Collection[tuple[str, str, int, str]]) -> None:
-    """(cluster, stream, partition, group) whose offset expired or was deleted."""
+    """(cluster, stream, partition, group) whose progress is on the map no more."""
     _forget(connection, group_commits, gone)
+
+
+def end_commits(connection: Connection, gone: Collection[tuple[str, str, int, str]]) -> None:
+    """(cluster, stream, partition, group) whose progress has ended, as the map says."""
+    if gone:
+        t = group_commits.c
+        these = among((t.cluster, t.stream, t.partition, t.group), gone)
+        connection.execute(sa.update(group_commits).where(these).values(is_ended=True))
 
 
 def keep(connection: Connection, streams: Collection[str], members: Collection[str]) -> None:
     """Forget what is known of all other streams and clusters: they were deleted, or taken out of the tree.
 
-    Not commits in other streams: they are on the map, and have to be taken back from it first; nor what was
-    applied to them, which is its committer's to forget.
+    Not commits: they are on the map, and have to be taken back from it first; nor what was applied in other
+    streams, which is its committer's to forget.
     """
     connection.execute(sa.delete(log_marks).where(log_marks.c.stream.not_in(list(streams))))
-    for table in (group_commits, log_marks, applied_offsets, commit_log_positions, groups_not_followed):
+    for table in (log_marks, applied_offsets, commit_log_positions, groups_not_followed):
         connection.execute(sa.delete(table).where(table.c.cluster.not_in(list(members))))
 
 
-def read_followers_of_others(connection: Connection, streams: Collection[str]) -> list[tuple[str, Follower, str]]:
-    """Whose progress in all other streams is on the map: (cluster where it was made, who, technical group)."""
+@dataclass(frozen=True, kw_only=True)
+class OnTheMap:
+    """Progress, or its end, that the map has."""
+
+    cluster: str
+    """Where it was made."""
+    follower: Follower
+    technical_group: str
+    is_ended: bool
+
+
+def read_progress_of_others(
+    connection: Connection, streams: Collection[str], members: Collection[str]
+) -> list[OnTheMap]:
+    """What is on the map of all other streams and clusters."""
     t = group_commits.c
-    query = sa.select(t.cluster, t.stream, t.partition, t.group, t.technical_group)
-    rows = connection.execute(query.where(t.stream.not_in(list(streams))))
-    return [(row.cluster, follower(row.stream, row.partition, row.group), row.technical_group) for row in rows]
+    return _on_the_map(connection, sa.or_(t.stream.not_in(list(streams)), t.cluster.not_in(list(members))))
+
+
+def read_ends_of_nothing(connection: Connection, limit: int) -> list[OnTheMap]:
+    """Ends of groups that have progress nowhere, at most so many: nobody has to be told any more."""
+    t, other = group_commits.c, group_commits.alias()
+    same = [t[name] == other.c[name] for name in ("stream", "partition", "group")]
+    living = sa.exists().where(*same, sa.not_(other.c.is_ended))
+    return _on_the_map(connection, sa.and_(t.is_ended, sa.not_(living)), limit)
+
+
+def _on_the_map(connection: Connection, which: sa.ColumnElement[bool], limit: int | None = None) -> list[OnTheMap]:
+    t = group_commits.c
+    query = sa.select(t.cluster, t.stream, t.partition, t.group, t.technical_group, t.is_ended).where(which)
+    return [
+        OnTheMap(
+            cluster=row.cluster,
+            follower=follower(row.stream, row.partition, row.group),
+            technical_group=row.technical_group,
+            is_ended=row.is_ended,
+        )
+        for row in connection.execute(query.limit(limit))
+    ]
 
 
 def follower(stream: str, partition: int, group: str) -> Follower:
@@ -136,39 +178,69 @@ Order = tuple[OwnCommit | None, int | None]
 """(the group's last commit on a cluster, time of what was applied there); None: nothing was."""
 
 
-def read_orders(connection: Connection, cluster: str, followers: Collection[Follower]) -> dict[Follower, Order]:
+def read_orders(
+    connection: Connection, cluster: str, kafka_cluster_id: str, followers: Collection[Follower]
+) -> dict[Follower, Order]:
     """What came before on a cluster, by follower."""
-    keys = [(cluster, each.stream_name, each.partition, each.group) for each in followers]
-    found: dict[Follower, Order] = {}
-    if not keys:
-        return found
-    t = group_commits.c
-    these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(keys)
-    for row in connection.execute(sa.select(group_commits).where(these)):
-        own = OwnCommit(row.committed_offset, row.committed_at_ms, row.broker_ms)
-        found[follower(row.stream, row.partition, row.group)] = (own, None)
-    t = applied_offsets.c
-    these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(keys)
-    for row in connection.execute(sa.select(applied_offsets).where(these)):
-        whose = follower(row.stream, row.partition, row.group)
-        found[whose] = (found.get(whose, (None, None))[0], row.set_for_ms)
-    return found
+    own = _rows(connection, group_commits, cluster, followers)
+    applied = _rows(connection, applied_offsets, cluster, followers)
+    return {
+        whose: (
+            _own_commit(own[whose], kafka_cluster_id) if whose in own else None,
+            applied[whose].set_for_ms if whose in applied else None,
+        )
+        for whose in own.keys() | applied.keys()
+    }
 
 
-def read_older(connection: Connection, cluster: str, followers: Collection[Follower]) -> dict[str, list[Follower]]:
-    """By other clusters, who made progress there that is not later than that on this one."""
+def _rows(
+    connection: Connection, table: sa.Table, cluster: str, followers: Collection[Follower]
+) -> dict[Follower, sa.Row[Any]]:
+    """A table's rows of one cluster, by follower."""
+    t = table.c
     keys = [(each.stream_name, each.partition, each.group) for each in followers]
-    here, there = group_commits.alias(), group_commits.alias()
-    same = [here.c[name] == there.c[name] for name in ("stream", "partition", "group")]
-    query = (
-        sa.select(there.c.cluster, there.c.stream, there.c.partition, there.c.group)
-        .join_from(here, there, sa.and_(*same, there.c.cluster != here.c.cluster))
-        .where(here.c.cluster == cluster, there.c.committed_at_ms <= here.c.committed_at_ms)
-        .where(sa.tuple_(here.c.stream, here.c.partition, here.c.group).in_(keys))
+    these = sa.and_(t.cluster == cluster, among((t.stream, t.partition, t.group), keys))
+    rows = connection.execute(sa.select(table).where(these))
+    return {follower(row.stream, row.partition, row.group): row for row in rows}
+
+
+def _own_commit(row: sa.Row[Any], kafka_cluster_id: str) -> OwnCommit:
+    read_at = row.read_at if row.kafka_cluster_id == kafka_cluster_id else None
+    return OwnCommit(row.committed_offset, row.committed_at_ms, row.broker_ms, read_at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastKnown:
+    """Of a group's offset on a cluster that is gone."""
+
+    own: OwnCommit | None
+    """The group's own commit there; None: it never made one."""
+    topic_incarnation: int | None
+    """Of the topic in which it stood last; None: not known."""
+    lives_elsewhere: bool
+    """Whether there is progress of the group that was made on other clusters."""
+
+
+def read_last_known(
+    connection: Connection, cluster: str, kafka_cluster_id: str, followers: Collection[Follower]
+) -> dict[Follower, LastKnown]:
+    """What was known of offsets that are gone."""
+    own = _rows(connection, group_commits, cluster, followers)
+    applied = _rows(connection, applied_offsets, cluster, followers)
+    t, keys = group_commits.c, [(each.stream_name, each.partition, each.group) for each in followers]
+    others = sa.select(t.stream, t.partition, t.group).where(
+        t.cluster != cluster, sa.not_(t.is_ended), among((t.stream, t.partition, t.group), keys)
     )
-    found: dict[str, list[Follower]] = {}
-    for row in connection.execute(query):
-        found.setdefault(row.cluster, []).append(follower(row.stream, row.partition, row.group))
+    living = {follower(row.stream, row.partition, row.group) for row in connection.execute(others)}
+    found: dict[Follower, LastKnown] = {}
+    for whose in own.keys() | applied.keys():
+        incarnations = [own[whose].topic_incarnation] if whose in own else []
+        incarnations += [applied[whose].incarnation] if whose in applied else []
+        found[whose] = LastKnown(
+            own=_own_commit(own[whose], kafka_cluster_id) if whose in own else None,
+            topic_incarnation=max((each for each in incarnations if each is not None), default=None),
+            lives_elsewhere=whose in living,
+        )
     return found
 
 
@@ -189,12 +261,18 @@ def write_not_followed(connection: Connection, rows: Collection[tuple[str, str, 
         _upsert(connection, groups_not_followed, list(kept.values()))
 
 
+def forget_unseen(connection: Connection, cluster: str, since: datetime) -> None:
+    """Groups that are not followed, of a cluster whose log was read as a whole since then without them."""
+    t = groups_not_followed.c
+    connection.execute(sa.delete(groups_not_followed).where(t.cluster == cluster, t.seen_at < since))
+
+
 def forget_not_followed(connection: Connection, rows: Collection[tuple[str, str, str]]) -> None:
     """(cluster, technical group, topic) of groups that are followed now, or have no offsets there any more."""
     t = groups_not_followed.c
     keys = sorted({(cluster, shown_group(group), topic) for cluster, group, topic in rows})
     if keys:
-        these = sa.tuple_(t.cluster, t.technical_group, t.topic).in_(keys)
+        these = among((t.cluster, t.technical_group, t.topic), keys)
         connection.execute(sa.delete(groups_not_followed).where(these))
 
 
@@ -253,7 +331,7 @@ def write_positions(
 def _forget(connection: Connection, table: sa.Table, gone: Collection[tuple[str, str, int, str]]) -> None:
     if gone:
         t = table.c
-        these = sa.tuple_(t.cluster, t.stream, t.partition, t.group).in_(list(gone))
+        these = among((t.cluster, t.stream, t.partition, t.group), gone)
         connection.execute(sa.delete(table).where(these))
 
 

@@ -7,7 +7,8 @@ process does some of it again, which changes nothing: results of the same commit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
 from pyspark.sql import SparkSession
@@ -24,12 +25,12 @@ from spark import micro_batch
 from workers import checkpoints
 from workers.offsets import store
 from workers.offsets.applied import LostOffsets
-from workers.offsets.batch import AskedLog, Batch, Stand
+from workers.offsets.batch import AskedLog, Batch, Stand, Turns
 from workers.offsets.commit_logs import CommitLogs, Ready
 from workers.offsets.directory import Directories, Directory
-from workers.offsets.pauses import Pauses
 from workers.offsets.results import Commit, Gone, Results, log_of
-from workers.offsets.store import Log
+from workers.offsets.store import Log, OnTheMap
+from workers.pauses import Pauses
 
 log = structlog.get_logger("offsets")
 
@@ -39,6 +40,9 @@ _MOST_OFFSETS = 400_000
 """Read at once for the index of one log: others must not wait for a long one."""
 _MOST_AT_ONCE = 2_000_000
 """Offsets read in one run: what is short must not wait for all that is long."""
+_CLEAR_UP_SECONDS = 60.0
+_MOST_ENDS = 1_000
+"""Cleared up at once."""
 
 
 class Translator:
@@ -62,6 +66,8 @@ class Translator:
         self._owed: frozenset[str] = frozenset()
         """Clusters whose map still has progress in streams that are no more."""
         self._failures = Pauses[Log](_FIRST_PAUSE_SECONDS)
+        self._turns = Turns(_MOST_AT_ONCE)
+        self._cleared_up_at = time.monotonic()
 
     def tick(self) -> int:
         """Take what has come; translate and publish it. How many commits were."""
@@ -73,7 +79,23 @@ class Translator:
             self._take_back(known)
         self._logs.follow(known)
         ready = self._logs.ready()
-        return self._translate(ready, known) if ready else 0
+        translated = self._translate(ready, known) if ready else 0
+        self._clear_up(known)
+        return translated
+
+    def _clear_up(self, known: Directory) -> None:
+        """What nobody has to know any more."""
+        for cluster, since in self._logs.read_whole().items():
+            with self._engine.begin() as connection:
+                store.forget_unseen(connection, cluster, since)
+            self._logs.whole_is_dealt_with(cluster)
+        if time.monotonic() < self._cleared_up_at + _CLEAR_UP_SECONDS or not self._logs.knows_all(known.members):
+            return
+        self._cleared_up_at = time.monotonic()
+        with self._engine.connect() as connection:
+            ends_of_nothing = store.read_ends_of_nothing(connection, _MOST_ENDS)
+        for cluster, some in _by_cluster(ends_of_nothing).items():
+            self._results.take_back(cluster, some, known)
 
     def _sweep(self, known: Directory) -> None:
         """Streams and clusters may be other ones than before."""
@@ -88,14 +110,12 @@ class Translator:
 
     def _take_back(self, known: Directory) -> None:
         """Progress in streams that are deleted, or not distributed any more, leaves the map: a stream made again
-        under the name has nothing to do with it. A cluster that is away is told when it is back."""
+        under the name has nothing to do with it. So does what was made on a cluster that has left the tree: nobody
+        would hear of its end. A cluster that is away is told when it is back."""
         with self._engine.connect() as connection:
-            rows = store.read_followers_of_others(connection, known.streams)
-        gone: dict[str, list[tuple[Follower, str]]] = {}
-        for cluster, follower, technical_group in rows:
-            gone.setdefault(cluster, []).append((follower, technical_group))
-        # For others something has to happen first, and all is looked at anew then.
-        self._owed = frozenset(gone) & known.clusters.keys()
+            gone = _by_cluster(store.read_progress_of_others(connection, known.streams, known.members))
+        # For members that are offline something has to happen first, and all is looked at anew then.
+        self._owed = frozenset(gone) - (known.members - known.clusters.keys())
         for cluster in [each for each in self._owed if not self._logs.waits(each)]:
             if self._results.take_back(cluster, gone[cluster], known):
                 self._owed -= {cluster}
@@ -108,7 +128,7 @@ class Translator:
         self._make_plans(asked)
         answers: dict[tuple[Log, int], Stand] = {}
         if asked:
-            answers = self._answers(list(_affordable(list(asked.values()))), known)
+            answers = self._answers(self._turns.next(asked), known)
             self._look_further_back(asked, answers)
         return sum(
             self._results.publish(cluster, commits[cluster], gone[cluster], answers, known) for cluster in commits
@@ -239,7 +259,7 @@ class Translator:
                 by_place[place].low, by_place[place].end = low, end
                 by_place[place].is_there = True
             beyond = [place for place in found if by_place[place].is_beyond]
-            told = ends(config, beyond, _REQUEST_SECONDS, undecided_too=True)
+            told = ends(config, beyond, _REQUEST_SECONDS, undecided_too=True) if beyond else {}
             for place in beyond:
                 by_place[place].is_there = place in told
                 by_place[place].high = told.get(place, (0, 0))[1]
@@ -254,10 +274,8 @@ class Translator:
         self._results.close()
 
 
-def _affordable(logs: Sequence[AskedLog]) -> Iterator[AskedLog]:
-    """What is read in one run, short ones first; the others come next."""
-    left = _MOST_AT_ONCE
-    for one in sorted(logs, key=lambda each: each.to_read):
-        if left > 0:
-            yield one
-        left -= one.to_read
+def _by_cluster(rows: Iterable[OnTheMap]) -> dict[str, list[OnTheMap]]:
+    found: dict[str, list[OnTheMap]] = {}
+    for row in rows:
+        found.setdefault(row.cluster, []).append(row)
+    return found

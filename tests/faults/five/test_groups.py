@@ -11,6 +11,8 @@ from tests.eventually import eventually
 from tests.kafka import read_all
 from tests.offsets.groups import MAP_TOPIC, Groups, Made, numbered, on_a_stream, path_of
 
+NO_OFFSET = -1001
+
 
 @pytest.fixture
 def make_groups(place):
@@ -96,6 +98,33 @@ def test_an_idle_group_is_found_though_the_worker_is_killed_when_its_stream_beco
         place.kill("worker:offsets")
     groups.until_applied("cluster-1", at)
     assert {groups.next_value(each) for each in groups.servers} == {"r0010"}, "without another commit"
+
+
+def test_what_a_deleted_group_had_made_elsewhere_before_stays_away_though_the_worker_is_killed(
+    place, make_groups: Made
+):
+    groups = make_groups("exact")
+    groups.produce("cluster-1", numbered(20))
+    groups.wait_for(20)
+    other = groups.another()
+    for each in (groups, other):
+        each.go_on_at("cluster-2", "r0005")
+        each.go_on_at("cluster-1", "r0010")
+    groups.delete_group("cluster-1")
+    eventually(lambda: groups.shown("cluster-1") is None, "it is listed no more", 0.2)
+    place.kill("worker:offsets")
+    other.delete_group("cluster-1")
+    place.kill("worker:offsets")
+    eventually(lambda: other.shown("cluster-1") is None, "nor is the other one", 0.2)
+    another = groups.another()
+    another.go_on_at("cluster-1", "r0015")
+    time.sleep(3)  # time enough to do wrong
+    for each in (groups, other):
+        assert each.stands("cluster-1")[0] == NO_OFFSET
+        assert {each.next_value(cluster) for cluster in ("cluster-2", "cluster-3")} == {"r0010"}
+    # Whoever goes on where it was deleted is followed again.
+    groups.go_on_at("cluster-1", "r0012")
+    assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0012"}
 
 
 def on_the_map(groups: Groups, cluster: str) -> list[object]:

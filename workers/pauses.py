@@ -1,4 +1,4 @@
-"""Logs that could not be read are left alone for a while, and for longer each time."""
+"""What could not be reached, or read, is left alone for a while, and for longer each time."""
 
 from __future__ import annotations
 

@@ -1,0 +1,217 @@
+"""`/users`, their tokens and passwords, and `/me`: who may do what (docs/access.md)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import Response
+from pydantic import Field, SecretStr
+from sqlalchemy import Connection
+
+from backend.api.access import Asking, needs
+from backend.api.requests import (
+    At,
+    Body,
+    Paging,
+    Reading,
+    Writing,
+    etag,
+    listed,
+    plausible_names,
+    shown_at,
+)
+from backend.deciders import USER
+from backend.dispatch import Answer, Outcome
+from backend.domain.access import Action, Role
+from backend.domain.errors import NotFound, ValueInvalid
+from backend.domain.user import (
+    MOST_TENANTS,
+    ChangeUser,
+    CreateUser,
+    IssueToken,
+    RevokeToken,
+    SetPassword,
+    check_password,
+)
+from backend.queries import secrets
+from backend.queries import users as queries
+from backend.queries.login import end_sessions
+from backend.queries.tenants import known_tenants
+from backend.queries.users import TokenRow, UserRow
+
+router = APIRouter(tags=["users"], dependencies=[Depends(plausible_names)])
+USER_PATH = "/users/{user}"
+TOKENS = USER_PATH + "/tokens"
+_ROLES = " | ".join(Role)
+_TENANTS: Any = Field(None, max_length=MOST_TENANTS, description="Tenant -> member | owner.")
+
+
+class NewUser(Body):
+    """A user."""
+
+    name: str
+    role: str = Field(Role.TENANT.value, description=_ROLES)
+    tenants: dict[str, str] | None = _TENANTS
+
+
+class UserChanges(Body):
+    """What is to change; fields left out, or null, stay. `tenants` are all memberships anew."""
+
+    role: str | None = Field(None, description=_ROLES)
+    disabled: bool | None = None
+    tenants: dict[str, str] | None = _TENANTS
+
+
+class NewToken(Body):
+    """A token."""
+
+    name: str
+    expires_in_days: int | None = Field(None, description="Left out: it lasts until it is revoked.", ge=1, le=3650)
+
+
+class NewPassword(Body):
+    """A password."""
+
+    password: SecretStr = Field(max_length=1000)
+
+
+@router.get("/me", openapi_extra=needs(Action.OWN_ACCOUNT))
+def get_me(caller: Asking) -> dict[str, Any]:
+    """Who the caller is, and by which token."""
+    return {"name": caller.name, "role": caller.role, "tenants": dict(caller.tenants), "token": caller.token}
+
+
+@router.get("/users", openapi_extra=needs(Action.READ_ESTATE))
+def list_users(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """Every user, by name."""
+    after = None if page.after is None else str(page.after)
+    rows = queries.list_users(connection, at, after=after, limit=page.limit + 1)
+    return listed(rows, page, lambda row: row.name, shown)
+
+
+@router.post("/users", status_code=201, openapi_extra=needs(Action.MANAGE_USERS))
+def create_user(body: NewUser, write: Writing) -> Response:
+    """Make a user; it can log in once it has a token or a password."""
+    tenants = body.tenants or {}
+
+    def build(connection: Connection) -> CreateUser:
+        return CreateUser(
+            user=body.name,
+            role=body.role,
+            tenants=tenants,
+            known_tenants=known_tenants(connection, tenants),
+            users=queries.count_users(connection),
+        )
+
+    def answer(connection: Connection, _: Outcome) -> Answer:
+        row = find_user(connection, body.name)
+        return Answer(201, shown(row), {"Location": f"/api/v1/users/{row.name}", "ETag": etag(row.version)})
+
+    return write.run(USER, f"user-{body.name}", build, answer)
+
+
+@router.get(USER_PATH, openapi_extra=needs(Action.READ_ESTATE, or_itself=True))
+def get_user(user: str, connection: Reading, at: At) -> Response:
+    """One user."""
+    row = find_user(connection, user, at)
+    return shown_at(row.version, shown(row))
+
+
+@router.patch(USER_PATH, openapi_extra=needs(Action.MANAGE_USERS))
+def change_user(user: str, body: UserChanges, write: Writing) -> Response:
+    """Change a user's role and memberships, disable or enable it; holds for its next request."""
+
+    def build(connection: Connection) -> ChangeUser:
+        write.match(find_user(connection, user).version)
+        known = known_tenants(connection, body.tenants or {})
+        return ChangeUser(**body.model_dump(), known_tenants=known)
+
+    def answer(connection: Connection, _: Outcome) -> Answer:
+        row = find_user(connection, user)
+        if row.disabled:
+            end_sessions(connection, user)
+        return Answer(200, shown(row), {"ETag": etag(row.version)})
+
+    return write.run(USER, f"user-{user}", build, answer)
+
+
+@router.put(USER_PATH + "/password", status_code=204, openapi_extra=needs(Action.MANAGE_USERS))
+def set_password(user: str, body: NewPassword, write: Writing) -> Response:
+    """Set a user's password for the console, and end its sessions. Takes no Idempotency-Key."""
+    if write.idempotency is not None:
+        # The key is kept with a digest of the body, by which the password could be tried far too quickly.
+        raise ValueInvalid("a password takes no Idempotency-Key: to set it twice is to set it once")
+    check_password(user, body.password.get_secret_value())
+    hashed = secrets.hash_password(body.password.get_secret_value())
+
+    def answer(connection: Connection, _: Outcome) -> Answer:
+        secrets.keep_password(connection, user, hashed)
+        return Answer(204, None)
+
+    return write.run(USER, f"user-{user}", lambda _: SetPassword(), answer)
+
+
+@router.get(TOKENS, openapi_extra=needs(Action.MANAGE_USERS, or_itself=True))
+def list_tokens(user: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """A user's tokens, by name; what they are was shown once."""
+    find_user(connection, user, at)
+    return listed(queries.list_tokens(connection, user, at), page, lambda row: row.name, shown_token)
+
+
+# Not by the user itself: what a token opened would not end with it. Users have the console's Account page for it.
+@router.post(TOKENS, status_code=201, openapi_extra=needs(Action.MANAGE_USERS))
+def issue_token(user: str, body: NewToken, write: Writing) -> Response:
+    """Give a user a token. `secret` is in this answer only; a repeat by Idempotency-Key has null there."""
+    secret = secrets.new_token()
+    end = None if body.expires_in_days is None else write.time + timedelta(days=body.expires_in_days)
+    command = IssueToken(token=body.name, now=write.time, expires_at=end)
+
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        secrets.keep_token(connection, user, body.name, outcome.version, secret)
+        [row] = [row for row in queries.list_tokens(connection, user) if row.name == body.name]
+        headers = {"Location": f"/api/v1/users/{user}/tokens/{body.name}"}
+        shown_once = {} if write.dry_run else {"secret": secret}
+        return Answer(201, {**shown_token(row), "secret": None}, headers, shown_once)
+
+    return write.run(USER, f"user-{user}", lambda _: command, answer)
+
+
+@router.delete(TOKENS + "/{token}", status_code=204, openapi_extra=needs(Action.MANAGE_USERS, or_itself=True))
+def revoke_token(user: str, token: str, write: Writing) -> Response:
+    """Take a token away; its next request is refused, and the sessions that came from it are over."""
+
+    def answer(connection: Connection, _: Outcome) -> Answer:
+        secrets.forget_token(connection, user, token)
+        return Answer(204, None)
+
+    return write.run(USER, f"user-{user}", lambda _: RevokeToken(token=token), answer)
+
+
+def shown(row: UserRow) -> dict[str, Any]:
+    """A user as answers show it."""
+    return {
+        "name": row.name,
+        "role": row.role,
+        "disabled": row.disabled,
+        "has_password": row.has_password,
+        "tenants": dict(row.tenants),
+    }
+
+
+def shown_token(row: TokenRow) -> dict[str, Any]:
+    """A token as answers show it: never what it is."""
+    return {
+        "name": row.name,
+        "issued_at": row.issued_at.isoformat(),
+        "expires_at": row.expires_at and row.expires_at.isoformat(),
+    }
+
+
+def find_user(connection: Connection, user: str, at: int | None = None) -> UserRow:
+    """The user, or NotFound."""
+    row = queries.get_user(connection, user, at)
+    if row is None:
+        raise NotFound(f"there is no user {user!r}")
+    return row

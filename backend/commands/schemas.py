@@ -1,0 +1,50 @@
+"""`treeline schemas`: how far schemas are distributed, and who writes them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, pages, rest_client
+
+TARGET_COLUMNS = ("cluster", "primary_cluster", "state", "subjects", "behind", "reason")
+MOVE_COLUMNS = ("cluster", "previous", "take_over", "operation")
+
+schemas = typer.Typer(no_args_is_help=True, help="The schema distributor, and the primary cluster.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(schemas, name="schemas")
+
+
+@schemas.command()
+def targets(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+    """List how far each cluster follows the primary, with its conflicts."""
+    with rest_client() as client:
+        items = pages(client, "/schemas/targets", {})
+    show({"items": items, "next_cursor": None}, Form.JSON if as_json else form, TARGET_COLUMNS, items)
+
+
+@schemas.command("move-primary")
+def move_primary(
+    cluster: Annotated[
+        str, typer.Argument(help="The new primary; the present one ends a move that is under way.")
+    ],
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Do not wait for the present primary: it is dead.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Make another cluster the only writer of schemas, once it has all that the present one has."""
+    body = {"cluster": cluster, "take_over": take_over}
+    params = {"dry_run": "true"} if dry_run else {}
+    with rest_client() as client:
+        found = answer(client.put("/trees/main/primary", json=body, params=params))
+    show(found, Form.JSON if as_json else form, MOVE_COLUMNS, [found])
+    if dry_run:
+        typer.echo("This was a dry run: nothing changed.", err=True)

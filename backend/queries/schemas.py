@@ -1,0 +1,93 @@
+"""What the schema distributor carries out, and what it sees of each target.
+
+`schema_targets` is an observation: a worker replaces its rows, and they may be lost without harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import JSONB
+
+from backend.domain.edges import Endpoint
+from backend.domain.names import StreamName
+from backend.domain.primary_move import Move
+from backend.domain.tree import clusters_of
+from backend.eventlog.tables import METADATA
+from backend.queries.clusters import list_clusters
+from backend.queries.naming import declared_streams
+from backend.queries.trees import MAIN, get_tree
+
+schema_targets = sa.Table(
+    "schema_targets",
+    METADATA,
+    sa.Column("cluster", sa.Text, primary_key=True),
+    sa.Column("primary_cluster", sa.Text, nullable=False),
+    # starting, running, degraded (conflicts) or blocked.
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    # Of the primary, as they were compared last; NULL before.
+    sa.Column("subjects", sa.Integer),
+    # Records that are still to be written.
+    sa.Column("behind", sa.Integer),
+    # [{kind, subject, version, schema_id, detail}], the first ones.
+    sa.Column("conflicts", JSONB, nullable=False),
+    sa.Column("written_at", sa.DateTime(timezone=True), nullable=False),
+)
+
+
+@dataclass(frozen=True)
+class SchemaTargetRow:
+    """How far a target is; `conflicts` as the events tell them, the first ones."""
+
+    cluster: str
+    primary_cluster: str
+    state: str
+    reason: str | None
+    subjects: int | None
+    behind: int | None
+    conflicts: list[dict[str, Any]]
+    written_at: datetime
+
+
+@dataclass(frozen=True)
+class SchemaLeaf:
+    """A cluster of the tree."""
+
+    endpoint: Endpoint
+    subject_format: str
+
+
+@dataclass(frozen=True)
+class WantedSchemas:
+    """Who writes schemas, who is to have them, and under which names."""
+
+    primary: str
+    move: Move | None
+    leaves: Mapping[str, SchemaLeaf]
+    streams: tuple[StreamName, ...]
+
+
+def list_schema_targets(connection: Connection) -> list[SchemaTargetRow]:
+    """Every target, by name."""
+    rows = connection.execute(sa.select(schema_targets).order_by(schema_targets.c.cluster))
+    return [SchemaTargetRow(**row._mapping) for row in rows]
+
+
+def wanted_schemas(connection: Connection) -> WantedSchemas | None:
+    """None while there is no tree."""
+    tree = get_tree(connection)
+    if tree is None:
+        return None
+    names = clusters_of(tree.root)
+    leaves = {
+        row.name: SchemaLeaf(row.endpoint, row.subject_format)
+        for row in list_clusters(connection)
+        if row.name in names
+    }
+    return WantedSchemas(tree.primary_cluster, tree.move, leaves, tuple(declared_streams(connection, MAIN)))

@@ -1,0 +1,283 @@
+"""`/registries/{cluster}/...`: plain ASGI before everything else of the API.
+
+Serializers ask for schemas by id at every start, thousands at once: such an answer is a look into a dictionary,
+made once for each id. Answers and refusals have the forms of Confluent's API: clients know failures by them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import time
+from functools import lru_cache, partial
+from typing import Any, Protocol
+from urllib.parse import unquote_to_bytes
+
+import anyio
+import structlog
+from sqlalchemy import Engine
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from backend import callers
+from backend.eventlog.faults import DatabaseUnavailable
+from backend.eventlog.listen import EventListener
+from backend.registry import refusals, routes
+from backend.registry.calls import Call, Text, parse_query
+from backend.registry.directory import Directory, Registry
+from backend.registry.records import dump_json
+from backend.registry.refusals import Refusal
+from backend.registry.routes import Work
+from backend.settings import Settings
+
+logger = structlog.get_logger("registry")
+
+PREFIX = "/registries/"
+MOST_BODY_BYTES = 4 * 1024 * 1024
+FIRST_READ_SECONDS = 4.0
+_LONGEST_CLUSTER = 249
+_MEDIA_TYPES = (
+    "application/vnd.schemaregistry.v1+json",
+    "application/vnd.schemaregistry+json",
+    "application/json",
+)
+_REQUEST_TYPES = (*_MEDIA_TYPES, "application/octet-stream")
+_ALWAYS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Shared(Protocol):
+    """What the registries need of the process that serves them; `backend.api.services.Services` is it."""
+
+    config: Settings
+    engine: Engine
+    listener: EventListener
+
+
+def with_registries(app: ASGIApp, shared: Shared) -> Registries:
+    """The application with the registries of all clusters before it."""
+    directory = Directory(shared.engine, shared.listener, shared.config.schemas_topic)
+    return Registries(app, directory, shared.config)
+
+
+class Registries:
+    """Answers what is below PREFIX; the directory lives as long as the application behind it."""
+
+    def __init__(self, app: ASGIApp, directory: Directory, config: Settings) -> None:
+        self._app = app
+        self._directory = directory
+        self._config = config
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(PREFIX):
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def done(message: Message) -> None:
+            if message["type"] == "lifespan.startup.complete":
+                self._directory.start()
+            elif message["type"].startswith("lifespan.shutdown"):
+                await asyncio.to_thread(self._directory.join)
+            await send(message)
+
+        async def to_do() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                self._directory.stop()
+            return message
+
+        await self._app(scope, to_do, done)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name: value for name, value in scope["headers"] if name in _READ_HEADERS}
+        request_id = callers.request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
+        status, more, media_type = 200, {}, _MEDIA_TYPES[0]
+        try:
+            self._check_token(headers.get(b"authorization", b""))
+            media_type = _media_type(headers.get(b"accept", b"*/*"))
+            body = await self._found(scope, headers, receive)
+        except Refusal as refusal:
+            body, status, more = dump_json(refusal.body()), refusal.status, refusal.headers
+        except Exception as error:
+            logger.error("request failed", request_id=request_id, path=scope["path"], exc_info=error)
+            sentence = f"Something went wrong inside Treeline; it is in the log under request id {request_id}"
+            body, status = dump_json({"error_code": 500, "message": sentence}), 500
+        start_headers = [
+            (b"content-type", media_type.encode()),
+            (b"content-length", b"%d" % len(body)),
+            (b"x-request-id", request_id.encode()),
+            *_ALWAYS,
+            *((name.lower().encode(), value.encode()) for name, value in more.items()),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": start_headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    def _check_token(self, authorization: bytes) -> None:
+        if self._config.registry_open:
+            return
+        scheme, _, given = authorization.decode("latin-1").partition(" ")
+        if scheme.lower() == "basic":
+            # Stock clients send `basic.auth.user.info`; the user's name says nothing.
+            try:
+                given = base64.b64decode(given).decode().partition(":")[2]
+            except (binascii.Error, UnicodeDecodeError):
+                given = ""
+        elif scheme.lower() != "bearer":
+            given = ""
+        if not callers.is_token(given, self._config.admin_token):
+            raise Refusal(
+                401,
+                "A token is needed: Authorization: Bearer <token>, or basic authentication with it as password",
+                headers={"WWW-Authenticate": 'Bearer realm="treeline", Basic realm="treeline"'},
+            )
+
+    async def _found(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        path: bytes = scope["raw_path"][len(scope.get("root_path", "")) + len(PREFIX) :]
+        cluster, _, tail = path.partition(b"/")
+        question = b"%b?%b" % (tail, scope["query_string"])
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        registry = self._directory.find(cluster.decode("latin-1"))
+        if registry is not None and method == "GET":
+            known = registry.mirror.answer(question)
+            if known is not None:
+                return known
+        route, given = routes.find(method, _parts(tail))
+        raw_body = b"" if method == "GET" else await _body(headers, receive)
+        if registry is None:
+            registry = await self._refreshed(cluster.decode("latin-1"))
+        await _wait_until_read(registry)
+        query = _query(scope["query_string"])
+        call = Call(registry, self._address(scope, headers), query, raw_body)
+        work = partial(_run, route, call, given, question if route.work is Work.LOOK else None)
+        if route.work is Work.LOOK and registry.mirror.lock.acquire(blocking=False):
+            try:
+                return _look(route, call, given, question)
+            finally:
+                registry.mirror.lock.release()
+        return await anyio.to_thread.run_sync(work, limiter=registry.threads)
+
+    async def _refreshed(self, cluster: str) -> Registry:
+        """A cluster may be newer than what this process has heard."""
+        found = None
+        if len(cluster) <= _LONGEST_CLUSTER and cluster.isascii():
+            try:
+                await asyncio.to_thread(self._directory.refresh)
+            except DatabaseUnavailable as error:
+                raise refusals.store_failed(error.detail) from error
+            found = self._directory.find(cluster)
+        if found is None:
+            raise Refusal(404, f"There is no cluster {cluster[:60]!a}")
+        return found
+
+    def _address(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
+        host = headers.get(b"host", b"").decode("latin-1")
+        base = self._config.url or f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '')}"
+        return f"{base.rstrip('/')}{PREFIX}".rstrip("/")
+
+
+_READ_HEADERS = frozenset(
+    (b"accept", b"authorization", b"content-length", b"content-type", b"host", b"x-request-id")
+)
+
+
+def _parts(tail: bytes) -> list[str]:
+    """The parts of a path; a part may hold a slash that was quoted. Raises Refusal."""
+    try:
+        parts = [unquote_to_bytes(part).decode() for part in tail.split(b"/")]
+    except UnicodeDecodeError:
+        raise Refusal(404, "The path is no UTF-8") from None
+    return parts[:-1] if parts[-1] == "" else parts
+
+
+def _query(raw: bytes) -> dict[str, str]:
+    try:
+        return parse_query(raw)
+    except ValueError as error:
+        raise Refusal(400, f"The query cannot be read: {error}") from None
+
+
+async def _wait_until_read(registry: Registry) -> None:
+    """After a start reading takes a moment; a cluster that is away says so at once. Raises Refusal."""
+    mirror = registry.mirror
+    deadline = time.monotonic() + FIRST_READ_SECONDS
+    while not mirror.ready:
+        if mirror.reason is not None or time.monotonic() > deadline:
+            raise refusals.not_read_yet(mirror.endpoint.name, mirror.reason or "it is being read")
+        await asyncio.sleep(0.02)
+
+
+def _run(route: routes.Route, call: Call, given: list[str], question: bytes | None) -> bytes:
+    """On a thread."""
+    if route.work is Work.WRITE:
+        return _encoded(route.handle(call, *given))
+    with call.registry.mirror.lock:
+        if question is not None:
+            return _look(route, call, given, question)
+        return _encoded(route.handle(call, *given))
+
+
+def _look(route: routes.Route, call: Call, given: list[str], question: bytes) -> bytes:
+    answer = _encoded(route.handle(call, *given))
+    call.registry.mirror.keep_answer(question, answer)
+    return answer
+
+
+def _encoded(answer: Any) -> bytes:
+    return answer.encode() if isinstance(answer, Text) else dump_json(answer)
+
+
+async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    """The whole body. Raises Refusal for one that is too large, or of a type that is no JSON."""
+    kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+    if kind and kind not in _REQUEST_TYPES:
+        raise Refusal(415, f"Bodies are {_MEDIA_TYPES[0]} or {_MEDIA_TYPES[2]}, not {kind[:60]!a}")
+    length = headers.get(b"content-length", b"0")
+    parts, size = [], int(length[:20]) if length.isdigit() else 0
+    too_large = Refusal(413, f"A body has at most {MOST_BODY_BYTES} bytes")
+    if size > MOST_BODY_BYTES:
+        raise too_large
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refusal(400, "The request ended before its body did")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MOST_BODY_BYTES:
+            raise too_large
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+@lru_cache(maxsize=256)
+def _media_type(accept: bytes) -> str:
+    """The type that the caller likes best. Raises Refusal."""
+    best, best_weight = None, 0.0
+    for item in accept.decode("latin-1").lower().split(",") if accept.strip() else ["*/*"]:
+        name, *parameters = (part.strip() for part in item.split(";"))
+        weight = _weight(parameters)
+        offered = _MEDIA_TYPES[0] if name in ("*/*", "application/*") else name
+        if offered in _MEDIA_TYPES and weight > best_weight:
+            best, best_weight = offered, weight
+    if best is None:
+        raise Refusal(406, f"Answers are {', '.join(_MEDIA_TYPES)}")
+    return best
+
+
+def _weight(parameters: list[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0

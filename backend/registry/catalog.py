@@ -1,0 +1,213 @@
+"""What a schemas topic says when its records are read in order: subjects, ids, configuration, modes.
+
+Pure, and the same for everybody who reads the same log: the last record of a key counts, but an id keeps the first
+schema that it was given to. A record that gives it to another one does not count and is remembered as `overruled`:
+compaction would one day leave nothing but that record of its key, so the next writer writes what counts once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from backend.registry.records import (
+    ConfigSet,
+    Content,
+    ModeSet,
+    Noop,
+    Record,
+    Reference,
+    SchemaVersion,
+    SubjectCleared,
+    SubjectDeleted,
+    VersionGone,
+)
+
+VersionKey = tuple[str, int]
+"""(subject, version)."""
+K = TypeVar("K")
+V = TypeVar("V")
+
+DEFAULT_COMPATIBILITY = "BACKWARD"
+READWRITE = "READWRITE"
+
+
+class Catalog:
+    """One cluster's schemas. `apply` changes it; whoever reads and applies in several threads needs a lock."""
+
+    def __init__(self) -> None:
+        self.subjects: dict[str, dict[int, SchemaVersion]] = {}
+        """Subject -> version -> what it is, softly deleted ones too; none is empty."""
+        self.contents: dict[int, Content] = {}
+        """Id -> schema, as long as a version has it."""
+        self.configs: dict[str | None, Mapping[str, Any]] = {}
+        """Subject, None for all -> configuration as it was written."""
+        self.modes: dict[str | None, str] = {}
+        self.highest_id = 0
+        """Of all that were ever given, to what is deleted or was overruled too: the next one is above it."""
+        self.gone: dict[VersionKey, int | None] = {}
+        """Versions that were deleted for good while this was read, with their ids; None: compaction had taken the
+        version itself."""
+        self.overruled: set[VersionKey] = set()
+        """Versions whose last record does not count."""
+        self.copied: set[VersionKey] = set()
+        """Versions whose last record was written by the schema distributor."""
+        self.copied_configs: set[str | None] = set()
+        self.copied_modes: set[str | None] = set()
+        """Subjects, None for all, whose present configuration or mode the distributor wrote."""
+        self._ids: dict[Content, set[int]] = {}
+        self._uses: dict[int, dict[VersionKey, None]] = {}
+        self._referrers: dict[VersionKey, dict[VersionKey, None]] = {}
+
+    # --- reading
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[SchemaVersion]:
+        """A subject's versions, oldest first; with `deleted` the softly deleted ones too."""
+        found = self.subjects.get(subject, {})
+        return [found[number] for number in sorted(found) if deleted or not found[number].deleted]
+
+    def version(self, key: VersionKey) -> SchemaVersion | None:
+        """One version, softly deleted or not."""
+        return self.subjects.get(key[0], {}).get(key[1])
+
+    def all_versions(self) -> Iterator[SchemaVersion]:
+        """Every version, by subject and number: equal catalogs give equal sequences."""
+        for subject in sorted(self.subjects):
+            yield from self.versions(subject, deleted=True)
+
+    def id_of(self, content: Content) -> int | None:
+        """The lowest id that a schema has."""
+        return min(self._ids.get(content, ()), default=None)
+
+    def used_by(self, schema_id: int) -> list[SchemaVersion]:
+        """The versions that have an id, softly deleted ones too, oldest record first."""
+        return [self.subjects[subject][number] for subject, number in self._uses.get(schema_id, ())]
+
+    def referrers(self, key: VersionKey, *, deleted: bool = False) -> list[SchemaVersion]:
+        """Who refers to a version; with `deleted` softly deleted ones too."""
+        found = [self.subjects[subject][number] for subject, number in self._referrers.get(key, ())]
+        return [each for each in found if deleted or not each.deleted]
+
+    def config(self, subject: str | None) -> Mapping[str, Any]:
+        """The configuration that holds for a subject: its own, or that of all; a level that neither says is the
+        usual one."""
+        found = self.configs.get(subject)
+        if found is None:
+            found = self.configs.get(None, {})
+        return {"compatibilityLevel": DEFAULT_COMPATIBILITY, **found}
+
+    def mode(self, subject: str | None) -> str:
+        """The mode that holds for a subject: its own, or that of all."""
+        return self.modes.get(subject) or self.modes.get(None) or READWRITE
+
+    def repairs(self) -> list[Record]:
+        """What makes the last record of each overruled version one that counts."""
+        found: list[Record] = []
+        for subject, number in sorted(self.overruled):
+            found.append(self.version((subject, number)) or VersionGone(subject=subject, version=number))
+        return found
+
+    # --- applying
+
+    def apply(self, record: Record, *, copied: bool = False) -> bool:
+        """Take the next record of the log in; whether it counts."""
+        match record:
+            case SchemaVersion():
+                return self._set(record, copied)
+            case VersionGone(subject=subject, version=number):
+                self._remove((subject, number))
+            case ConfigSet(subject=subject, fields=fields):
+                _set_or_remove(self.configs, subject, fields)
+                _mark(self.copied_configs, subject, copied and fields is not None)
+            case ModeSet(subject=subject, mode=mode):
+                _set_or_remove(self.modes, subject, mode)
+                _mark(self.copied_modes, subject, copied and mode is not None)
+            case SubjectDeleted(subject=subject, version=last):
+                for each in self.versions(subject):
+                    if each.version <= last:
+                        self._put(replace(each, deleted=True))
+            case SubjectCleared(subject=subject):
+                for name in [subject] if subject is not None else list(self.subjects):
+                    for each in self.versions(name, deleted=True):
+                        if each.deleted:
+                            self._remove((name, each.version))
+            case Noop(highest_id=highest):
+                self.highest_id = max(self.highest_id, highest or 0)
+        return True
+
+    def _set(self, new: SchemaVersion, copied: bool) -> bool:
+        key = (new.subject, new.version)
+        self.highest_id = max(self.highest_id, new.id)
+        holder = self.contents.get(new.id)
+        # By the text alone, as other registries judge it: with its references named anew it is no other one.
+        if holder is not None and holder.text != new.content.text:
+            self.overruled.add(key)
+            return False
+        self._forget(key)
+        self._put(new)
+        self.contents.setdefault(new.id, new.content)
+        self._ids.setdefault(new.content, set()).add(new.id)
+        self._uses.setdefault(new.id, {})[key] = None
+        for reference in new.content.references:
+            self._referrers.setdefault(_target(reference), {})[key] = None
+        self.gone.pop(key, None)
+        if copied:
+            self.copied.add(key)
+        return True
+
+    def _put(self, version: SchemaVersion) -> None:
+        self.subjects.setdefault(version.subject, {})[version.version] = version
+
+    def _remove(self, key: VersionKey) -> None:
+        old = self._forget(key)
+        if old is None:
+            self.gone.setdefault(key)
+            return
+        self.gone[key] = old.id
+        del self.subjects[old.subject][old.version]
+        if not self.subjects[old.subject]:
+            del self.subjects[old.subject]
+
+    def _forget(self, key: VersionKey) -> SchemaVersion | None:
+        """Take a version out of all that is found by other things than its name."""
+        self.overruled.discard(key)
+        self.copied.discard(key)
+        old = self.version(key)
+        if old is None:
+            return None
+        uses = self._uses[old.id]
+        del uses[key]
+        if not uses:
+            del self._uses[old.id], self.contents[old.id]
+        else:
+            # The oldest record that is left, which is the same one when the log was compacted.
+            subject, number = next(iter(uses))
+            self.contents[old.id] = self.subjects[subject][number].content
+        if not any(self.version(other).content == old.content for other in uses):  # type: ignore[union-attr]
+            self._ids[old.content].discard(old.id)
+            if not self._ids[old.content]:
+                del self._ids[old.content]
+        for target in set(map(_target, old.content.references)):
+            del self._referrers[target][key]
+            if not self._referrers[target]:
+                del self._referrers[target]
+        return old
+
+
+def _target(reference: Reference) -> VersionKey:
+    return reference.subject, reference.version
+
+
+def _mark(marked: set[K], key: K, wanted: bool) -> None:
+    if wanted:
+        marked.add(key)
+    else:
+        marked.discard(key)
+
+
+def _set_or_remove(found: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        found.pop(key, None)
+    else:
+        found[key] = value

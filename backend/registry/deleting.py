@@ -1,0 +1,78 @@
+"""What deleting does: softly first, so that ids still answer, then for good.
+
+What another schema refers to stays. Ids are never given again: if the highest one goes for good, a record keeps it
+in mind, since compaction would make it forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from backend.registry import refusals
+from backend.registry.catalog import Catalog
+from backend.registry.reading import version_of
+from backend.registry.records import ConfigSet, ModeSet, Noop, Record, SchemaVersion, SubjectDeleted, VersionGone
+from backend.registry.registering import Decision, check_writable
+
+
+def delete_subject(catalog: Catalog, subject: str, *, permanent: bool) -> Decision:
+    """All versions of a subject; the answer is their numbers. Raises Refusal."""
+    if not catalog.versions(subject, deleted=True):
+        raise refusals.subject_unknown(subject)
+    versions = catalog.versions(subject, deleted=permanent)
+    if not versions:
+        raise refusals.subject_deleted_already(subject)
+    check_writable(catalog, subject)
+    for each in versions:
+        # Its own versions go with it.
+        if any(other.subject != subject for other in _referrers(catalog, each, permanent)):
+            raise refusals.referred_to(subject, each.version)
+    numbers = [each.version for each in versions]
+    if not permanent:
+        return Decision((SubjectDeleted(subject=subject, version=numbers[-1]),), numbers)
+    if not all(each.deleted for each in versions):
+        raise refusals.subject_not_deleted_first(subject)
+    # The newest first, so that nothing is left without what it refers to if this is cut short.
+    return Decision((*gone(catalog, versions[::-1]), *_settings_gone(catalog, subject)), numbers)
+
+
+def delete_version(catalog: Catalog, subject: str, wanted: str, *, permanent: bool) -> Decision:
+    """One version; the answer is its number. Raises Refusal."""
+    version = version_of(catalog, subject, wanted, deleted=True)
+    if version.deleted and not permanent:
+        raise refusals.version_deleted_already(subject, version.version)
+    check_writable(catalog, subject)
+    if _referrers(catalog, version, permanent):
+        raise refusals.referred_to(subject, version.version)
+    if not permanent:
+        return Decision((replace(version, deleted=True),), version.version)
+    if not version.deleted:
+        raise refusals.version_not_deleted_first(subject, version.version)
+    records = gone(catalog, [version])
+    if len(catalog.subjects[subject]) == 1:
+        records += _settings_gone(catalog, subject)
+    return Decision(tuple(records), version.version)
+
+
+def _referrers(catalog: Catalog, version: SchemaVersion, permanent: bool) -> list[SchemaVersion]:
+    return catalog.referrers((version.subject, version.version), deleted=permanent)
+
+
+def gone(catalog: Catalog, versions: Sequence[SchemaVersion]) -> list[Record]:
+    """The records that delete versions for good."""
+    going = {(each.subject, each.version) for each in versions}
+    records: list[Record] = [VersionGone(subject=each.subject, version=each.version) for each in versions]
+    if all((each.subject, each.version) in going for each in catalog.used_by(catalog.highest_id)):
+        records.insert(0, Noop(highest_id=catalog.highest_id))
+    return records
+
+
+def _settings_gone(catalog: Catalog, subject: str) -> list[Record]:
+    """A subject that is made anew one day starts without the old one's configuration and mode."""
+    records: list[Record] = []
+    if subject in catalog.modes:
+        records.append(ModeSet(subject=subject, mode=None))
+    if subject in catalog.configs:
+        records.append(ConfigSet(subject=subject, fields=None))
+    return records

@@ -1,0 +1,264 @@
+"""What the schema distributor has to write on a target so that it has what the primary has, and what it must not.
+
+Pure, and made from what both catalogs say, not from what was written before: after a crash, a restart or a cut
+it is worked out again, and after it was carried out there is nothing left to do. Ids, versions, types, texts and
+deletions are kept; subjects get their names on the target, also inside references (`domain/subjects.py`).
+
+What others wrote on a target stays: only versions that carry our header, or are the primary's in every respect,
+are changed or deleted. What is in the way is a conflict, and holds up nothing but what refers to it. A version
+that was copied and that the primary does not have any more is deleted only if the primary says so: it deleted
+it, or has its schema under another name. A primary that forgot its schemas must not make all others forget them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from backend.domain.schema_conflicts import (
+    ID_TAKEN,
+    NAME_TAKEN,
+    ONLY_THERE,
+    REFERS_TO_CONFLICT,
+    VERSION_TAKEN,
+    Conflict,
+)
+from backend.domain.subjects import Translation
+from backend.registry.catalog import Catalog, VersionKey
+from backend.registry.deleting import gone
+from backend.registry.records import ConfigSet, ModeSet, Noop, Record, SchemaVersion, VersionGone
+
+_LISTED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What a target lacks, in an order of which every beginning is sound, and why it cannot have the rest."""
+
+    records: tuple[Record, ...]
+    conflicts: tuple[Conflict, ...]
+    subjects: int
+    """Of the primary, those whose schemas the target is to have."""
+
+
+def compare(primary: Catalog, target: Catalog, translation: Translation) -> Difference:
+    """What to append to a target's log, all with our header, so that it follows the primary."""
+    return _Comparison(primary, target, translation).made()
+
+
+class _Comparison:
+    def __init__(self, primary: Catalog, target: Catalog, translation: Translation) -> None:
+        self._primary, self._target, self._translation = primary, target, translation
+        self._names = _Names(translation)
+        self._conflicts: list[Conflict] = []
+        self._wanted: dict[VersionKey, SchemaVersion] = {}
+        self._blocked: set[VersionKey] = set()
+
+    def made(self) -> Difference:
+        subjects = self._choose_names()
+        for name in sorted(subjects):
+            for version in self._primary.versions(subjects[name], deleted=True):
+                self._wanted[name, version.version] = _renamed(version, self._names)
+        changed = [key for key in self._wanted if not self._is_there(key)]
+        freed = self._check(changed)
+        ordered = _in_order(changed, self._wanted)
+        self._block_referrers(ordered)
+        records: list[Record] = [VersionGone(subject=subject, version=number) for subject, number in sorted(freed)]
+        records += [self._wanted[key] for key in ordered if key not in self._blocked]
+        records += [
+            VersionGone(subject=subject, version=number)
+            for subject, number in sorted(self._blocked & self._target.overruled)
+            if self._target.version((subject, number)) is None
+        ]
+        records += self._settings(subjects)
+        records += self._deletions(freed)
+        if self._target.highest_id < self._primary.highest_id:
+            written = (each.id for each in records if isinstance(each, SchemaVersion))
+            if max(written, default=0) < self._primary.highest_id:
+                records.append(Noop(highest_id=self._primary.highest_id))
+        return Difference(records=tuple(records), conflicts=tuple(sorted(self._conflicts)), subjects=len(subjects))
+
+    def _choose_names(self) -> dict[str, str]:
+        """Name on the target -> subject of the primary; who has it already keeps it."""
+        found: dict[str, list[str]] = {}
+        for subject in self._primary.subjects:
+            found.setdefault(self._names(subject), []).append(subject)
+        chosen = {}
+        for name, rivals in found.items():
+            chosen[name] = rivals[0]
+            if len(rivals) > 1:
+                chosen[name] = min(rivals, key=lambda subject: self._claim(name, subject))
+                self._conflicts += [
+                    Conflict(
+                        kind=NAME_TAKEN,
+                        subject=subject,
+                        detail=f"{subject} would be {name}, which is what {chosen[name]} is called there",
+                    )
+                    for subject in rivals
+                    if subject != chosen[name]
+                ]
+        return chosen
+
+    def _claim(self, name: str, subject: str) -> tuple[bool, bool, str]:
+        there = {each.id for each in self._target.versions(name, deleted=True) if self._is_copied(each)}
+        has_it = any(each.id in there for each in self._primary.versions(subject, deleted=True))
+        return not has_it, not self._translation.follows_topic(subject), subject
+
+    def _is_copied(self, version: SchemaVersion) -> bool:
+        return (version.subject, version.version) in self._target.copied
+
+    def _is_there(self, key: VersionKey) -> bool:
+        return key in self._target.copied and self._target.version(key) == self._wanted[key]
+
+    def _check(self, changed: Iterable[VersionKey]) -> set[VersionKey]:
+        """Note what may not be written; versions of ours that have to go first, since they hold a wanted id."""
+        freed: set[VersionKey] = set()
+        for key in changed:
+            wanted, there = self._wanted[key], self._target.version(key)
+            if there is not None and key not in self._target.copied and not _same_schema(there, wanted):
+                self._block(key, VERSION_TAKEN, f"id {there.id} has been registered there by others")
+                continue
+            holder = self._target.contents.get(wanted.id)
+            if holder is None or holder.text == wanted.content.text:
+                continue
+            users = self._target.used_by(wanted.id)
+            strangers = [each for each in users if not self._is_copied(each)]
+            if strangers:
+                other = f"version {strangers[0].version} of {strangers[0].subject}"
+                self._block(key, ID_TAKEN, f"id {wanted.id} belongs to another schema there, {other}")
+            else:
+                freed.update((each.subject, each.version) for each in users)
+        return freed
+
+    def _block(self, key: VersionKey, kind: str, why: str) -> None:
+        subject, number = key
+        self._blocked.add(key)
+        schema_id = self._wanted[key].id
+        detail = f"version {number} of {subject} (id {schema_id}) is not written: {why}"
+        self._conflicts.append(
+            Conflict(kind=kind, subject=subject, version=number, schema_id=schema_id, detail=detail)
+        )
+
+    def _block_referrers(self, ordered: Iterable[VersionKey]) -> None:
+        """What a reader would resolve by a stranger's schema, or not at all, is held back as well."""
+        for key in ordered:
+            if key in self._blocked:
+                continue
+            for reference in self._wanted[key].content.references:
+                if (reference.subject, reference.version) in self._blocked:
+                    other = f"version {reference.version} of {reference.subject}"
+                    self._block(key, REFERS_TO_CONFLICT, f"it refers to {other}, which is not there")
+                    break
+
+    def _settings(self, subjects: Mapping[str, str]) -> list[Record]:
+        """Configuration and modes follow the primary, on all of its subjects and as a whole."""
+        primary, target = self._primary, self._target
+        losers = {each.subject for each in self._conflicts if each.kind == NAME_TAKEN}
+        records: list[Record] = []
+        configs = {
+            self._named(subject): said for subject, said in primary.configs.items() if subject not in losers
+        }
+        for name in sorted(configs.keys() | target.configs.keys(), key=str):
+            if name in configs and target.configs.get(name) != configs[name]:
+                records.append(ConfigSet(subject=name, fields=configs[name]))
+            elif name not in configs and (name is None or name in subjects or name in target.copied_configs):
+                records.append(ConfigSet(subject=name, fields=None))
+        modes = {self._named(subject): mode for subject, mode in primary.modes.items() if subject not in losers}
+        for name in sorted(modes.keys() | target.modes.keys(), key=str):
+            if name in modes and target.modes.get(name) != modes[name]:
+                records.append(ModeSet(subject=name, mode=modes[name]))
+            elif name not in modes and (name is None or name in subjects or name in target.copied_modes):
+                records.append(ModeSet(subject=name, mode=None))
+        return records
+
+    def _named(self, subject: str | None) -> str | None:
+        return None if subject is None else self._names(subject)
+
+    def _deletions(self, freed: set[VersionKey]) -> list[Record]:
+        """Copies that the primary has no more; what is there alone, ours or not, is named and stays."""
+        deleted = {(self._names(subject), number): old for (subject, number), old in self._primary.gone.items()}
+        going: list[SchemaVersion] = []
+        alone: dict[str, list[SchemaVersion]] = {}
+        for there in self._target.all_versions():
+            key = (there.subject, there.version)
+            if key in freed:
+                continue
+            wanted = self._wanted.get(key)
+            if wanted is not None:
+                # Its place is another one's, who is held back.
+                is_over = key in self._blocked and self._is_copied(there) and not _same_schema(there, wanted)
+            else:
+                is_over = self._is_copied(there) and self._is_over(there, deleted)
+            if is_over:
+                going.append(there)
+            elif wanted is None:
+                alone.setdefault(there.subject, []).append(there)
+        for subject, versions in alone.items():
+            listed = ", ".join(f"{each.version} (id {each.id})" for each in versions[:_LISTED])
+            more = ", ..." if len(versions) > _LISTED else ""
+            detail = f"{subject} has what the primary does not have: version {listed}{more}"
+            self._conflicts.append(Conflict(kind=ONLY_THERE, subject=subject, detail=detail))
+        by_key = {(each.subject, each.version): each for each in going}
+        ordered = [by_key[key] for key in reversed(_in_order(by_key, by_key))]
+        return gone(self._target, ordered) if ordered else []
+
+    def _is_over(self, there: SchemaVersion, deleted: Mapping[VersionKey, int | None]) -> bool:
+        key = (there.subject, there.version)
+        if key in deleted and deleted[key] in (None, there.id):
+            return True
+        elsewhere = self._primary.contents.get(there.id)
+        return elsewhere is not None and elsewhere.text == there.content.text
+
+
+class _Names:
+    """Translations that were made once; a subject is asked for with each of its versions and references."""
+
+    def __init__(self, translation: Translation) -> None:
+        self._translation = translation
+        self._known: dict[str, str] = {}
+
+    def __call__(self, subject: str) -> str:
+        found = self._known.get(subject)
+        if found is None:
+            found = self._known[subject] = self._translation.translate(subject)
+        return found
+
+
+def _renamed(version: SchemaVersion, names: Callable[[str], str]) -> SchemaVersion:
+    content, name = version.content, names(version.subject)
+    if any(names(each.subject) != each.subject for each in content.references):
+        references = tuple(replace(each, subject=names(each.subject)) for each in content.references)
+        content = replace(content, references=references)
+    if name == version.subject and content is version.content:
+        return version
+    return replace(version, subject=name, content=content)
+
+
+def _same_schema(one: SchemaVersion, other: SchemaVersion) -> bool:
+    return one.id == other.id and one.content.text == other.content.text
+
+
+def _in_order(keys: Iterable[VersionKey], versions: Mapping[VersionKey, SchemaVersion]) -> list[VersionKey]:
+    """By subject and version, but what a version refers to, and its subject's versions before it, come first."""
+    waiting = sorted(keys)
+    before = {late: early for early, late in pairwise(waiting) if early[0] == late[0]}
+    known = frozenset(waiting)
+    done: dict[VersionKey, None] = {}
+    entered: set[VersionKey] = set()
+    for first in waiting:
+        stack = [first]
+        while stack:
+            key = stack[-1]
+            if key in entered:
+                stack.pop()
+                done.setdefault(key)
+                continue
+            entered.add(key)
+            needed: Sequence[VersionKey] = [
+                (each.subject, each.version) for each in versions[key].content.references
+            ]
+            if key in before:
+                needed = [*needed, before[key]]
+            stack += [each for each in needed if each in known and each not in entered]
+    return list(done)

@@ -1,0 +1,77 @@
+"""Parsed schemas: the registered text together with all that it refers to, directly or not."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from backend.registry import refusals
+from backend.registry.catalog import Catalog
+from backend.registry.records import Content, Reference
+from backend.registry.schema_types import Parsed, Referenced, SchemaInvalid, normalized, parse
+
+_MOST_KEPT = 500
+_MOST_KEPT_CHARACTERS = 16 * 1024 * 1024
+"""Of the kept schemas' texts; what is parsed takes some times as much."""
+_DEEPEST = 100
+
+_Key = tuple[Content, tuple[Referenced, ...], bool]
+
+
+class Parser:
+    """Parses a catalog's schemas and keeps those used last; used under the catalog's lock."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[_Key, Parsed] = OrderedDict()
+        self._kept_characters = 0
+
+    def new(self, catalog: Catalog, content: Content, *, normalize: bool = False) -> Parsed:
+        """A schema as it would be registered. Raises Refusal (invalid schema)."""
+        found = self.parsed(catalog, content, strict=True)
+        try:
+            return normalized(found) if normalize else found
+        except SchemaInvalid as error:
+            raise refusals.schema_invalid(str(error)) from error
+
+    def parsed(self, catalog: Catalog, content: Content, *, strict: bool = False) -> Parsed:
+        """Raises Refusal (invalid schema), also if a version that it refers to is not registered."""
+        key = (content, tuple(_referenced(catalog, content)), strict)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        try:
+            found = parse(content.kind, content.text, key[1], strict=strict)
+        except SchemaInvalid as error:
+            raise refusals.schema_invalid(str(error)) from error
+        self._kept[key] = found
+        self._kept_characters += len(content.text)
+        while len(self._kept) > _MOST_KEPT or self._kept_characters > _MOST_KEPT_CHARACTERS:
+            (dropped, _, _), _ = self._kept.popitem(last=False)
+            self._kept_characters -= len(dropped.text)
+        return found
+
+
+def _referenced(catalog: Catalog, content: Content) -> list[Referenced]:
+    """All that a schema refers to, each after what it refers to itself; softly deleted versions count."""
+    seen: set[Reference] = set()
+    found: list[Referenced] = []
+
+    def add(needs: Content, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise refusals.schema_invalid(f"its references go more than {_DEEPEST} schemas deep")
+        for reference in needs.references:
+            # Also what is under way already: foreign records may hold a ring of references.
+            if reference in seen:
+                continue
+            seen.add(reference)
+            version = catalog.version((reference.subject, reference.version))
+            if version is None:
+                raise refusals.schema_invalid(
+                    f"the reference {reference.name!r} is to version {reference.version} of subject "
+                    f"{reference.subject!r}, which is not registered"
+                )
+            add(version.content, depth + 1)
+            text, kind = version.content.text, version.content.kind
+            found.append(Referenced(**vars(reference), text=text, kind=kind))
+
+    add(content, 0)
+    return found

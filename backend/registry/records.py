@@ -1,0 +1,306 @@
+"""The records of a schemas topic, as Confluent Schema Registry and Karapace write and read them.
+
+A key is JSON that names what the record is about, in a fixed order of fields, since compaction compares bytes; a
+value is JSON, or nothing: the thing is gone. Unknown fields are passed over. Whether a record counts is not
+decided here but by the order of the log (`catalog.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backend.registry.schema_model import AVRO
+
+COPIED_HEADER = "treeline.copied"
+"""Kafka header of a record that the schema distributor wrote: it is the primary's, and changes with it."""
+
+_HIGHEST_VERSION = 2**31 - 1
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class Unreadable(Exception):
+    """A record that no registry of ours or of others wrote, or that speaks of what this one does not have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """What a schema takes from a version of another subject, and by which name."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What has one id: the schema itself, whichever subjects it is registered under."""
+
+    kind: str = AVRO
+    text: str
+    references: tuple[Reference, ...] = ()
+    contract: str | None = None
+    """JSON object with `metadata` and `ruleSet` of a data contract, which clients carry out; None without."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaVersion:
+    """A version of a subject. `deleted`: softly, so that it can be had by its id and where it is asked for."""
+
+    subject: str
+    version: int
+    id: int
+    content: Content
+    deleted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionGone:
+    """A version was deleted for good."""
+
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigSet:
+    """The configuration of a subject, or of all (None); `fields` None: it was taken back."""
+
+    subject: str | None
+    fields: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModeSet:
+    """The mode of a subject, or of all (None); `mode` None: it was taken back."""
+
+    subject: str | None
+    mode: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubjectDeleted:
+    """All versions up to this one were softly deleted at once."""
+
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubjectCleared:
+    """The softly deleted versions of a subject, or of all (None), are gone."""
+
+    subject: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noop:
+    """Says nothing to others; of ours, the highest id ever given, which compaction would make forgotten."""
+
+    highest_id: int | None = None
+
+
+Record = SchemaVersion | VersionGone | ConfigSet | ModeSet | SubjectDeleted | SubjectCleared | Noop
+
+
+def plain_subject(name: str) -> str | None:
+    """A subject's name without the default context, None for one in another context: those are not kept here."""
+    name = name.removeprefix(":.:")
+    return None if name.startswith(":.") else name
+
+
+def load_json(raw: bytes) -> Any:
+    """What a JSON text says. Raises ValueError, also for half a surrogate pair: no text can hold it."""
+    try:
+        found = json.loads(raw)
+        if _HALF_PAIR.search(raw):
+            json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return found
+
+
+def dump_json(value: Any) -> bytes:
+    """Compact JSON in UTF-8."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# --- reading
+
+
+def decode(key: bytes | None, value: bytes | None) -> Record | None:
+    """What a record says; None for one that says nothing any more (an order of old that compaction ended).
+
+    Raises Unreadable.
+    """
+    named = _object(key, "key")
+    kind, subject = named.get("keytype"), _subject(named)
+    said = None if value is None or not value.strip() else _object_or_null(value)
+    match kind:
+        case "SCHEMA":
+            return _schema(named, _needed(subject), said)
+        case "CONFIG":
+            return ConfigSet(subject=subject, fields=_config_fields(said))
+        case "MODE":
+            return ModeSet(subject=subject, mode=None if said is None else _text(said, "mode"))
+        case "DELETE_SUBJECT":
+            if said is None:
+                return None
+            return SubjectDeleted(subject=_needed(subject), version=_number(said, "version", lowest=0))
+        case "CLEAR_SUBJECT":
+            return None if said is None else SubjectCleared(subject=subject)
+        case "NOOP":
+            highest = None if said is None else said.get("highestId")
+            return Noop(highest_id=highest if type(highest) is int else None)
+    raise Unreadable(f"records of keytype {str(kind)[:40]!a} are not known here")
+
+
+def _schema(named: Mapping[str, Any], subject: str, said: Mapping[str, Any] | None) -> Record:
+    if named.get("magic") not in (0, 1):
+        raise Unreadable(f"a schema's key has magic 1, not {str(named.get('magic'))[:20]!a}")
+    version = _number(named, "version", lowest=1)
+    if said is None:
+        return VersionGone(subject=subject, version=version)
+    kind = AVRO if said.get("schemaType") is None else _text(said, "schemaType")
+    references = said.get("references") or ()
+    if not isinstance(references, list | tuple):
+        raise Unreadable("references are a list")
+    return SchemaVersion(
+        subject=subject,
+        version=version,
+        id=_number(said, "id", lowest=0),
+        content=Content(
+            kind=kind,
+            text=_text(said, "schema"),
+            references=tuple(map(_reference, references)),
+            contract=contract_of(said),
+        ),
+        deleted=said.get("deleted") is True,
+    )
+
+
+def _reference(said: Any) -> Reference:
+    if not isinstance(said, dict):
+        raise Unreadable("a reference is an object")
+    return Reference(
+        name=_text(said, "name"), subject=_text(said, "subject"), version=_number(said, "version", lowest=-1)
+    )
+
+
+def contract_of(said: Mapping[str, Any]) -> str | None:
+    """`metadata` and `ruleSet` of an object as `Content.contract` holds them."""
+    found = {field: said[field] for field in ("metadata", "ruleSet") if said.get(field)}
+    return json.dumps(found, ensure_ascii=False, sort_keys=True) if found else None
+
+
+def _config_fields(said: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if said is None:
+        return None
+    fields = {name: value for name, value in said.items() if name != "subject" and value is not None}
+    if not isinstance(fields.get("compatibilityLevel", ""), str):
+        raise Unreadable("compatibilityLevel is a text")
+    return fields
+
+
+def _object(raw: bytes | None, what: str) -> Mapping[str, Any]:
+    if raw is None:
+        raise Unreadable(f"the {what} is missing")
+    found = _object_or_null(raw)
+    if found is None:
+        raise Unreadable(f"the {what} is no JSON object")
+    return found
+
+
+def _object_or_null(raw: bytes) -> Mapping[str, Any] | None:
+    try:
+        found = load_json(raw)
+    except ValueError as error:
+        raise Unreadable(f"it is no JSON: {error}") from error
+    if found is None or isinstance(found, dict):
+        return found
+    raise Unreadable("it is no JSON object")
+
+
+def _subject(named: Mapping[str, Any]) -> str | None:
+    subject = named.get("subject")
+    if subject is None:
+        return None
+    plain = plain_subject(_text(named, "subject"))
+    if plain is None:
+        raise Unreadable(f"{subject[:60]!a} is in a context; only the default context is known here")
+    return plain
+
+
+def _needed(subject: str | None) -> str:
+    if subject is None:
+        raise Unreadable("the key names no subject")
+    return subject
+
+
+def _text(said: Mapping[str, Any], field: str) -> str:
+    found = said.get(field)
+    if not isinstance(found, str):
+        raise Unreadable(f"{field} is a text")
+    return found
+
+
+def _number(said: Mapping[str, Any], field: str, *, lowest: int) -> int:
+    found = said.get(field)
+    if type(found) is not int or not lowest <= found <= _HIGHEST_VERSION:
+        raise Unreadable(f"{field} is a number from {lowest} to {_HIGHEST_VERSION}")
+    return found
+
+
+# --- writing
+
+
+def encode(record: Record) -> tuple[bytes, bytes | None]:
+    """Key and value."""
+    match record:
+        case SchemaVersion(subject=subject, version=version):
+            return _schema_key(subject, version), dump_json(_schema_value(record))
+        case VersionGone(subject=subject, version=version):
+            return _schema_key(subject, version), None
+        case ConfigSet(subject=subject, fields=fields):
+            said = None if fields is None else dump_json({**_named(subject), **fields})
+            return _key("CONFIG", subject), said
+        case ModeSet(subject=subject, mode=mode):
+            said = None if mode is None else dump_json({**_named(subject), "mode": mode})
+            return _key("MODE", subject), said
+        case SubjectDeleted(subject=subject, version=version):
+            return _key("DELETE_SUBJECT", subject), dump_json({"subject": subject, "version": version})
+        case SubjectCleared(subject=subject):
+            return _key("CLEAR_SUBJECT", subject), dump_json(_named(subject))
+        case Noop(highest_id=highest):
+            return dump_json({"keytype": "NOOP", "magic": 0}), dump_json({"highestId": highest})
+
+
+def shown(content: Content) -> dict[str, Any]:
+    """A schema as answers and values show it: Avro, being the usual kind, goes without saying."""
+    found: dict[str, Any] = {} if content.kind == AVRO else {"schemaType": content.kind}
+    if content.references:
+        found["references"] = [vars(reference) for reference in content.references]
+    if content.contract is not None:
+        found |= json.loads(content.contract)
+    found["schema"] = content.text
+    return found
+
+
+def _schema_value(record: SchemaVersion) -> dict[str, Any]:
+    named = {"subject": record.subject, "version": record.version, "id": record.id}
+    return {**named, **shown(record.content), "deleted": record.deleted}
+
+
+def _schema_key(subject: str, version: int) -> bytes:
+    return dump_json({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1})
+
+
+def _key(kind: str, subject: str | None) -> bytes:
+    return dump_json({"keytype": kind, **_named(subject), "magic": 0})
+
+
+def _named(subject: str | None) -> dict[str, str]:
+    return {} if subject is None else {"subject": subject}

@@ -1,0 +1,170 @@
+"""What a registry refuses, by the error codes of Confluent's API: clients know failures by them.
+
+The first three digits of a code are the HTTP status; the codes are those of Confluent's documentation
+(`Schema Registry API Reference`, errors) and of its clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_SHOWN_CHARACTERS = 200
+
+
+class Refusal(Exception):
+    """An answer that is not what was asked for: HTTP status, error code, a sentence, and more fields if any."""
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        more: Mapping[str, Any] | None = None,
+        status: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.status = status or int(str(code)[:3])
+        self.more = dict(more or {})
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        """The JSON object that tells it."""
+        return {"error_code": self.code, "message": self.message, **self.more}
+
+
+def _named(subject: str) -> str:
+    return f"'{subject[:_SHOWN_CHARACTERS]}'"
+
+
+# --- unknown
+
+
+def subject_unknown(subject: str) -> Refusal:
+    return Refusal(40401, f"Subject {_named(subject)} not found.")
+
+
+def version_unknown(version: int) -> Refusal:
+    return Refusal(40402, f"Version {version} not found.")
+
+
+def schema_unknown(schema_id: int | None = None) -> Refusal:
+    return Refusal(40403, "Schema not found" if schema_id is None else f"Schema {schema_id} not found")
+
+
+def subject_deleted_already(subject: str) -> Refusal:
+    return Refusal(40404, f"Subject {_named(subject)} was soft deleted. permanent=true deletes it for good.")
+
+
+def subject_not_deleted_first(subject: str) -> Refusal:
+    return Refusal(
+        40405, f"Subject {_named(subject)} was not soft deleted before it was to be deleted permanently."
+    )
+
+
+def version_deleted_already(subject: str, version: int) -> Refusal:
+    return Refusal(
+        40406,
+        f"Version {version} of subject {_named(subject)} was soft deleted. permanent=true deletes it for good.",
+    )
+
+
+def version_not_deleted_first(subject: str, version: int) -> Refusal:
+    return Refusal(
+        40407,
+        f"Version {version} of subject {_named(subject)} was not soft deleted before it was to be deleted "
+        "permanently.",
+    )
+
+
+def no_level_of_its_own(subject: str) -> Refusal:
+    return Refusal(40408, f"Subject {_named(subject)} has no compatibility level of its own; defaultToGlobal=true")
+
+
+def no_mode_of_its_own(subject: str) -> Refusal:
+    return Refusal(40409, f"Subject {_named(subject)} has no mode of its own; defaultToGlobal=true")
+
+
+# --- wrong content
+
+
+def incompatible(subject: str, level: str, problems: Iterable[str]) -> Refusal:
+    listed = ", ".join([*problems, f"{{compatibility: '{level}'}}"])
+    return Refusal(
+        409,
+        f'Schema being registered is incompatible with an earlier schema for subject "{subject}", '
+        f"details: [{listed}]",
+    )
+
+
+def schema_invalid(why: str) -> Refusal:
+    return Refusal(42201, f"Invalid schema: {why}")
+
+
+def version_invalid(version: str) -> Refusal:
+    return Refusal(
+        42202,
+        f"'{version[:_SHOWN_CHARACTERS]}' is no version: a number from 1 to 2^31-1, or \"latest\".",
+    )
+
+
+def level_invalid(why: str) -> Refusal:
+    return Refusal(42203, why)
+
+
+def mode_invalid(why: str) -> Refusal:
+    return Refusal(42204, why)
+
+
+def not_permitted(why: str) -> Refusal:
+    return Refusal(42205, why)
+
+
+def referred_to(subject: str, version: int) -> Refusal:
+    return Refusal(42206, f"One or more references exist to version {version} of subject {_named(subject)}.")
+
+
+def subject_invalid(subject: str, why: str) -> Refusal:
+    return Refusal(42208, f"{_named(subject)} is no subject: {why}.")
+
+
+def too_large(why: str) -> Refusal:
+    return Refusal(42209, why)
+
+
+def not_as_it_should_be(why: str) -> Refusal:
+    """A body or parameter of the wrong shape."""
+    return Refusal(422, why)
+
+
+# --- not now, not here
+
+
+def store_failed(why: str) -> Refusal:
+    return Refusal(50001, f"The schemas topic could not be used: {why}")
+
+
+def timed_out(why: str) -> Refusal:
+    return Refusal(50002, why)
+
+
+def not_read_yet(cluster: str, why: str) -> Refusal:
+    """Nothing can be answered before the topic was read to its end once."""
+    return Refusal(
+        50002,
+        f"The schemas topic of {cluster} was not read to its end yet: {why}. Try again.",
+        status=503,
+        headers={"Retry-After": "2"},
+    )
+
+
+def not_the_primary(cluster: str, primary: str, address: str) -> Refusal:
+    """Schemas are written on one cluster of a tree only."""
+    return Refusal(
+        40301,
+        f"{cluster} is not the primary of its tree: schemas are written on {primary}, at {address}",
+        more={"primary_cluster": primary, "primary_registry": address},
+    )

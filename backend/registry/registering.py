@@ -1,0 +1,206 @@
+"""What registering a schema does, what looking one up finds, and whether one would be compatible.
+
+Rules over a catalog; a write is the records that carry it out. A schema that a subject has already is found and
+not registered again: by its text, or by its identity, which says the same of differently written texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from backend.registry import compatibility, refusals
+from backend.registry.catalog import READWRITE, Catalog
+from backend.registry.parsing import Parser
+from backend.registry.records import Content, Record, SchemaVersion, VersionGone
+from backend.registry.schema_types import Parsed
+
+IMPORT = "IMPORT"
+READ_ONLY = ("READONLY", "READONLY_OVERRIDE")
+_HIGHEST_ID = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A schema as it was sent; id and version only where they are to be kept (mode IMPORT)."""
+
+    content: Content
+    id: int | None = None
+    version: int | None = None
+    normalize: bool = False
+    """Whether what only its way of writing adds is to be left out."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a request comes to: records to append, none if all is there already, and the answer once they count."""
+
+    records: tuple[Record, ...]
+    answer: Any
+
+
+def check_writable(catalog: Catalog, subject: str | None) -> None:
+    """Raise Refusal if nothing of the subject may be changed."""
+    mode = catalog.mode(subject)
+    if mode in READ_ONLY:
+        what = "The registry" if subject is None else f"Subject {subject}"
+        raise refusals.not_permitted(f"{what} is in mode {mode}")
+
+
+def find(
+    catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, *, deleted: bool = False
+) -> SchemaVersion | None:
+    """The subject's version that has this schema, None without. Raises Refusal (invalid schema)."""
+    if not catalog.subjects.get(subject):
+        return None
+    new = _new(catalog, parser, subject, wanted)
+    for content in _as_given_or_inherited(catalog, subject, replace(wanted.content, text=new.text)):
+        found = _find(catalog, parser, subject, content, new, catalog.versions(subject, deleted=deleted))
+        if found is not None:
+            return found
+    return None
+
+
+def _new(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> Parsed:
+    normalize = wanted.normalize or catalog.config(subject).get("normalize") is True
+    return parser.new(catalog, wanted.content, normalize=normalize)
+
+
+def _find(
+    catalog: Catalog,
+    parser: Parser,
+    subject: str,
+    content: Content,
+    new: Parsed,
+    versions: Sequence[SchemaVersion],
+) -> SchemaVersion | None:
+    for version in reversed(versions):
+        if version.content == content:
+            return version
+    for version in reversed(versions):
+        same = (version.content.kind, version.content.contract) == (content.kind, content.contract)
+        if same and _identity(catalog, parser, version) == new.identity:
+            return version
+    return None
+
+
+def _identity(catalog: Catalog, parser: Parser, version: SchemaVersion) -> object:
+    try:
+        return parser.parsed(catalog, version.content).identity
+    except refusals.Refusal:
+        # Others registered it, or what it refers to is gone: it is nobody's twin.
+        return None
+
+
+def _as_given_or_inherited(catalog: Catalog, subject: str, content: Content) -> list[Content]:
+    """A schema sent without a contract gets that of the latest version, as Confluent's registry has it."""
+    versions = catalog.versions(subject)
+    inherited = versions[-1].content.contract if versions else None
+    if content.contract is not None or inherited is None:
+        return [content]
+    return [content, replace(content, contract=inherited)]
+
+
+def register(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> Decision:
+    """Add a version to a subject. Raises Refusal: invalid, incompatible, not permitted in this mode."""
+    importing = catalog.mode(subject) == IMPORT
+    there = find(catalog, parser, subject, wanted) if wanted.version is None else None
+    if there is not None and wanted.id in (None, there.id):
+        return Decision((), {"id": there.id})
+    _check_mode(catalog, subject, wanted)
+    new = _new(catalog, parser, subject, wanted)
+    content = replace(wanted.content, text=new.text)
+    if not importing:
+        content = _as_given_or_inherited(catalog, subject, content)[-1]
+        _check_compatible(catalog, parser, subject, new)
+    version = SchemaVersion(
+        subject=subject,
+        version=_version(catalog, subject, wanted.version, importing),
+        id=_id(catalog, content, wanted.id),
+        content=content,
+    )
+    if catalog.version((subject, version.version)) == version:
+        return Decision((), {"id": version.id})
+    return Decision((*_superseded(catalog, version), version), {"id": version.id})
+
+
+def _check_mode(catalog: Catalog, subject: str, wanted: Wanted) -> None:
+    check_writable(catalog, subject)
+    mode = catalog.mode(subject)
+    if wanted.id is not None and mode != IMPORT:
+        raise refusals.not_permitted(f"Subject {subject} is in mode {mode}: an id is given in mode {IMPORT} only")
+    if wanted.id is None and mode != READWRITE:
+        raise refusals.not_permitted(f"Subject {subject} is in mode {mode}, not {READWRITE}")
+
+
+def _check_compatible(catalog: Catalog, parser: Parser, subject: str, new: Parsed) -> None:
+    level = _level(catalog, subject)
+    found = _problems(catalog, parser, level, new, catalog.versions(subject))
+    if found:
+        raise refusals.incompatible(subject, level, found)
+
+
+def _version(catalog: Catalog, subject: str, wanted: int | None, importing: bool) -> int:
+    following = max(catalog.subjects.get(subject, ()), default=0) + 1
+    if wanted is None or wanted == following:
+        return following
+    if not importing:
+        raise refusals.schema_invalid(f"version {wanted} does not follow: the next version is {following}")
+    return wanted
+
+
+def _id(catalog: Catalog, content: Content, wanted: int | None) -> int:
+    if wanted is None:
+        known = catalog.id_of(content)
+        if known is None and catalog.highest_id >= _HIGHEST_ID:
+            raise refusals.store_failed(f"id {_HIGHEST_ID} is taken, and ids are never given twice")
+        return catalog.highest_id + 1 if known is None else known
+    holder = catalog.contents.get(wanted)
+    if holder is not None and holder != content:
+        raise refusals.not_permitted(f"id {wanted} belongs to another schema and is never given to a second one")
+    return wanted
+
+
+def _superseded(catalog: Catalog, new: SchemaVersion) -> list[Record]:
+    """Softly deleted versions with the same schema: registered anew, it has one version again."""
+    return [
+        VersionGone(subject=old.subject, version=old.version)
+        for old in catalog.versions(new.subject, deleted=True)
+        if old.deleted
+        and old.id == new.id
+        and old.version < new.version
+        # What refers to it names the version and could not be read any more.
+        and not catalog.referrers((old.subject, old.version), deleted=True)
+    ]
+
+
+def compatible(
+    catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, against: Sequence[SchemaVersion]
+) -> list[str]:
+    """Why a schema would not be accepted beside these versions. Raises Refusal (invalid schema)."""
+    new = _new(catalog, parser, subject, wanted)
+    return _problems(catalog, parser, _level(catalog, subject), new, against)
+
+
+def _level(catalog: Catalog, subject: str) -> str:
+    return str(catalog.config(subject)["compatibilityLevel"]).upper()
+
+
+def _problems(
+    catalog: Catalog, parser: Parser, level: str, new: Parsed, previous: Sequence[SchemaVersion]
+) -> list[str]:
+    if level == "NONE":
+        return []
+    if not level.endswith("_TRANSITIVE"):
+        previous = previous[-1:]
+    parsed = []
+    for each in previous:
+        try:
+            parsed.append(parser.parsed(catalog, each.content))
+        except refusals.Refusal as error:
+            return [f"version {each.version} cannot be compared with: {error.message}"]
+    try:
+        return compatibility.problems(level, new, parsed)
+    except compatibility.LevelNotSupported as error:
+        raise refusals.level_invalid(str(error)) from error

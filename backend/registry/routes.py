@@ -1,0 +1,286 @@
+"""What a registry answers at which path: the endpoints of Confluent's API, below `/registries/{cluster}`.
+
+A handler gets the call and those parts of the path that vary. What waits or may parse a schema says so, since it
+must not be done on the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from backend.registry import deleting, reading, refusals, registering, settling
+from backend.registry.calls import Call, Text, subject_name
+from backend.registry.schema_types import KINDS
+
+_HIGHEST_ID = 2**31 - 1
+
+
+class Work(Enum):
+    """How a handler is run."""
+
+    LOOK = auto()
+    """At once, under the lock: the answer stays the same until the catalog changes."""
+    PARSE = auto()
+    """On a thread, under the lock."""
+    WRITE = auto()
+    """On a thread, without the lock: the writer takes it where it needs it."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """A handler and how it is run."""
+
+    work: Work
+    handle: Callable[..., Any]
+
+
+# --- schemas by id
+
+
+def _id(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text[:12]) > _HIGHEST_ID:
+        raise refusals.Refusal(404, f"{text[:20]!r} is no id of a schema")
+    return int(text)
+
+
+def _schema(call: Call, schema_id: str) -> Any:
+    with_highest = call.flag("fetchMaxId")
+    return reading.schema_by_id(call.catalog, _id(schema_id), call.query.get("subject"), with_highest=with_highest)
+
+
+def _schema_text(call: Call, schema_id: str) -> Text:
+    return Text(_schema(call, schema_id)["schema"])
+
+
+def _schema_subjects(call: Call, schema_id: str) -> Any:
+    return call.page(reading.subjects_by_id(call.catalog, _id(schema_id), deleted=call.flag("deleted")))
+
+
+def _schema_versions(call: Call, schema_id: str) -> Any:
+    return call.page(reading.versions_by_id(call.catalog, _id(schema_id), deleted=call.flag("deleted")))
+
+
+def _schemas(call: Call) -> Any:
+    prefix = _prefix(call)
+    found = reading.schemas(
+        call.catalog, prefix, deleted=call.flag("deleted"), latest_only=call.flag("latestOnly")
+    )
+    return call.page(found)
+
+
+def _prefix(call: Call) -> str:
+    """The beginning of subjects' names; all contexts, and the default one, are this one."""
+    return call.query.get("subjectPrefix", "").removeprefix(":*:").removeprefix(":.:")
+
+
+# --- subjects
+
+
+def _subjects(call: Call) -> Any:
+    found = reading.subjects(
+        call.catalog, _prefix(call), deleted=call.flag("deleted"), only_deleted=call.flag("deletedOnly")
+    )
+    return call.page(found)
+
+
+def _look_up(call: Call, subject: str) -> Any:
+    wanted, deleted = call.wanted(), call.flag("deleted")
+    found = registering.find(call.catalog, call.parser, subject, wanted, deleted=deleted)
+    if found is not None:
+        return reading.version_shown(found)
+    if not call.catalog.versions(subject, deleted=deleted):
+        raise refusals.subject_unknown(subject)
+    raise refusals.schema_unknown()
+
+
+def _delete_subject(call: Call, subject: str) -> Any:
+    permanent = call.flag("permanent")
+    return call.write(lambda catalog, _: deleting.delete_subject(catalog, subject, permanent=permanent))
+
+
+def _versions(call: Call, subject: str) -> Any:
+    found = reading.numbers(
+        call.catalog,
+        subject,
+        deleted=call.flag("deleted"),
+        only_deleted=call.flag("deletedOnly"),
+        as_negative=call.flag("deletedAsNegative"),
+    )
+    return call.page(found)
+
+
+def _register(call: Call, subject: str) -> Any:
+    wanted = call.wanted()
+    mirror = call.registry.mirror
+    if wanted.id is None and wanted.version is None:
+        # Most calls of this kind, those of producers that start, ask for what is there; that is no write, and is
+        # answered on every cluster, also while it is away.
+        with mirror.lock:
+            there = registering.find(mirror.catalog, mirror.parser, subject, wanted)
+        if there is not None:
+            return {"id": there.id}
+    return call.write(lambda catalog, parser: registering.register(catalog, parser, subject, wanted))
+
+
+def _version(call: Call, subject: str, number: str) -> Any:
+    found = reading.version_of(call.catalog, subject, number, deleted=call.flag("deleted"))
+    return reading.version_shown(found)
+
+
+def _version_text(call: Call, subject: str, number: str) -> Text:
+    return Text(_version(call, subject, number)["schema"])
+
+
+def _referring(call: Call, subject: str, number: str) -> Any:
+    return call.page(reading.referring_ids(call.catalog, subject, number, deleted=call.flag("deleted")))
+
+
+def _delete_version(call: Call, subject: str, number: str) -> Any:
+    permanent = call.flag("permanent")
+    return call.write(lambda catalog, _: deleting.delete_version(catalog, subject, number, permanent=permanent))
+
+
+# --- compatibility
+
+
+def _compatible(call: Call, subject: str) -> Any:
+    return _checked(call, subject, call.catalog.versions(subject))
+
+
+def _compatible_with(call: Call, subject: str, number: str) -> Any:
+    is_latest = reading.version_number(number) == reading.LATEST
+    if is_latest and not call.catalog.versions(subject):
+        return _checked(call, subject, [])
+    if not is_latest and not call.catalog.versions(subject):
+        raise refusals.version_unknown(int(number))
+    return _checked(call, subject, [reading.version_of(call.catalog, subject, number, deleted=False)])
+
+
+def _checked(call: Call, subject: str, against: list[Any]) -> Any:
+    verbose = call.flag("verbose")
+    wanted = call.wanted()
+    try:
+        problems = registering.compatible(call.catalog, call.parser, subject, wanted, against)
+    except refusals.Refusal as refusal:
+        if not verbose:
+            raise
+        problems = [refusal.message]
+    return {"is_compatible": not problems, **({"messages": problems} if verbose else {})}
+
+
+# --- configuration and modes, of a subject or of all
+
+
+def _config(call: Call, subject: str | None = None) -> Any:
+    return reading.config(call.catalog, subject, or_global=call.flag("defaultToGlobal"))
+
+
+def _set_config(call: Call, subject: str | None = None) -> Any:
+    wanted = call.body()
+    return call.write(lambda catalog, _: settling.set_config(catalog, subject, wanted))
+
+
+def _delete_config(call: Call, subject: str | None = None) -> Any:
+    return call.write(lambda catalog, _: settling.delete_config(catalog, subject))
+
+
+def _mode(call: Call, subject: str | None = None) -> Any:
+    return reading.mode(call.catalog, subject, or_global=call.flag("defaultToGlobal"))
+
+
+def _set_mode(call: Call, subject: str | None = None) -> Any:
+    wanted, force = call.body().get("mode"), call.flag("force")
+    return call.write(lambda catalog, _: settling.set_mode(catalog, subject, wanted, force=force))
+
+
+def _delete_mode(call: Call, subject: str | None = None) -> Any:
+    return call.write(lambda catalog, _: settling.delete_mode(catalog, subject))
+
+
+# --- about the registry
+
+
+def _always(answer: Any, call: Call) -> Any:
+    return answer
+
+
+def _cluster_id(call: Call) -> Any:
+    clusters = {
+        "kafka-cluster": call.registry.mirror.endpoint.kafka_cluster_id or "",
+        "schema-registry-cluster": call.registry.mirror.endpoint.name,
+    }
+    return {"id": "", "scope": {"path": [], "clusters": clusters}}
+
+
+def _server_version(call: Call) -> Any:
+    try:
+        return {"version": version("treeline"), "commitId": ""}
+    except PackageNotFoundError:
+        return {"version": "unknown", "commitId": ""}
+
+
+def _look(handle: Callable[..., Any]) -> Route:
+    return Route(Work.LOOK, handle)
+
+
+def _parse(handle: Callable[..., Any]) -> Route:
+    return Route(Work.PARSE, handle)
+
+
+def _write(handle: Callable[..., Any]) -> Route:
+    return Route(Work.WRITE, handle)
+
+
+_OF_SETTINGS = {"GET": _look(_config), "PUT": _write(_set_config), "DELETE": _write(_delete_config)}
+_OF_MODES = {"GET": _look(_mode), "PUT": _write(_set_mode), "DELETE": _write(_delete_mode)}
+ROUTES: dict[str, dict[str, Route]] = {
+    "": {"GET": _look(partial(_always, {}))},
+    "schemas": {"GET": _look(_schemas)},
+    "schemas/types": {"GET": _look(partial(_always, KINDS))},
+    "schemas/ids/{}": {"GET": _look(_schema)},
+    "schemas/ids/{}/schema": {"GET": _look(_schema_text)},
+    "schemas/ids/{}/subjects": {"GET": _look(_schema_subjects)},
+    "schemas/ids/{}/versions": {"GET": _look(_schema_versions)},
+    "subjects": {"GET": _look(_subjects)},
+    "subjects/{subject}": {"POST": _parse(_look_up), "DELETE": _write(_delete_subject)},
+    "subjects/{subject}/versions": {"GET": _look(_versions), "POST": _write(_register)},
+    "subjects/{subject}/versions/{}": {"GET": _look(_version), "DELETE": _write(_delete_version)},
+    "subjects/{subject}/versions/{}/schema": {"GET": _look(_version_text)},
+    "subjects/{subject}/versions/{}/referencedby": {"GET": _look(_referring)},
+    "compatibility/subjects/{subject}/versions": {"POST": _parse(_compatible)},
+    "compatibility/subjects/{subject}/versions/{}": {"POST": _parse(_compatible_with)},
+    "config": _OF_SETTINGS,
+    "config/{subject}": _OF_SETTINGS,
+    "mode": _OF_MODES,
+    "mode/{subject}": _OF_MODES,
+    "contexts": {"GET": _look(partial(_always, ["."]))},
+    "v1/metadata/id": {"GET": _look(_cluster_id)},
+    "v1/metadata/version": {"GET": _look(_server_version)},
+}
+"""Path -> method -> route; `{subject}` is a subject's name, `{}` any other part."""
+
+_BY_LENGTH: dict[int, list[tuple[list[str], dict[str, Route]]]] = {}
+for _path, _methods in ROUTES.items():
+    _parts = _path.split("/") if _path else []
+    _BY_LENGTH.setdefault(len(_parts), []).append((_parts, _methods))
+
+
+def find(method: str, parts: list[str]) -> tuple[Route, list[str]]:
+    """The route of a path, and what stands in its varying parts. Raises Refusal (404, 405, no subject)."""
+    for pattern, methods in _BY_LENGTH.get(len(parts), ()):
+        if all(wanted.startswith("{") or wanted == part for wanted, part in zip(pattern, parts, strict=True)):
+            if method not in methods:
+                allowed = ", ".join(sorted(methods))
+                raise refusals.Refusal(405, f"This path takes {allowed}", headers={"Allow": allowed})
+            given = [
+                subject_name(part) if wanted == "{subject}" else part
+                for wanted, part in zip(pattern, parts, strict=True)
+                if wanted.startswith("{")
+            ]
+            return methods[method], given
+    raise refusals.Refusal(404, "There is nothing at this path")

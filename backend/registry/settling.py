@@ -1,0 +1,98 @@
+"""What setting a compatibility level or a mode does, for one subject or for all (subject None)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from backend.registry import compatibility, refusals
+from backend.registry.catalog import DEFAULT_COMPATIBILITY, READWRITE, Catalog
+from backend.registry.deleting import gone
+from backend.registry.records import ConfigSet, ModeSet, Record, SchemaVersion, SubjectCleared
+from backend.registry.registering import IMPORT, READ_ONLY, Decision, check_writable
+
+MODES = (READWRITE, *READ_ONLY, IMPORT)
+_FLAGS = ("normalize",)
+
+
+def set_config(catalog: Catalog, subject: str | None, wanted: Mapping[str, Any]) -> Decision:
+    """Change what is given and keep the rest; the answer is what holds by the subject's own configuration then.
+
+    Raises Refusal, also for what Confluent's registry would do and this one does not: silence would be worse.
+    """
+    given = {name: value for name, value in wanted.items() if value is not None}
+    # Stock clients send the level under either name.
+    level = given.pop("compatibility", None) or given.pop("compatibilityLevel", None)
+    given.pop("compatibilityLevel", None)
+    unknown = sorted(given.keys() - {*_FLAGS})
+    if unknown:
+        raise refusals.not_as_it_should_be(f"this registry has no setting {unknown[0][:60]!r}")
+    if any(not isinstance(given[flag], bool) for flag in given):
+        raise refusals.not_as_it_should_be("normalize is true or false")
+    check_writable(catalog, subject)
+    fields = {**catalog.configs.get(subject, {}), **given}
+    if level is not None:
+        fields["compatibilityLevel"] = _level(level)
+    return Decision((ConfigSet(subject=subject, fields=fields),), _as_requested(fields))
+
+
+def _level(wanted: Any) -> str:
+    level = str(wanted).upper()
+    if level not in compatibility.LEVELS:
+        listed = ", ".join(sorted(compatibility.LEVELS))
+        raise refusals.level_invalid(f"{str(wanted)[:60]!r} is no compatibility level; there are {listed}")
+    return level
+
+
+def _as_requested(fields: Mapping[str, Any]) -> dict[str, Any]:
+    shown = dict(fields)
+    if "compatibilityLevel" in shown:
+        shown["compatibility"] = shown.pop("compatibilityLevel")
+    return shown
+
+
+def delete_config(catalog: Catalog, subject: str | None) -> Decision:
+    """Take a configuration back; the answer is what it was. Raises Refusal."""
+    was = catalog.configs.get(subject)
+    if was is None and subject is not None:
+        raise refusals.subject_unknown(subject)
+    check_writable(catalog, subject)
+    records = () if was is None else (ConfigSet(subject=subject, fields=None),)
+    return Decision(records, {"compatibilityLevel": DEFAULT_COMPATIBILITY, **(was or {})})
+
+
+def set_mode(catalog: Catalog, subject: str | None, wanted: Any, *, force: bool) -> Decision:
+    """Raises Refusal. Into IMPORT only what has no schemas, unless it is forced: ids that are brought along must
+    not meet others."""
+    mode = str(wanted).upper()
+    if mode not in MODES:
+        raise refusals.mode_invalid(f"{str(wanted)[:60]!r} is no mode; there are {', '.join(MODES)}")
+    records: list[Record] = []
+    if mode == IMPORT and catalog.mode(subject) != IMPORT and not force:
+        records = _cleared(catalog, subject)
+    return Decision((*records, ModeSet(subject=subject, mode=mode)), {"mode": mode})
+
+
+def _cleared(catalog: Catalog, subject: str | None) -> list[Record]:
+    of_all = [each for each in catalog.all_versions() if subject in (None, each.subject)]
+    if any(not each.deleted for each in of_all):
+        raise refusals.not_permitted("There are schemas already; force=true sets the mode nevertheless")
+    going = {(each.subject, each.version) for each in of_all}
+    for each in of_all:
+        _check_unreferred(catalog, each, going)
+    return [*gone(catalog, of_all), SubjectCleared(subject=subject)]
+
+
+def _check_unreferred(catalog: Catalog, version: SchemaVersion, going: set[tuple[str, int]]) -> None:
+    referrers = catalog.referrers((version.subject, version.version), deleted=True)
+    if any((each.subject, each.version) not in going for each in referrers):
+        raise refusals.referred_to(version.subject, version.version)
+
+
+def delete_mode(catalog: Catalog, subject: str | None) -> Decision:
+    """Take a mode back; the answer is what it was. Raises Refusal."""
+    was = catalog.modes.get(subject)
+    if was is None and subject is not None:
+        raise refusals.subject_unknown(subject)
+    records = () if was is None else (ModeSet(subject=subject, mode=None),)
+    return Decision(records, {"mode": was or READWRITE})

@@ -1,0 +1,117 @@
+"""Writing to one cluster's schemas topic: one writer at a time, among all API processes.
+
+    lock -> are we the primary? -> read up to the log's end -> decide -> append -> read it back -> answer
+
+The lock is PostgreSQL's and goes with its connection, so it can be lost while a record is under way. Then the
+log's order decides: an id keeps the first schema that it was given to, for every reader, so a writer that was
+overtaken finds its record overruled when it reads it back, and decides again (decision 22).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine
+
+from backend.eventlog.faults import DatabaseUnavailable, LogBusy
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.schemas_topic import OutcomeUnknown, RecordTooLarge, SchemasTopic
+from backend.queries.trees import primary_for
+from backend.registry import refusals
+from backend.registry.catalog import Catalog
+from backend.registry.mirror import Mirror
+from backend.registry.parsing import Parser
+from backend.registry.records import Record, SchemaVersion, encode
+from backend.registry.registering import Decision
+
+LOCK_SECONDS = 4.0
+READ_SECONDS = 4.0
+_ATTEMPTS = 3
+
+Decide = Callable[[Catalog, Parser], Decision]
+
+
+def lock_writer(connection: Connection, cluster: str) -> None:
+    """Be the only one who writes a cluster's schemas until the transaction ends. Raises LogBusy."""
+    connection.execute(sa.text(f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"))
+    name = sa.func.hashtextextended(f"treeline.registry {cluster}", 0)
+    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(name)))
+
+
+class Writer:
+    """One cluster's, of this process; threads share it."""
+
+    def __init__(self, engine: Engine, mirror: Mirror) -> None:
+        self._engine = engine
+        self._mirror = mirror
+        self._cluster = mirror.endpoint.name
+        # Who waits for another thread here does not hold a connection meanwhile.
+        self._turn = threading.Lock()
+
+    def write(self, decide: Decide, address_of: Callable[[str], str]) -> Any:
+        """Carry out what `decide` makes of the catalog and answer; `address_of` a cluster's registry.
+
+        Raises Refusal: what `decide` refuses, not the primary, the cluster or the database does not answer.
+        """
+        topic = self._mirror.topic
+        if topic is None or self._mirror.reason is not None:
+            raise refusals.store_failed(f"{self._cluster}: {self._mirror.reason or 'it is being opened'}")
+        if not self._turn.acquire(timeout=LOCK_SECONDS):
+            raise refusals.timed_out(f"Other schemas are being written on {self._cluster}; try again.")
+        try:
+            # Nothing is stored there: what ends with the connection is the lock.
+            with self._engine.connect() as connection:
+                self._check_primary(connection, address_of)
+                lock_writer(connection, self._cluster)
+                self._check_primary(connection, address_of)
+                return self._write(connection, topic, decide)
+        except LogBusy as error:
+            raise refusals.timed_out(f"Other schemas are being written on {self._cluster}; try again.") from error
+        except DatabaseUnavailable as error:
+            raise refusals.store_failed(error.detail) from error
+        except RecordTooLarge as error:
+            raise refusals.too_large(str(error)) from error
+        except OutcomeUnknown as error:
+            raise refusals.timed_out(
+                f"{self._cluster} did not say in time whether it took it ({error}); try again."
+            ) from error
+        except KafkaCallFailed as error:
+            raise refusals.store_failed(f"{self._cluster}: {error}") from error
+        finally:
+            self._turn.release()
+
+    def _check_primary(self, connection: Connection, address_of: Callable[[str], str]) -> None:
+        primary = primary_for(connection, self._cluster)
+        if primary != self._cluster:
+            raise refusals.not_the_primary(self._cluster, primary, address_of(primary))
+
+    def _write(self, connection: Connection, topic: SchemasTopic, decide: Decide) -> Any:
+        for _ in range(_ATTEMPTS):
+            topic_id, end = topic.end()
+            self._wait_for(topic_id, end)
+            with self._mirror.lock:
+                decision = decide(self._mirror.catalog, self._mirror.parser)
+                repairs = self._mirror.catalog.repairs()
+            if not decision.records:
+                return decision.answer
+            # The last moment to notice that the lock is gone with its connection.
+            connection.execute(sa.select(1))
+            offsets = topic.append([encode(record) for record in (*repairs, *decision.records)])
+            self._wait_for(topic_id, offsets[-1] + 1)
+            if self._counts(decision.records):
+                return decision.answer
+        raise refusals.timed_out(f"Others write to the schemas topic of {self._cluster}; try again.")
+
+    def _wait_for(self, topic_id: str, offset: int) -> None:
+        if not self._mirror.wait_for(topic_id, offset, READ_SECONDS):
+            raise refusals.timed_out(f"{self._cluster}: the schemas topic was not read in time; try again.")
+
+    def _counts(self, records: Sequence[Record]) -> bool:
+        with self._mirror.lock:
+            overruled = self._mirror.catalog.overruled
+            return not any(
+                (each.subject, each.version) in overruled for each in records if isinstance(each, SchemaVersion)
+            )

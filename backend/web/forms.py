@@ -1,0 +1,67 @@
+"""Forms of pages: only what a page of ours was sent with is taken (CSRF).
+
+A form carries a key made from the browser's session cookie, which no other site can read; on the login page, where
+there is no session yet, from a cookie of that page alone. Browsers say of themselves, too, which site a form came
+from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request
+from fastapi.responses import Response
+
+from backend.queries.login import SESSION_COOKIE
+
+LOGIN_COOKIE = "treeline_login"
+KEY_FIELD = "key"
+MOST_FIELDS = 100
+_OURS = ("same-origin", "none")
+
+Fields = dict[str, str]
+
+
+def form_key(request: Request) -> str:
+    """The key that forms of this browser's session carry; none without a session."""
+    return _key_of(request.cookies.get(SESSION_COOKIE, ""))
+
+
+def login_key(request: Request, answer: Callable[[str], Response]) -> Response:
+    """The login page, made by `answer` from its form's key; sets the cookie that the key belongs to.
+
+    A cookie that is there stays: the page may be open in a second tab.
+    """
+    cookie = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(32)
+    page = answer(_key_of(cookie))
+    secure = request.url.scheme == "https"
+    page.set_cookie(LOGIN_COOKIE, cookie, httponly=True, samesite="strict", secure=secure)
+    return page
+
+
+def _taken_by(cookie: str) -> Callable[[Request], object]:
+    async def fields(request: Request) -> Fields:
+        """The form's fields; 403 if no page of ours sent it."""
+        if request.headers.get("sec-fetch-site", "none") not in _OURS:
+            raise HTTPException(403, "this form was sent by another site")
+        async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
+            given = {name: value for name, value in form.items() if isinstance(value, str)}
+        key = _key_of(request.cookies.get(cookie, ""))
+        if not key or not hmac.compare_digest(given.pop(KEY_FIELD, "").encode(), key.encode()):
+            raise HTTPException(403, "this form is of another session: load its page again")
+        return given
+
+    return fields
+
+
+# The fields of a form of a logged-in page, and of the login page's.
+Form = Annotated[Fields, Depends(_taken_by(SESSION_COOKIE))]
+LoginForm = Annotated[Fields, Depends(_taken_by(LOGIN_COOKIE))]
+
+
+def _key_of(cookie: str) -> str:
+    return hmac.new(cookie.encode(), b"form", hashlib.sha256).hexdigest() if cookie else ""

@@ -1,0 +1,177 @@
+"""`/users`: who there is, for those who may read the estate; making and changing users, for those who may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.dispatch import Outcome
+from backend.domain.access import Action, Caller, Membership, Role, may, refusal
+from backend.domain.errors import DomainError
+from backend.domain.names import is_name
+from backend.domain.user import ChangeUser, CreateUser, EndMembership, GiveMembership, UserCommand
+from backend.queries import users as queries
+from backend.queries.login import end_sessions
+from backend.queries.tenants import known_tenants, list_tenants
+from backend.web import templates
+from backend.web.forms import Form
+from backend.web.pages import entering
+from backend.web.services import Shared, Viewer, frame
+from backend.web.user_changes import Change
+
+router = APIRouter(include_in_schema=False)
+
+MOST_SHOWN = 500
+USER = "/users/{user}"
+
+
+def _managing(viewer: Viewer) -> Caller:
+    """Who may change users; forms are shown to nobody else, so the answer to others need be no page."""
+    if viewer is None:
+        raise HTTPException(401, "log in first")
+    refused = refusal(viewer, Action.MANAGE_USERS)
+    if refused is not None:
+        raise refused
+    return viewer
+
+
+Managing = Annotated[Caller, Depends(_managing)]
+
+
+@router.get("/users")
+def users_page(request: Request, services: Shared, viewer: Viewer) -> Response:
+    """Every user."""
+    return entering(request, viewer, Action.READ_ESTATE) or _list(request, services, viewer)
+
+
+@router.post("/users")
+def create_user(request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Make a user and go to its page."""
+    name = fields.get("user", "")
+
+    def build(connection: Connection) -> CreateUser:
+        return CreateUser(user=name, role=fields.get("role", ""), users=queries.count_users(connection))
+
+    try:
+        Change(services, request, viewer, name).run(build)
+    except DomainError as error:
+        return _list(request, services, viewer, status=422, error=error.detail, given=fields)
+    return RedirectResponse(f"/users/{name}", 303)
+
+
+@router.get(USER)
+def user_page(user: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """One user: what it is, where it belongs, its tokens."""
+    return entering(request, viewer, Action.READ_ESTATE) or _one(request, services, viewer, user)
+
+
+@router.post(USER)
+def change_user(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Change role, or disable or enable."""
+    disabled = {"disable": True, "enable": False}.get(fields.get("state", ""))
+    return _changed(request, services, viewer, user, ChangeUser(role=fields.get("role"), disabled=disabled))
+
+
+@router.post(USER + "/tenants")
+def change_membership(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Let a user belong to a tenant, or no longer."""
+    tenant, membership = fields.get("tenant", ""), fields.get("membership", "")
+    with services.reading() as connection:
+        known = is_name(tenant) and tenant in known_tenants(connection, [tenant])
+    if not known:
+        return _one(request, services, viewer, user, status=422, error=f"There is no tenant {tenant[:100]!a}.")
+    command = GiveMembership(tenant=tenant, membership=membership) if membership else EndMembership(tenant=tenant)
+    return _changed(request, services, viewer, user, command)
+
+
+@router.post(USER + "/password")
+def set_password(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Set a password."""
+    try:
+        Change(services, request, viewer, user).set_password(fields.get("password", ""))
+    except DomainError as error:
+        return _one(request, services, viewer, user, status=422, error=error.detail)
+    return _one(request, services, viewer, user, done=f"{user} has a new password, and is logged out everywhere.")
+
+
+@router.post(USER + "/tokens")
+def issue_token(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Give the user a token and show it, this once."""
+    try:
+        secret = Change(services, request, viewer, user).issue_token(fields)
+    except DomainError as error:
+        return _one(request, services, viewer, user, status=422, error=error.detail)
+    return _one(request, services, viewer, user, secret=secret)
+
+
+@router.post(USER + "/tokens/{token}/revoke")
+def revoke_token(user: str, token: str, request: Request, services: Shared, viewer: Managing, _: Form) -> Response:
+    """Take a token away."""
+    try:
+        Change(services, request, viewer, user).revoke_token(token)
+    except DomainError as error:
+        return _one(request, services, viewer, user, status=422, error=error.detail)
+    return RedirectResponse(f"/users/{user}", 303)
+
+
+def _changed(request: Request, services: Shared, viewer: Caller, user: str, command: UserCommand) -> Response:
+    def also(connection: Connection, _: Outcome) -> None:
+        row = queries.get_user(connection, user)
+        if row is not None and row.disabled:
+            end_sessions(connection, user)
+
+    try:
+        Change(services, request, viewer, user).run(command, also)
+    except DomainError as error:
+        return _one(request, services, viewer, user, status=422, error=error.detail)
+    return RedirectResponse(f"/users/{user}", 303)
+
+
+def _list(
+    request: Request,
+    services: Shared,
+    viewer: Caller | None,
+    *,
+    status: int = 200,
+    error: str = "",
+    given: Mapping[str, str] | None = None,
+) -> Response:
+    assert viewer is not None
+    with services.reading() as connection:
+        found = queries.list_users(connection, limit=MOST_SHOWN + 1)
+    context = {"users": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN, "error": error, "given": given or {}}
+    return templates.page("users.html", {**_common(request, viewer), **context}, status)
+
+
+def _one(
+    request: Request,
+    services: Shared,
+    viewer: Caller | None,
+    user: str,
+    *,
+    status: int = 200,
+    error: str = "",
+    done: str = "",
+    secret: str = "",
+) -> Response:
+    assert viewer is not None
+    with services.reading() as connection:
+        row = queries.get_user(connection, user) if is_name(user) else None
+        tokens = queries.list_tokens(connection, user) if row else []
+        tenants = [tenant.name for tenant in list_tenants(connection)][:MOST_SHOWN]
+    if row is None:
+        text = f"There is no user {user[:100]}."
+        message = {"title": "No such user", "message": text, "way": ("/users", "Users")}
+        return templates.page("message.html", {**frame(request, viewer), **message}, 404)
+    shown: dict[str, Any] = {"user": row, "tokens": tokens, "known_tenants": tenants}
+    told = {"error": error, "done": done, "secret": secret, "place": f"/users/{row.name}"}
+    return templates.page("user.html", {**_common(request, viewer), **shown, **told}, status)
+
+
+def _common(request: Request, viewer: Caller) -> dict[str, Any]:
+    manages = may(viewer, Action.MANAGE_USERS)
+    return {**frame(request, viewer), "manages": manages, "roles": list(Role), "memberships": list(Membership)}

@@ -1,0 +1,257 @@
+"""Logging in, the Users page and one's own Account, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Page, expect
+
+from backend.web.login_page import ATTEMPTS
+from tests.pages.conftest import Console
+from tests.rest_client import RestClient
+
+PASSWORD = "correct horse battery staple"
+
+
+def new_user(
+    console: Console, name: str, role: str = "tenant", password: str | None = PASSWORD, **more: Any
+) -> None:
+    console.rest.ok("POST", "/users", {"name": name, "role": role, **more})
+    if password:
+        console.rest.ok("PUT", f"/users/{name}/password", {"password": password})
+
+
+def log_in(page: Page, console: Console, user: str, password: str = PASSWORD) -> None:
+    page.goto(f"{console.url}/login")
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def pages_offered(page: Page) -> list[str]:
+    return page.get_by_role("navigation", name="Pages").get_by_role("link").all_inner_texts()
+
+
+def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Console, open_page, browser) -> None:
+    console.rest.ok("POST", "/tenants", {"name": "acme"})
+    page = open_page(console, "/users")
+    expect(page.locator("#users")).to_have_count(0)
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Role").select_option("viewer")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", name="ada")).to_be_visible()
+    expect(page.locator("#role")).to_have_text("viewer")
+    page.get_by_role("combobox", name="Tenant").fill("acme")
+    page.get_by_role("combobox", name="As").select_option("owner")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator("[data-tenant='acme']")).to_contain_text("owner")
+    page.get_by_label("New password").fill(PASSWORD)
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_role("status")).to_contain_text("ada has a new password")
+    page.get_by_label("Name").fill("ci")
+    page.get_by_label("Days").fill("30")
+    page.get_by_role("button", name="Issue a token").click()
+    secret = page.locator("#secret code").inner_text()
+    me = RestClient(console.url, secret).ok("GET", "/me")
+    assert me == {"name": "ada", "role": "viewer", "tenants": {"acme": "owner"}, "token": "ci"}
+    page.goto(f"{console.url}/users/ada")
+    assert secret not in page.content()
+    page.get_by_role("button", name="Revoke ci").click()
+    expect(page.locator("#tokens")).to_have_count(0)
+    assert RestClient(console.url, secret)("GET", "/me").status_code == 401
+    page.goto(f"{console.url}/users")
+    expect(page.locator("[data-user='ada']")).to_contain_text("viewer")
+
+    own = browser.new_context().new_page()
+    log_in(own, console, "ada")
+    expect(own).to_have_url(f"{console.url}/")
+    expect(own.locator(".who")).to_contain_text("ada")
+    page.goto(f"{console.url}/users/ada")
+    page.get_by_role("button", name="Disable").click()
+    expect(page.locator("#role")).to_contain_text("disabled")
+    assert own.goto(f"{console.url}/tree").status == 401
+    own.context.close()
+
+
+@pytest.mark.parametrize(
+    ("role", "offered", "first"),
+    [("tenant", ["Account"], "/account"), ("viewer", ["Tree", "Users", "Account"], "/")],
+)
+def test_pages_show_what_their_viewer_may_see_and_do(
+    console: Console, open_page, role: str, offered: list[str], first: str
+) -> None:
+    console.rest.ok("POST", "/tenants", {"name": "acme"})
+    new_user(console, "ada", role, tenants={"acme": "member"})
+    page = open_page(console, expect_errors=True)
+    page.get_by_role("button", name="Log out").click()
+    log_in(page, console, "ada")
+    expect(page).to_have_url(f"{console.url}{first}")
+    assert pages_offered(page) == offered
+    seen = 403 if role == "tenant" else 200
+    for path in ("/tree", "/users", "/users/ada"):
+        answer = page.goto(f"{console.url}{path}")
+        assert answer is not None
+        assert answer.status == seen
+        expect(page.locator("main form")).to_have_count(0)
+    assert page.request.get(f"{console.url}/tree/live", timeout=2000).status == 403 if role == "tenant" else True
+    page.goto(f"{console.url}/account")
+    expect(page.locator("#tenants")).to_have_text("member of acme")
+
+
+def test_a_user_issues_and_revokes_its_own_token_and_changes_its_password(console: Console, open_page) -> None:
+    new_user(console, "ada")
+    page = open_page(console, expect_errors=True)
+    page.get_by_role("button", name="Log out").click()
+    log_in(page, console, "ada")
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_role("button", name="Issue a token").click()
+    secret = page.locator("#secret code").inner_text()
+    assert RestClient(console.url, secret).ok("GET", "/me")["token"] == "laptop"
+    page.get_by_label("Present password").fill("not the present one")
+    page.get_by_label("New password").fill("another horse battery")
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_role("alert")).to_contain_text("not your present password")
+    page.get_by_label("Present password").fill(PASSWORD)
+    page.get_by_label("New password").fill("another horse battery")
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    log_in(page, console, "ada")
+    expect(page.get_by_role("alert")).to_contain_text("do not belong together")
+    log_in(page, console, "ada", "another horse battery")
+    expect(page.get_by_role("heading", name="ada")).to_be_visible()
+    page.get_by_role("button", name="Revoke laptop").click()
+    expect(page.locator("#tokens")).to_have_count(0)
+    assert RestClient(console.url, secret)("GET", "/me").status_code == 401
+
+
+def test_who_came_by_a_tokens_link_issues_no_tokens(console: Console, open_page) -> None:
+    new_user(console, "ada", password="")
+    secret = console.rest.ok("POST", "/users/ada/tokens", {"name": "ci"})["secret"]
+    page = open_page(Console(console.url, secret), "/account", expect_errors=True)
+    expect(page.get_by_text("Log in by password to issue tokens")).to_be_visible()
+    expect(page.get_by_role("button", name="Issue a token")).to_have_count(0)
+    page.get_by_role("button", name="Revoke ci").click()
+    # It took away its own way in.
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_what_is_refused_is_said_on_the_page(console: Console, open_page) -> None:
+    new_user(console, "ada")
+    page = open_page(console, "/users", expect_errors=True)
+    page.get_by_label("Name").fill("ada")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("alert")).to_contain_text("there is a user 'ada' already")
+    expect(page.get_by_label("Name")).to_have_value("ada")
+    page.goto(f"{console.url}/users/ada")
+    page.get_by_role("combobox", name="Tenant").fill("nothing")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert")).to_contain_text("no tenant 'nothing'")
+    assert page.goto(f"{console.url}/users/nobody").status == 404
+
+
+# --- what a browser cannot be made to do
+
+
+def client_of(console: Console, address: str = "127.0.0.1") -> httpx2.Client:
+    """A client that asks from this address."""
+    transport = httpx2.HTTPTransport(local_address=address)
+    return httpx2.Client(base_url=console.url, transport=transport, trust_env=False, timeout=30)
+
+
+def key_of(page: httpx2.Response) -> str:
+    found = re.search('name="key" value="([0-9a-f]{64})"', page.text)
+    assert found is not None
+    return found[1]
+
+
+def try_password(client: httpx2.Client, user: str, password: str = PASSWORD, **headers: str) -> httpx2.Response:
+    data = {"key": key_of(client.get("/login")), "user": user, "password": password}
+    return client.post("/login", data=data, headers=headers)
+
+
+def test_an_unknown_user_a_disabled_one_and_a_wrong_password_get_the_same_answer(console: Console) -> None:
+    new_user(console, "ada")
+    new_user(console, "gone")
+    new_user(console, "none", password="")
+    console.rest.ok("PATCH", "/users/gone", {"disabled": True})
+    texts = set()
+    with client_of(console) as client:
+        for user, password in (
+            ("ada", "wrong"),
+            ("gone", PASSWORD),
+            ("none", ""),
+            ("nobody", "x"),
+            ("a\x00", "x"),
+        ):
+            answer = try_password(client, user, password)
+            assert answer.status_code == 403
+            assert "treeline_session" not in answer.headers.get("set-cookie", "")
+            texts.add(answer.text.replace(key_of(answer), "KEY"))
+    assert len(texts) == 1
+
+
+def test_guessing_a_password_is_stopped_by_user_and_by_address(console: Console) -> None:
+    new_user(console, "ada")
+    new_user(console, "bob")
+    with client_of(console) as client, client_of(console, "127.0.0.2") as elsewhere:
+        for _ in range(ATTEMPTS):
+            assert try_password(client, "ada", "wrong").status_code == 403
+        for stopped in (try_password(client, "ada"), try_password(client, "bob"), try_password(elsewhere, "ada")):
+            assert stopped.status_code == 429
+            assert int(stopped.headers["retry-after"]) > 0
+        assert try_password(elsewhere, "bob").status_code == 303
+
+
+def test_a_session_is_a_new_one_at_each_login(console: Console) -> None:
+    new_user(console, "ada")
+    with client_of(console) as client:
+        assert try_password(client, "ada").status_code == 303
+        first = client.cookies["treeline_session"]
+        assert try_password(client, "ada").status_code == 303
+        assert client.cookies["treeline_session"] != first
+        client.cookies.set("treeline_session", first)
+        assert (
+            httpx2.get(
+                f"{console.url}/account", headers={"Cookie": f"treeline_session={first}"}, trust_env=False
+            ).status_code
+            == 401
+        )
+
+
+@pytest.mark.parametrize("spoilt", ["no key", "another session's key", "another site"])
+@pytest.mark.parametrize("path", ["/logout", "/account/password", "/users", "/users/ada/tokens"])
+def test_a_form_that_no_page_of_ours_sent_changes_nothing(console: Console, path: str, spoilt: str) -> None:
+    new_user(console, "ada", "admin")
+    with client_of(console) as client, client_of(console) as other:
+        assert try_password(client, "ada").status_code == 303
+        assert try_password(other, "ada").status_code == 303
+        data = {"user": "eve", "role": "admin", "token": "x", "present": PASSWORD, "password": "another password"}
+        keys = {"no key": "", "another session's key": key_of(other.get("/account"))}
+        data["key"] = keys.get(spoilt) or (key_of(client.get("/account")) if spoilt == "another site" else "")
+        headers = {"Sec-Fetch-Site": "cross-site"} if spoilt == "another site" else {}
+        head = console.rest.ok("GET", "/events/head")
+        assert client.post(path, data=data, headers=headers).status_code == 403
+        assert console.rest.ok("GET", "/events/head") == head
+        assert client.get("/account").status_code == 200
+
+
+def test_nobody_is_logged_in_by_another_sites_form(console: Console) -> None:
+    new_user(console, "ada")
+    with client_of(console) as client:
+        assert client.post("/login", data={"user": "ada", "password": PASSWORD}).status_code == 403
+        assert try_password(client, "ada", **{"Sec-Fetch-Site": "cross-site"}).status_code == 403
+        assert "treeline_session" not in client.cookies
+
+
+@pytest.mark.parametrize("role", ["tenant", "viewer", "operator"])
+def test_forms_of_users_are_for_admins_only(console: Console, role: str) -> None:
+    new_user(console, "ada", role)
+    with client_of(console) as client:
+        assert try_password(client, "ada").status_code == 303
+        key = key_of(client.get("/account"))
+        for path in ("/users", "/users/ada", "/users/ada/tenants", "/users/ada/password", "/users/ada/tokens"):
+            assert client.post(path, data={"key": key, "role": "admin"}).status_code == 403
+    assert console.rest.ok("GET", "/users/ada")["role"] == role

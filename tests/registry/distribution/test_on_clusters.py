@@ -1,0 +1,108 @@
+"""What is registered on the primary is on all clusters, under each one's names; what others wrote stays."""
+
+from __future__ import annotations
+
+import random
+import secrets
+
+import pytest
+from confluent_kafka.schema_registry import SchemaReference
+
+from backend.registry.records import Content, SchemaVersion, VersionGone
+from tests.estate_fixture import RunningEstate
+from tests.eventually import eventually
+from tests.registry.distribution.registries import Registries
+from tests.registry.written_log import avro, referring
+
+
+@pytest.fixture(scope="module")
+def registries(estate: RunningEstate) -> Registries:
+    return Registries.of(estate)
+
+
+@pytest.fixture
+def suffix() -> str:
+    """Of a subject that is this test's alone, of the stream orders: by TopicRecordNameStrategy."""
+    return f"com.acme.R{secrets.token_hex(6)}"
+
+
+def test_a_schema_is_on_every_cluster_with_its_id_and_references(registries: Registries, suffix: str) -> None:
+    of = registries.primary
+    inner, outer = registries.subject(of, "payments", suffix), registries.subject(of, "orders", suffix)
+    name = f"I{secrets.token_hex(4)}"
+    inner_id = registries.register(inner, avro("a", name=name))
+    text = referring(f"O{name}", name)
+    outer_id = registries.register(outer, text, [SchemaReference(name, inner, 1)])
+    assert len(registries.targets) == 4
+    for cluster in registries.targets:
+        there = registries.wait_for_id(cluster, registries.subject(cluster, "orders", suffix), outer_id)
+        assert (there.version, there.schema.schema_str) == (1, text)
+        reference = there.schema.references[0]
+        assert (reference.name, reference.subject) == (name, registries.subject(cluster, "payments", suffix))
+        assert registries.client(cluster).get_schema(inner_id).schema_str == avro("a", name=name)
+        if registries.formats[cluster] != registries.formats[of]:
+            assert registries.versions(cluster, outer) == []
+
+
+def test_deletions_and_settings_follow(registries: Registries, suffix: str) -> None:
+    of = registries.primary
+    address, subject = registries.addresses[of], registries.subject(of, "orders", suffix)
+    registries.register(subject, avro("a", name=suffix.rpartition(".")[2]))
+    second = registries.register(subject, avro("a", "b?", name=suffix.rpartition(".")[2]))
+    assert address("PUT", f"/config/{subject}", {"compatibility": "NONE"}).is_success
+    assert address("DELETE", f"/subjects/{subject}/versions/1").is_success
+    cluster = "cluster-4"
+    there = registries.subject(cluster, "orders", suffix)
+    registries.wait_for_id(cluster, there, second)
+    eventually(lambda: registries.versions(cluster, there) == [2], "version 1 is deleted there")
+    assert registries.versions(cluster, there, deleted=True) == [1, 2]
+    eventually(
+        lambda: (
+            registries.addresses[cluster]("GET", f"/config/{there}").json().get("compatibilityLevel") == "NONE"
+        ),
+        "the level is set there",
+    )
+    for permanent in ("false", "true"):
+        assert address("DELETE", f"/subjects/{subject}?permanent={permanent}").is_success
+    eventually(lambda: registries.versions(cluster, there, deleted=True) == [], "it is gone there")
+
+
+def test_a_strangers_id_is_an_event_and_nothing_is_written_over(registries: Registries, suffix: str) -> None:
+    of, cluster = registries.primary, "cluster-5"
+    address, subject = registries.addresses[of], registries.subject(of, "orders", suffix)
+    there, theirs, name = registries.subject(cluster, "orders", suffix), f"theirs-{suffix}", suffix[9:]
+    schema_id = random.randint(10**6, 10**9)
+    text, stranger = avro("a", name=name), avro("z", name=name)
+    content = Content(text=stranger)
+    registries.strangers(cluster, SchemaVersion(subject=theirs, version=1, id=schema_id, content=content))
+    eventually(lambda: registries.versions(cluster, theirs) == [1], "the stranger's is read")
+
+    assert address("PUT", f"/mode/{subject}", {"mode": "IMPORT"}).is_success
+    given = {"schema": text, "id": schema_id, "version": 1}
+    assert address("POST", f"/subjects/{subject}/versions", given).json() == {"id": schema_id}
+    assert address("DELETE", f"/mode/{subject}").is_success
+    later = registries.register(subject, avro("a", "b?", name=name))
+
+    for other in set(registries.targets) - {cluster}:
+        registries.wait_for_id(other, registries.subject(other, "orders", suffix), later)
+        assert registries.client(other).get_schema(schema_id).schema_str == text
+    # What follows the conflict is not held up.
+    registries.wait_for_id(cluster, there, later)
+    found = [("SchemaConflictFound", "id-taken")]
+    eventually(lambda: registries.conflicts(cluster, there) == found, "the conflict is told")
+    state = eventually(
+        lambda: row if (row := registries.target_state(cluster)) and row["state"] == "degraded" else None,
+        "the target is degraded",
+    )
+    assert there in {each["subject"] for each in state["conflicts"]}
+    assert registries.client(cluster).get_schema(schema_id).schema_str == stranger
+    assert registries.versions(cluster, there) == [2]
+    registries.register(subject, avro("a", "b?", "c?", name=name))
+    eventually(lambda: registries.versions(cluster, there) == [2, 3], "others go on")
+    assert registries.conflicts(cluster, there) == found
+
+    registries.strangers(cluster, VersionGone(subject=theirs, version=1))
+    eventually(lambda: registries.versions(cluster, there) == [1, 2, 3], "the way is free")
+    resolved = [*found, ("SchemaConflictResolved", "id-taken")]
+    eventually(lambda: registries.conflicts(cluster, there) == resolved, "its end is told")
+    assert registries.client(cluster).get_schema(schema_id).schema_str == text

@@ -1,0 +1,109 @@
+"""Whatever happens on the primary, wherever distribution is cut off: targets end equal, strangers lose nothing."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backend.registry.deleting import delete_subject, delete_version
+from backend.registry.distribution import compare
+from backend.registry.records import Reference, SchemaVersion
+from backend.registry.refusals import Refusal
+from backend.registry.settling import delete_config, set_config, set_mode
+from tests.registry.distribution.written_target import (
+    ORDERS,
+    ORDERS_THERE,
+    PAYMENTS,
+    WrittenTarget,
+    entries_of,
+    read,
+    seen_from_there,
+    version,
+)
+from tests.registry.written_log import WrittenLog, avro, referring, state
+
+SUBJECTS = (ORDERS, PAYMENTS, "acme-retail-prod-orders-eu-com.acme.Order", "com.acme.Order")
+STEPS = 25
+
+
+def step(source: random.Random, log: WrittenLog) -> None:
+    """Something that a client of the primary does; much of it is refused."""
+    subject, permanent = source.choice(SUBJECTS), source.random() < 0.5
+    number = str(source.randint(1, 3))
+    try:
+        match source.randint(0, 9):
+            case 0 | 1 | 2 | 3:
+                log.register(subject, avro("a", *(f"{name}?" for name in source.sample("bcd", 2)), name="Inner"))
+            case 4:
+                other = source.choice(SUBJECTS)
+                reference = Reference(name="Inner", subject=other, version=source.randint(1, 2))
+                log.register(subject, referring("Outer", "Inner"), reference)
+            case 5:
+                log.write(delete_version, subject, number, permanent=permanent)
+            case 6 | 7:
+                log.write(delete_subject, subject, permanent=permanent)
+            case 8:
+                whose = source.choice((None, subject))
+                log.write(set_config, whose, {"compatibility": source.choice(("NONE", "FULL"))})
+                log.write(set_mode, whose, "READWRITE", force=True)
+            case 9:
+                log.write(delete_config, source.choice((None, subject)))
+    except Refusal:
+        pass
+
+
+@given(st.integers(0, 2**32))
+def test_targets_end_equal_however_often_the_distributor_is_cut_off(seed: int) -> None:
+    source, log, target = random.Random(seed), WrittenLog(), WrittenTarget()
+    for _ in range(STEPS):
+        step(source, log)
+        if source.random() < 0.4:
+            target.follow(read(entries_of(log)), most=source.randint(0, 4))
+        if source.random() < 0.1:
+            target.compact(forget_tombstones=True)
+    assert target.follow(log.catalog) == ()
+    assert state(target.catalog) == seen_from_there(log.catalog)
+    assert target.catalog.highest_id == log.catalog.highest_id
+    again = compare(log.catalog, target.catalog, target.translation)
+    assert (again.records, again.conflicts) == ((), ())
+
+
+@given(st.integers(0, 2**32))
+def test_every_beginning_of_what_is_written_is_sound(seed: int) -> None:
+    """No version refers to one that is not there (yet), unless it does so on the primary."""
+    source, log, target = random.Random(seed), WrittenLog(), WrittenTarget()
+    for _ in range(2):
+        target.follow(log.catalog)
+        for _ in range(STEPS):
+            step(source, log)
+    while compare(log.catalog, target.catalog, target.translation).records:
+        target.follow(log.catalog, most=1)
+        there = target.catalog
+        for each in there.all_versions():
+            for reference in each.content.references:
+                assert there.version((reference.subject, reference.version)) is not None
+
+
+@given(st.integers(0, 2**32))
+def test_strangers_lose_nothing(seed: int) -> None:
+    source, log, target = random.Random(seed), WrittenLog(), WrittenTarget()
+    theirs: dict[tuple[str, int], SchemaVersion] = {}
+    for count in range(STEPS):
+        step(source, log)
+        if source.random() < 0.3:
+            subject = source.choice(("theirs", ORDERS_THERE, "com.acme.Order"))
+            new = version(subject, source.randint(1, 4), source.randint(1, 6), f"theirs {count}")
+            there = target.catalog
+            if there.version((subject, new.version)) is None and new.id not in there.contents:
+                target.strangers(new)
+                theirs[subject, new.version] = new
+        target.follow(read(entries_of(log)), most=source.choice((None, 1, 3)))
+        there = target.catalog
+        for key, each in theirs.items():
+            assert there.version(key) == each
+            assert there.contents[each.id].text == each.content.text
+    conflicts = target.follow(log.catalog)
+    assert target.follow(log.catalog) == conflicts
+    assert not compare(log.catalog, target.catalog, target.translation).records

@@ -1,0 +1,68 @@
+"""A cluster that takes over from a dead primary first takes in what others have of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from backend.domain.edges import Endpoint
+from backend.queries.schemas import SchemaLeaf, WantedSchemas
+from backend.registry.catalog import Catalog
+from backend.registry.mirror import Mirror
+from backend.registry.records import Reference
+from tests.registry.conftest import TOPIC
+from tests.registry.distribution.written_target import (
+    FULL,
+    ORDERS,
+    ORDERS_THERE,
+    PAYMENTS,
+    PAYMENTS_THERE,
+    SHORT,
+    STREAMS,
+    WrittenTarget,
+    read,
+    version,
+)
+from tests.registry.written_log import WrittenLog, avro, referring
+from workers.schemas.following import Follower
+from workers.schemas.moving import lacking
+
+FORMATS = {"dead": FULL, "new": FULL, "other": SHORT}
+
+
+def endpoint(name: str) -> Endpoint:
+    return Endpoint(name=name, number=1, bootstrap_servers="127.0.0.1:9", properties={}, kafka_cluster_id=None)
+
+
+WANTED = WantedSchemas(
+    "dead", None, {name: SchemaLeaf(endpoint(name), of) for name, of in FORMATS.items()}, STREAMS
+)
+
+
+def follower(catalogs: Mapping[str, Catalog]) -> Follower:
+    """Of the new primary; nothing of it needs a cluster or a database here."""
+    mirrors = {name: Mirror(endpoint(name), TOPIC) for name in FORMATS}
+    for name, catalog in catalogs.items():
+        mirrors[name].catalog = catalog
+    return Follower(sa.create_engine("sqlite://"), mirrors, "new", lambda: None)
+
+
+def test_what_another_cluster_has_of_the_dead_primary_is_taken_in_under_the_names_of_the_new_one() -> None:
+    dead, other = WrittenLog(), WrittenTarget()
+    dead.register(PAYMENTS, avro("a", name="Inner"))
+    early = read([])
+    dead.register(ORDERS, referring("Outer", "Inner"), Reference(name="Inner", subject=PAYMENTS, version=1))
+    other.follow(dead.catalog)
+    other.strangers(version("theirs", 1, 99, "theirs"))
+    assert {ORDERS_THERE, PAYMENTS_THERE, "theirs"} == set(other.catalog.subjects)
+    found = lacking(follower({"new": early, "other": other.catalog}), WANTED, "other")
+    assert found == [dead.catalog.version((PAYMENTS, 1)), dead.catalog.version((ORDERS, 1))]
+
+
+def test_what_the_new_one_has_is_left_as_it_is() -> None:
+    dead, other, new = WrittenLog(), WrittenTarget(), WrittenLog()
+    dead.register(ORDERS, avro("a"))
+    other.follow(dead.catalog)
+    new.append(version(ORDERS, 1, 7, avro("z")), version("theirs", 1, 1, "theirs"))
+    assert lacking(follower({"new": new.catalog, "other": other.catalog}), WANTED, "other") == []

@@ -1,0 +1,72 @@
+"""The registries within the whole application: clusters that nobody can reach, a real database, no Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx2 import Response
+
+from backend.api.app import create_app
+from backend.queries.trees import primary_for
+from backend.registry.app import with_registries
+from tests.database_fixture import Database
+from tests.eventually import eventually
+from tests.integration.conftest import NOBODY_LISTENS, TOKEN, Rest, rest_settings
+
+
+@pytest.fixture
+def rest(database: Database) -> Iterator[Rest]:
+    """Three clusters in a tree whose primary is c1, and one outside of it; the application as it is served."""
+    api = create_app(rest_settings(database.url))
+    app = with_registries(api, api.state.services)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        found = Rest(client)
+        found.set_up()
+        found.add_clusters("outside")
+        yield found
+
+
+def ask(rest: Rest, method: str, path: str, body: Any = None, **headers: str) -> Response:
+    return rest(method, f"./registries/{path}", body, **headers)
+
+
+def test_everything_else_is_answered_as_before(rest):
+    assert rest("GET", "/clusters").status_code == 200
+    assert rest("GET", "./livez").json() == {"status": "alive"}
+    assert rest("GET", "./nothing").headers["content-type"] == "application/problem+json"
+
+
+def test_a_new_cluster_has_a_registry_at_once_and_a_removed_one_has_none(rest):
+    assert ask(rest, "GET", "c9/subjects").status_code == 404
+    rest.add_clusters("c9")
+    assert ask(rest, "GET", "c9/contexts").status_code == 503
+    assert rest("DELETE", "/clusters/c9").status_code == 204
+    eventually(lambda: ask(rest, "GET", "c9/contexts").status_code == 404, "the registry is gone")
+
+
+def test_a_cluster_that_was_never_read_says_so(rest):
+    answer = ask(rest, "GET", "c1/subjects")
+    assert (answer.status_code, answer.json()["error_code"]) == (503, 50002)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_admins_token_is_asked_for(rest):
+    answer = ask(rest, "GET", "c1/subjects", Authorization="Bearer another")
+    assert (answer.status_code, answer.json()["error_code"]) == (401, 401)
+    assert TOKEN not in answer.text
+
+
+def test_a_cluster_whose_address_changes_is_read_at_the_new_one(rest):
+    ask(rest, "GET", "c1/subjects")
+    changes = {"bootstrap_servers": f"{NOBODY_LISTENS},127.0.0.1:10", "accept_offline": True}
+    assert rest("PATCH", "/clusters/c1", changes).status_code == 200
+    eventually(lambda: ask(rest, "GET", "c1/subjects").status_code == 503, "it is read anew")
+
+
+def test_the_primary_of_its_tree_writes_a_clusters_schemas_and_a_cluster_outside_its_own(rest, database):
+    with database.engine.connect() as connection:
+        found = {name: primary_for(connection, name) for name in ("c1", "c2", "c3", "outside")}
+    assert found == {"c1": "c1", "c2": "c1", "c3": "c1", "outside": "outside"}

@@ -1,0 +1,100 @@
+"""Schemas that the registry's tests register, and a log that is written by the rules, without a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from backend.registry.catalog import Catalog
+from backend.registry.parsing import Parser
+from backend.registry.records import Content, Record, Reference, decode, encode
+from backend.registry.registering import Decision, Wanted, register
+
+LogEntry = tuple[bytes, bytes | None]
+
+
+def avro(*fields: str, name: str = "Order", **more: Any) -> str:
+    """A record of texts; a field that ends in `?` has a default, so that others need not know it."""
+    made = [
+        {"name": field.removesuffix("?"), "type": "string", **({"default": ""} if field.endswith("?") else {})}
+        for field in fields
+    ]
+    return json.dumps({"type": "record", "name": name, **more, "fields": made}, separators=(",", ":"))
+
+
+def referring(name: str, to: str) -> str:
+    """A record with a field of another schema's type."""
+    fields = [{"name": "inner", "type": to}]
+    return json.dumps({"type": "record", "name": name, "fields": fields}, separators=(",", ":"))
+
+
+class WrittenLog:
+    """What a writer alone would have made: decides on a catalog, and reads back what it wrote."""
+
+    def __init__(self) -> None:
+        self.entries: list[LogEntry] = []
+        self.catalog = Catalog()
+        self.parser = Parser()
+
+    def append(self, *records: Record) -> list[bool]:
+        """Whether each of them counts."""
+        written = [encode(record) for record in records]
+        self.entries += written
+        return [take(self.catalog, entry) for entry in written]
+
+    def write(self, rule: Callable[..., Decision], *arguments: Any, **options: Any) -> Any:
+        """Carry out a rule that needs the catalog alone; its answer. Raises Refusal."""
+        return self._written(rule(self.catalog, *arguments, **options))
+
+    def register(self, subject: str, text: str, *references: Reference, **more: Any) -> int:
+        """The id. Raises Refusal."""
+        of_content = {name: more.pop(name) for name in ("kind", "contract") if name in more}
+        content = Content(text=text, references=references, **of_content)
+        wanted = Wanted(content=content, **more)
+        found: int = self._written(register(self.catalog, self.parser, subject, wanted))["id"]
+        return found
+
+    def _written(self, decision: Decision) -> Any:
+        assert all(self.append(*decision.records)), "a record of the only writer does not count"
+        return decision.answer
+
+
+def take(catalog: Catalog, entry: LogEntry) -> bool:
+    """Read one entry of a log; whether it counts."""
+    record = decode(*entry)
+    return record is None or catalog.apply(record)
+
+
+def read(entries: list[LogEntry]) -> Catalog:
+    """The catalog of a log that is read from its beginning."""
+    catalog = Catalog()
+    for entry in entries:
+        take(catalog, entry)
+    return catalog
+
+
+def compacted(entries: list[LogEntry], *, forget_tombstones: bool) -> list[LogEntry]:
+    """The log after its cleaner: the last entry of each key, in their order."""
+    last = {key: place for place, (key, _) in enumerate(entries)}
+    kept = [entries[place] for place in sorted(last.values())]
+    return [entry for entry in kept if entry[1] is not None or not forget_tombstones]
+
+
+def state(catalog: Catalog) -> dict[str, Any]:
+    """All that a catalog answers by."""
+    versions = list(catalog.all_versions())
+    return {
+        "versions": versions,
+        "contents": dict(sorted(catalog.contents.items())),
+        "configs": {key: dict(fields) for key, fields in catalog.configs.items()},
+        "modes": catalog.modes,
+        "ids": {each.content: catalog.id_of(each.content) for each in versions},
+        "referrers": {
+            (each.subject, each.version): sorted(
+                (other.subject, other.version)
+                for other in catalog.referrers((each.subject, each.version), deleted=True)
+            )
+            for each in versions
+        },
+    }

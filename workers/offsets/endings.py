@@ -1,0 +1,88 @@
+"""What becomes of progress whose offset is no more on the cluster where it was made.
+
+A group that was deleted there, or whose offset expired, is not to be set back by what it had made elsewhere: its
+progress ends, and the map says so where there is older progress. With a topic, brokers forget the offsets of its
+groups, too: that ends nobody's progress, which holds in the topic that is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import Engine
+
+from backend.domain.offset_map import End, Follower
+from backend.kafka.topics import TopicAdmin
+from backend.queries.clusters import ClusterRow
+from backend.queries.streams import StreamRow
+from workers.offsets import store
+from workers.offsets.directory import Directory
+
+_REQUEST_SECONDS = 10.0
+
+
+@dataclass
+class Endings:
+    """By what becomes of it."""
+
+    ended: dict[Follower, End] = field(default_factory=dict)
+    """There is, or may be, progress elsewhere."""
+    taken_back: list[Follower] = field(default_factory=list)
+    """There is none."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where followers have no offset any more."""
+
+    cluster: ClusterRow
+    generation: int
+    knows_others: bool
+    """Whether all that was committed on all other clusters is known."""
+
+
+def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Directory) -> Endings:
+    """`gone`: followers without an offset, with the place of the tombstone in the log of commits. Those whose
+    topic is gone, or who have committed behind it, are in neither part.
+
+    Raises KafkaCallFailed.
+    """
+    found = Endings()
+    if not gone:
+        return found
+    cluster = place.cluster
+    with engine.connect() as connection:
+        lasts = store.read_last_known(connection, cluster.name, cluster.kafka_cluster_id or "", list(gone))
+    names = {each.stream_name for each in gone} & known.streams.keys()
+    replaced = _replaced(cluster, [known.streams[name] for name in names])
+    for whose, at in gone.items():
+        last = lasts.get(whose)
+        if last is None:
+            found.taken_back.append(whose)
+            continue
+        own = last.own
+        if own is not None and own.is_behind(at, None):
+            continue
+        if whose.stream_name in replaced or known.has_newer_topic(
+            cluster.name, whose.stream_name, last.topic_incarnation
+        ):
+            continue
+        if own is not None and (last.lives_elsewhere or not place.knows_others):
+            found.ended[whose] = End(committed_at_ms=own.ordered_ms, generation=place.generation)
+        else:
+            found.taken_back.append(whose)
+    return found
+
+
+def _replaced(cluster: ClusterRow, streams: Collection[StreamRow]) -> set[str]:
+    """Streams whose topic on a cluster is another one than is recorded, or is not there."""
+    wanted = {row.technical_names[cluster.name]: row for row in streams if cluster.name in row.topic_ids}
+    admin = TopicAdmin(cluster.bootstrap_servers, cluster.properties, _REQUEST_SECONDS)
+    topics, refused = admin.describe(sorted(wanted))
+    ids: Mapping[str, str] = {name: topic.topic_id for name, topic in topics.items()}
+    return {
+        row.stream
+        for name, row in wanted.items()
+        if name not in refused and ids.get(name) != row.topic_ids[cluster.name]
+    }

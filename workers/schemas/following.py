@@ -1,0 +1,134 @@
+"""Letting one target follow the primary: reading both to their ends, comparing, appending, reading back.
+
+    lock of the target's writer -> is the primary still the primary? -> read both -> compare -> append -> read back
+
+The lock is the one that the registry's writer of that cluster takes (`backend/registry/writing.py`), so a cluster
+that becomes the primary meanwhile is not written to by us any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine
+
+from backend.domain.subjects import Translation
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.schemas_topic import SchemasTopic
+from backend.queries.schemas import WantedSchemas, wanted_schemas
+from backend.registry.catalog import Catalog
+from backend.registry.distribution import Difference, compare
+from backend.registry.mirror import Mirror
+from backend.registry.records import COPIED_HEADER, Record, encode
+from backend.registry.writing import READ_SECONDS, lock_writer
+
+_ROUNDS = 3
+_MOST_AT_ONCE = 5000
+"""Records that are written before the lock is given back."""
+_CHUNK_RECORDS = 500
+_CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class NotThere(KafkaCallFailed):
+    """A cluster's schemas cannot be read, or written, now."""
+
+
+class Follower:
+    """Of one target; used by one thread. Raises KafkaCallFailed, DatabaseUnavailable."""
+
+    def __init__(
+        self, engine: Engine, mirrors: Mapping[str, Mirror], target: str, changes: Callable[[], object]
+    ) -> None:
+        self._engine, self._mirrors, self.target = engine, mirrors, target
+        self._changes = changes
+        self.seen: object = None
+        """What `changes` gave before the last look: as long as it gives the same, there is nothing new."""
+
+    def look(self, wanted: WantedSchemas) -> Difference:
+        """What is known to be missing, without asking anybody."""
+        self.seen = self._changes()
+        translation = translation_between(wanted, wanted.primary, self.target)
+        with self.catalogs(wanted.primary) as (primary, target):
+            return compare(primary, target, translation)
+
+    def follow(self, primary: str, held: Sequence[Connection] = ()) -> Difference | None:
+        """Write what is missing; what is left then. None: the primary is another one meanwhile.
+
+        `held` are connections with locks of the caller's, which must not be idle for long.
+        """
+        with self._engine.connect() as connection:
+            lock_writer(connection, self.target)
+            wanted = wanted_schemas(connection)
+            if wanted is None or wanted.primary != primary or not {primary, self.target} <= wanted.leaves.keys():
+                return None
+            for _ in range(_ROUNDS):
+                if self._mirrors[primary].reason is None:
+                    self.read_to_end(primary)
+                check_held(connection, *held)
+                self.read_to_end(self.target)
+                found = self.look(wanted)
+                if not found.records:
+                    break
+                self.append(found.records[:_MOST_AT_ONCE], connection, *held)
+            return found
+
+    def append(self, records: Sequence[Record], *held: Connection) -> None:
+        """Append to the target and read it back; under the locks that the connections hold."""
+        topic, mirror = self._topic(self.target), self._mirrors[self.target]
+        topic_id, _ = topic.end()
+        offset = 0
+        for chunk in _chunks([encode(record) for record in records]):
+            check_held(*held)
+            offset = topic.append(chunk, COPIED_HEADER)[-1]
+        check_held(*held)
+        if not mirror.wait_for(topic_id, offset + 1, READ_SECONDS):
+            raise NotThere(f"{self.target}: what was written was not read back in time")
+
+    def read_to_end(self, cluster: str) -> None:
+        """Know all that stands in a cluster's log now."""
+        topic_id, end = self._topic(cluster).end()
+        if not self._mirrors[cluster].wait_for(topic_id, end, READ_SECONDS):
+            raise NotThere(f"{cluster}: the schemas topic was not read in time")
+
+    @contextmanager
+    def catalogs(self, source: str) -> Iterator[tuple[Catalog, Catalog]]:
+        """A source's and the target's, which do not change meanwhile."""
+        with ExitStack() as held:
+            # In one order for all threads, so that no two wait for each other.
+            for name in sorted((source, self.target)):
+                held.enter_context(self._mirrors[name].lock)
+            yield self._mirrors[source].catalog, self._mirrors[self.target].catalog
+
+    def _topic(self, cluster: str) -> SchemasTopic:
+        topic = self._mirrors[cluster].topic
+        if topic is None:
+            raise NotThere(f"{cluster}: it is being opened")
+        return topic
+
+
+def check_held(*connections: Connection) -> None:
+    """Raise DatabaseUnavailable if a lock is gone with its connection; the database ends those that are idle."""
+    for connection in connections:
+        connection.execute(sa.select(1))
+
+
+def translation_between(wanted: WantedSchemas, source: str, target: str) -> Translation:
+    """From one leaf's subjects to another's."""
+    leaves = wanted.leaves
+    return Translation(leaves[source].subject_format, leaves[target].subject_format, wanted.streams)
+
+
+def _chunks(entries: Sequence[tuple[bytes, bytes | None]]) -> Iterator[list[tuple[bytes, bytes | None]]]:
+    chunk: list[tuple[bytes, bytes | None]] = []
+    size = 0
+    for key, value in entries:
+        length = len(key) + len(value or b"")
+        if chunk and (len(chunk) == _CHUNK_RECORDS or size + length > _CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append((key, value))
+        size += length
+    if chunk:
+        yield chunk

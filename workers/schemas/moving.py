@@ -1,0 +1,103 @@
+"""Carrying out a move of the primary, by the thread of the target that becomes it.
+
+    lock of the old primary's writer -> the new one follows to the end -> the event -> the lock is given back
+
+Who wants to write on the old primary waits for the lock, and is sent to the new one then. A primary that is dead
+is not read; the new one takes in what other targets have of it, and skips ids that nobody could see given.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend import deciders
+from backend.domain.primary_move import SKIPPED_IDS, RecordPrimaryMoved
+from backend.queries.schemas import WantedSchemas, wanted_schemas
+from backend.queries.trees import MAIN
+from backend.registry.distribution import compare
+from backend.registry.mirror import Mirror
+from backend.registry.records import Noop, Record, SchemaVersion
+from backend.registry.writing import lock_writer
+from workers import context
+from workers.schemas.following import Follower, NotThere, check_held, translation_between
+
+log = structlog.get_logger("schemas")
+
+ACTOR = "worker:schemas"
+
+
+def move(engine: Engine, mirrors: Mapping[str, Mirror], follower: Follower, wanted: WantedSchemas) -> None:
+    """Make the follower's target the primary, or raise KafkaCallFailed, DomainError: then it is tried again."""
+    new, old, order = follower.target, wanted.primary, wanted.move
+    if order is None or order.cluster != new:
+        return
+    # What can be copied is copied before anybody has to wait.
+    if not order.take_over:
+        _follow_to_end(mirrors, follower, old)
+    with engine.connect() as connection:
+        lock_writer(connection, old)
+        now = wanted_schemas(connection)
+        if now is None or (now.primary, now.move) != (old, order):
+            return
+        skipped = 0
+        if order.take_over:
+            skipped = SKIPPED_IDS
+            _take_over(connection, engine, mirrors, follower, now)
+        else:
+            _follow_to_end(mirrors, follower, old, connection)
+
+        def build(_: Connection) -> RecordPrimaryMoved:
+            # Asked when nothing is waited for any more: nobody writes on the old primary while this is saved.
+            check_held(connection)
+            return RecordPrimaryMoved(cluster=new, previous=old, skipped_ids=skipped)
+
+        context.dispatch(deciders.TREE, f"tree-{MAIN}", build, ACTOR, f"primary-{uuid.uuid4().hex[:12]}")
+    log.info("primary moved", cluster=new, previous=old, skipped_ids=skipped)
+
+
+def _follow_to_end(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: Connection) -> None:
+    found = follower.follow(old, held)
+    if mirrors[old].reason is not None:
+        raise NotThere(f"{old}, still the primary, is away ({mirrors[old].reason}); take over if it is dead")
+    if found is None or found.records:
+        raise NotThere(f"{follower.target} has not all schemas of {old} yet")
+
+
+def _take_over(
+    held: Connection,
+    engine: Engine,
+    mirrors: Mapping[str, Mirror],
+    follower: Follower,
+    wanted: WantedSchemas,
+) -> None:
+    new = follower.target
+    with engine.connect() as connection:
+        lock_writer(connection, new)
+        follower.read_to_end(new)
+        for other in sorted(wanted.leaves.keys() - {new}):
+            if mirrors[other].ready:
+                records = lacking(follower, wanted, other)
+                if records:
+                    follower.append(records, connection, held)
+        highest = max(mirrors[name].catalog.highest_id for name in wanted.leaves)
+        follower.append([Noop(highest_id=highest + SKIPPED_IDS)], connection, held)
+
+
+def lacking(follower: Follower, wanted: WantedSchemas, other: str) -> list[Record]:
+    """What another cluster has of the dead primary, and the new one has not got."""
+    translation = translation_between(wanted, other, follower.target)
+    with follower.catalogs(other) as (source, target):
+        ids = {source.subjects[subject][number].id for subject, number in source.copied}
+        if other == wanted.primary:
+            ids = set(source.contents)
+        return [
+            record
+            for record in compare(source, target, translation).records
+            if isinstance(record, SchemaVersion)
+            and record.id in ids
+            and target.version((record.subject, record.version)) is None
+        ]
