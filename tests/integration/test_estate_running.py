@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from backend.estate import faults
 from backend.estate.children import marked
 from backend.estate.home import Home
 from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
@@ -21,6 +22,9 @@ from tests.eventually import eventually
 LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to end it
 PROCESSES = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",
              "worker:shifts", "worker:offsets", "worker:schemas", "beat"]  # fmt: skip
+ALONE = ["postgres", "kafka:cluster-1:1", "api"]
+"""What all others wait for is killed for itself, the rest at one blow."""
+KILLED = [*([name] for name in ALONE), [name for name in PROCESSES if name not in ALONE]]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
 def healed(small: RunningEstate) -> Iterator[None]:
     yield
     for cluster in ("cluster-1", "cluster-2"):
-        small.treeline("estate", "heal", cluster)
+        faults.order(Home(small.home), "heal", cluster)
 
 
 def answers(small: RunningEstate, cluster: str) -> bool:
@@ -57,7 +61,7 @@ def test_up_reaches_a_ready_estate(small: RunningEstate) -> None:
 
 
 def test_status_is_as_the_contract_has_it(small: RunningEstate) -> None:
-    status = small.status()
+    status = json.loads(small.treeline("status", "--json").stdout)
     assert status["estate"] == "small"
     assert status["control_plane"].startswith("http://127.0.0.1:")
     assert status["admin_token"]
@@ -149,11 +153,16 @@ def test_a_fault_for_an_unknown_cluster_is_refused(small: RunningEstate) -> None
     assert "cluster-1, cluster-2" in refused.stderr
 
 
-@pytest.mark.parametrize("name", PROCESSES)
-def test_whatever_is_killed_runs_again(small: RunningEstate, name: str) -> None:
-    before = small.process(name)
-    os.kill(before["pid"], signal.SIGKILL)
-    eventually(lambda: small.process(name)["restarts"] > before["restarts"], f"the death of {name} was seen")
-    eventually(lambda: small.status()["ready"], f"ready again after the death of {name}", every_seconds=0.3)
-    assert small.process(name)["pid"] != before["pid"]
+@pytest.mark.parametrize("names", KILLED, ids=lambda names: names[0])
+def test_whatever_is_killed_runs_again(small: RunningEstate, names: list[str]) -> None:
+    before = {name: small.process(name) for name in names}
+    for name in names:
+        os.kill(before[name]["pid"], signal.SIGKILL)
+    for name in names:
+        eventually(
+            lambda name=name: small.process(name)["restarts"] > before[name]["restarts"],
+            f"the death of {name} was seen",
+        )
+    eventually(lambda: small.status()["ready"], f"ready again after the death of {names}", every_seconds=0.3)
+    assert all(small.process(name)["pid"] != before[name]["pid"] for name in names)
     eventually(lambda: answers(small, "cluster-1"), "cluster-1 answers")
