@@ -13,7 +13,8 @@ parts".)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from backend.domain.acls import Acl, text
 
@@ -51,6 +52,9 @@ class WantedAccess:
     """The reason that is recorded for its not being applied, or not being set back."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """What is recorded of each part."""
+    settled: frozenset[Acl] | None = None
+    """Entries that were there after the last look, None if that is not known: what is due changes without a new
+    revision as streams are declared and deleted, which is no drift."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +166,7 @@ def access_steps(wanted: Iterable[WantedAccess], seen: SeenAccess) -> list[Step]
 
 
 def _of_principal(wanted: WantedAccess, seen: SeenAccess) -> list[Step]:
-    changes = [change for change in _changes(wanted, seen) if _part(change) not in seen.cannot]
+    changes = [change for change in _changes(wanted, seen) if part_of(change) not in seen.cannot]
     if wanted.gone:
         left = sorted(part for part in PARTS if part in seen.cannot and wanted.parts.get(part) == APPLIED)
         if not left:
@@ -172,7 +176,7 @@ def _of_principal(wanted: WantedAccess, seen: SeenAccess) -> list[Step]:
     parts = {part: seen.cannot.get(part, APPLIED) for part in PARTS}
     # A part that the cluster could not take when the rest was applied is not there for a good reason.
     known = [part for part in PARTS if wanted.parts.get(part) == APPLIED and wanted.applied == wanted.revision]
-    found = [line for change in changes if _part(change) in known for line in _found(change)]
+    found = [line for change in changes if part_of(change) in known for line in _found(change)]
     records: list[Step] = []
     if found:
         records.append(RecordDrift(wanted=wanted, found=_few(sorted(found))))
@@ -203,7 +207,8 @@ def _changes(wanted: WantedAccess, seen: SeenAccess) -> list[Change]:
     return changes
 
 
-def _part(change: Change) -> str:
+def part_of(change: Change) -> str:
+    """The part that a change is about."""
     match change:
         case AddAcls() | RemoveAcls():
             return ACLS
@@ -214,12 +219,14 @@ def _part(change: Change) -> str:
 
 
 def _found(change: Change) -> list[str]:
-    """What is not as it should be, for people."""
+    """What somebody else must have changed, for people."""
     match change:
         case AddAcls(acls=acls):
-            return [f"missing: {text(acl)}" for acl in acls]
+            known = acls if change.wanted.settled is None else change.wanted.settled
+            return [f"missing: {text(acl)}" for acl in acls & known]
         case RemoveAcls(acls=acls):
-            return [f"in excess: {text(acl)}" for acl in acls]
+            known = change.wanted.settled or frozenset()
+            return [f"in excess: {text(acl)}" for acl in acls - known]
         case RemoveCredentials(before=before):
             return [f"in excess: {mechanism} credentials" for mechanism in before]
         case SetCredentials(mechanism=mechanism, before=None):
@@ -239,15 +246,18 @@ def _failed(wanted: WantedAccess, reason: str) -> list[Step]:
     return [] if wanted.failure == reason else [RecordFailed(wanted=wanted, reason=reason)]
 
 
-def after_failure(records: Iterable[Record], reason: str) -> list[Record]:
-    """What is to be recorded for a principal, one of whose changes failed, instead of what was planned."""
-    planned = list(records)
-    wanted = planned[0].wanted if planned else None
-    if wanted is None or wanted.failure == reason:
+def is_record(step: Step) -> TypeGuard[Record]:
+    """Whether a step only records."""
+    return isinstance(step, RecordApplied | RecordFailed | RecordDrift | RemovePrincipal)
+
+
+def after_failure(wanted: WantedAccess, planned: Iterable[Record], reason: str) -> list[Record]:
+    """What is to be recorded of a principal, one of whose changes failed, instead of what was planned."""
+    if wanted.failure == reason:
         return []
-    drifts = [step for step in planned if isinstance(step, RecordDrift)]
-    if drifts:
-        return [RecordDrift(wanted=wanted, found=drifts[0].found, reason=reason)]
+    drifted = [step for step in planned if isinstance(step, RecordDrift)]
+    if drifted:
+        return [replace(drifted[0], reason=reason)]
     return [RecordFailed(wanted=wanted, reason=reason)]
 
 

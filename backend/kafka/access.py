@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 
 from backend.domain.access_steps import ACLS, CREDENTIALS, QUOTAS, SeenAccess
 from backend.domain.acls import Acl
-from backend.kafka import client_quotas
+from backend.kafka import client_quotas, identity
 from backend.kafka.client_config import client_config, resolve
 from backend.kafka.client_quotas import Rates
 from backend.kafka.errors import KafkaCallFailed, PartUnsupported, kafka_error, sentence
@@ -92,8 +92,12 @@ class AccessAdmin:
         if isinstance(self._quotas, ProtocolClient):
             self._quotas.close()
 
-    def observe(self, principals: Collection[str]) -> SeenAccess:
-        """What these principals have; three requests, whatever their number. Raises KafkaCallFailed."""
+    def observe(self, principals: Collection[str], kafka_cluster_id: str | None) -> SeenAccess:
+        """What these principals have; four requests, whatever their number.
+
+        Raises KafkaCallFailed, also if it is another Kafka cluster than the one of this id (None: any).
+        """
+        self._check_identity(kafka_cluster_id)
         ours, cannot = frozenset(principals), dict[str, str]()
 
         def look(part: str, ask: Callable[[], Mapping[str, K]]) -> Mapping[str, K]:
@@ -116,9 +120,23 @@ class AccessAdmin:
             cannot=cannot,
         )
 
+    def _check_identity(self, kafka_cluster_id: str | None) -> None:
+        try:
+            other = identity.stranger(self._admin, kafka_cluster_id, self._timeout)
+        except KafkaException as error:
+            raise KafkaCallFailed(self._reasons.last or sentence(error)) from error
+        if other is not None:
+            raise KafkaCallFailed(f"another Kafka cluster answers: {other}")
+
     def _acls(self, ours: frozenset[str]) -> dict[str, frozenset[Acl]]:
         everything = AclBindingFilter(
-            ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+            ResourceType.ANY,
+            None,  # type: ignore[arg-type]
+            ResourcePatternType.ANY,
+            None,  # type: ignore[arg-type]
+            None,  # type: ignore[arg-type]
+            AclOperation.ANY,
+            AclPermissionType.ANY,
         )
         found: dict[str, set[Acl]] = {}
         for binding in self._wait(self._admin.describe_acls(everything, request_timeout=self._timeout)):
@@ -130,7 +148,9 @@ class AccessAdmin:
     def _credentials(self, ours: frozenset[str]) -> dict[str, dict[str, int]]:
         if self._mechanism is None:
             raise PartUnsupported("the control plane does not log in to the cluster by SCRAM")
-        users = self._wait(self._admin.describe_user_scram_credentials(request_timeout=self._timeout))
+        asked = self._admin.describe_user_scram_credentials(request_timeout=self._timeout)
+        assert isinstance(asked, Future)  # one for all users, since none is named
+        users = self._wait(asked)
         return {
             user: {_MECHANISM_NAMES[info.mechanism]: info.iterations for info in found.scram_credential_infos}
             for user, found in users.items()
@@ -138,7 +158,7 @@ class AccessAdmin:
         }
 
     def add_acls(self, acls: Mapping[str, Iterable[Acl]]) -> dict[str, KafkaCallFailed]:
-        """Create entries of principals, also where they are there already; the principals that failed."""
+        """Create entries of principals, also where they are there already; the principals that were refused."""
         bindings = {_binding(principal, acl): principal for principal, each in acls.items() for acl in each}
         return self._each(
             list(bindings),
@@ -148,7 +168,7 @@ class AccessAdmin:
         )
 
     def remove_acls(self, acls: Mapping[str, Iterable[Acl]]) -> dict[str, KafkaCallFailed]:
-        """Delete just these entries of principals; the principals that failed."""
+        """Delete just these entries of principals; the principals that were refused."""
         filters = {
             AclBindingFilter(*_binding(principal, acl)._to_tuple()): principal
             for principal, each in acls.items()
@@ -162,7 +182,7 @@ class AccessAdmin:
         )
 
     def set_credentials(self, passwords: Mapping[str, tuple[str, int, str]]) -> dict[str, KafkaCallFailed]:
-        """Set SCRAM credentials: principal -> (mechanism, iterations, password); the principals that failed."""
+        """Set SCRAM credentials: principal -> (mechanism, iterations, password); those that were refused."""
         return self._alter_credentials(
             [
                 UserScramCredentialUpsertion(
@@ -173,7 +193,7 @@ class AccessAdmin:
         )
 
     def remove_credentials(self, mechanisms: Mapping[str, Iterable[str]]) -> dict[str, KafkaCallFailed]:
-        """Delete SCRAM credentials: principal -> mechanisms; the principals that failed."""
+        """Delete SCRAM credentials: principal -> mechanisms; the principals that were refused."""
         return self._alter_credentials(
             [
                 UserScramCredentialDeletion(principal, _MECHANISMS[mechanism])
@@ -194,11 +214,11 @@ class AccessAdmin:
         )
 
     def set_quotas(self, changes: Mapping[str, Rates]) -> dict[str, KafkaCallFailed]:
-        """Set quotas of users, take away those that are None; the principals that failed."""
-        try:
-            return client_quotas.alter_user_quotas(self._quota_client(), changes)
-        except KafkaCallFailed as error:
-            return dict.fromkeys(changes, error)
+        """Set quotas of users, take away those that are None; the principals that were refused.
+
+        Raises KafkaCallFailed without an answer, PartUnsupported if `observe` said so.
+        """
+        return client_quotas.alter_user_quotas(self._quota_client(), changes)
 
     def _quota_client(self) -> ProtocolClient:
         if isinstance(self._quotas, str):
@@ -213,14 +233,20 @@ class AccessAdmin:
         principal: Callable[[Any], str],
         fine: int | None = None,
     ) -> dict[str, KafkaCallFailed]:
-        """Call for some items at a time; the principals of those that failed."""
+        """Call for some items at a time; the principals of those that the cluster refused.
+
+        Raises KafkaCallFailed if it does not answer.
+        """
         failed: dict[str, KafkaCallFailed] = {}
         for first in range(0, len(items), at_once):
             for item, future in call(list(items[first : first + at_once])).items():
                 try:
                     self._wait(future)
                 except KafkaCallFailed as error:
-                    if error.code != fine or fine is None:
+                    if error.code is None or (error.code < 0 and unable(error) is None):
+                        # Not an answer: the others would wait in vain too.
+                        raise
+                    if error.code != fine:
                         failed[principal(item)] = error
         return failed
 

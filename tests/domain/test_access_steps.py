@@ -164,6 +164,19 @@ def test_a_cluster_that_learns_to_take_a_part_gets_it_without_a_word_of_drift() 
     assert kinds(access_steps([recorded], replace(FULL, acls={}))) == [AddAcls, RecordApplied]
 
 
+def test_what_is_due_for_streams_that_come_and_go_is_no_drift() -> None:
+    gone, new = Acl("topic", "in", "literal", "read"), Acl("topic", "new", "literal", "read")
+    wanted = replace(RECORDED, acls=NEEDED - {gone} | {new}, settled=NEEDED)
+    planned = access_steps([wanted], FULL)
+    assert planned == [
+        AddAcls(wanted=wanted, acls=frozenset({new})),
+        RemoveAcls(wanted=wanted, acls=frozenset({gone})),
+    ]
+    deleted = Acl("topic", "out", "literal", "write")
+    (*_, drift) = access_steps([wanted], replace(FULL, acls={P: NEEDED - {deleted} | {STRAY}}))
+    assert drift == RecordDrift(wanted=wanted, found=("in excess: topic other: read", "missing: topic out: write"))
+
+
 def test_a_cluster_that_was_set_up_anew_gets_everything() -> None:
     planned = access_steps([RECORDED], NOTHING)
     assert kinds(planned) == [AddAcls, SetQuotas, SetCredentials, RecordDrift]
@@ -171,16 +184,16 @@ def test_a_cluster_that_was_set_up_anew_gets_everything() -> None:
 
 def test_a_failure_is_recorded_once_and_is_over_when_all_is_there() -> None:
     (*_, record) = access_steps([WANTED], NOTHING)
-    assert steps.after_failure([record], "refused") == [RecordFailed(wanted=WANTED, reason="refused")]
+    assert steps.after_failure(WANTED, [record], "refused") == [RecordFailed(wanted=WANTED, reason="refused")]
     failed = replace(WANTED, failure="refused")
-    assert steps.after_failure([RecordApplied(wanted=failed, parts=ALL)], "refused") == []
+    assert steps.after_failure(failed, [RecordApplied(wanted=failed, parts=ALL)], "refused") == []
     recovered = replace(RECORDED, failure="refused")
     assert access_steps([recovered], FULL) == [RecordApplied(wanted=recovered, parts=ALL)]
 
 
 def test_a_drift_that_cannot_be_set_back_says_why() -> None:
     (*_, record) = access_steps([RECORDED], replace(FULL, quotas={}))
-    (told,) = steps.after_failure([record], "refused")
+    (told,) = steps.after_failure(RECORDED, [record], "refused")
     assert told == RecordDrift(wanted=RECORDED, found=("producer_byte_rate: none",), reason="refused")
 
 
