@@ -24,6 +24,7 @@ from kombu.exceptions import OperationalError
 from backend import logs
 from backend.settings import settings
 from workers import context, leases
+from workers.access import AccessReconciler
 from workers.barrier import Barriers
 from workers.reconcile import Reconciler
 from workers.rerooting import Rerooting
@@ -130,6 +131,11 @@ def _reconciler() -> Reconciler:
 
 
 @cache
+def _access() -> AccessReconciler:
+    return AccessReconciler(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -181,9 +187,10 @@ def reconcile() -> None:
     mine = leases.keep_for_process(context.engine(), RECONCILE_LEASE, settings().lease_ttl_seconds)
     _keep_a_nudge_waiting()
     if mine:
-        # First what others wait for; both only begin what they do.
+        # First what others wait for; these only begin what they do.
         _barriers().tick()
         _rerooting().tick()
+        _access().tick()
         _reconciler().tick()
 
 
