@@ -85,6 +85,7 @@ class ClusterAccess:
         self._work_left = True
         self._drifted: Mapping[str, tuple[str, ...]] = {}
         self._settled: dict[str, frozenset[Acl]] = {}
+        self._undone: Mapping[str, str | None] = {}
         self._changes = Changes(row.name, engine, settings)
 
     def same(self, row: ClusterRow) -> bool:
@@ -103,7 +104,7 @@ class ClusterAccess:
             return
         if not self._running.acquire(blocking=False):
             return
-        self._last_look, self._looked_for = time.monotonic(), principals
+        self._last_look, self._looked_for, self._work_left = time.monotonic(), principals, False
         name = f"access-{self._row.name}"
         threading.Thread(target=self._run, args=(principals,), name=name, daemon=True).start()
 
@@ -119,10 +120,8 @@ class ClusterAccess:
             self._work_left = self._look(principals)
         except KafkaCallFailed as error:
             # The loop for topics says when a cluster is offline; without a look nothing is concluded.
-            self._work_left = False
             log.warning("access not looked at", cluster=self._row.name, reason=error.reason)
         except DomainError as error:
-            self._work_left = False
             log.warning("access not set; it is planned again", cluster=self._row.name, reason=error.detail)
         finally:
             if self._ended:
@@ -139,24 +138,18 @@ class ClusterAccess:
         planned = access_steps(due, self._changes.without_refused(seen))
         sure = twice_seen(planned, self._drifted)
         self._drifted = drifts(planned)
+        # What failed a moment ago comes last, so that it keeps nobody from its turn.
+        sure.sort(key=lambda step: step.wanted.principal in self._undone)
         taken, left = _first_principals(sure, PRINCIPALS_AT_ONCE)
-        unfinished = self._changes.carry_out(self._admin, taken)
-        access_recording.record(taken, unfinished, request_id=f"access-{uuid.uuid4().hex[:12]}")
-        self._settle(due, {step.wanted.principal for step in planned}, taken, unfinished)
-        return bool(left or planned)
+        self._undone = self._changes.carry_out(self._admin, taken)
+        access_recording.record(taken, self._undone, request_id=f"access-{uuid.uuid4().hex[:12]}")
+        done = {step.wanted.principal for step in taken} - self._undone.keys()
+        self._settle(due, done | ({each.principal for each in due} - {step.wanted.principal for step in planned}))
+        return bool(left or done or len(sure) < len(planned) or None in self._undone.values())
 
-    def _settle(
-        self,
-        due: Sequence[WantedAccess],
-        with_steps: set[str],
-        taken: Sequence[Step],
-        unfinished: Mapping[str, str | None],
-    ) -> None:
-        done = {step.wanted.principal for step in taken} - set(unfinished)
-        calm = {each.principal for each in due} - with_steps
-        kept = {each.principal: each.acls for each in due if each.principal in done | calm and not each.gone}
-        still = {each.principal for each in due}
-        self._settled = {who: acls for who, acls in {**self._settled, **kept}.items() if who in still}
+    def _settle(self, due: Sequence[WantedAccess], settled: set[str]) -> None:
+        known = {each.principal: each.acls if each.principal in settled else each.settled for each in due}
+        self._settled = {principal: acls for principal, acls in known.items() if acls is not None}
 
     def _close(self) -> None:
         if self._admin is not None:

@@ -20,6 +20,7 @@ from backend.domain.access_steps import (
     Step,
     part_of,
 )
+from backend.domain.errors import DomainError
 from backend.kafka.access import AccessAdmin, unable
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.secrets_of_applications import keys_of, password
@@ -88,7 +89,10 @@ class Changes:
     def _set_credentials(
         self, admin: AccessAdmin, chosen: Mapping[str, SetCredentials]
     ) -> dict[str, KafkaCallFailed | str]:
-        keys = keys_of(self._settings.secrets_key)
+        try:
+            keys = keys_of(self._settings.secrets_key)
+        except DomainError as error:
+            return dict.fromkeys(chosen, error.detail)
         passwords: dict[str, tuple[str, int, str]] = {}
         with self._engine.connect() as connection:
             for principal, step in chosen.items():

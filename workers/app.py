@@ -24,13 +24,13 @@ from kombu.exceptions import OperationalError
 from backend import logs
 from backend.settings import settings
 from workers import context, leases
-from workers.access import AccessReconciler
 from workers.barrier import Barriers
 from workers.reconcile import Reconciler
 from workers.rerooting import Rerooting
 from workers.shift import UnitHost
 
 if TYPE_CHECKING:
+    from workers.access import AccessReconciler
     from workers.offsets.shift import OffsetsHost
     from workers.schemas.shift import SchemasHost
 
@@ -132,6 +132,9 @@ def _reconciler() -> Reconciler:
 
 @cache
 def _access() -> AccessReconciler:
+    # A second Kafka library comes with it, 10 MB that only the process of the reconcile loop is to pay.
+    from workers.access import AccessReconciler
+
     return AccessReconciler(context.engine(), settings())
 
 

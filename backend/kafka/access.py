@@ -81,7 +81,7 @@ class AccessAdmin:
         self._quotas: ProtocolClient | str
         try:
             self._quotas = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
-        except PartUnsupported as error:
+        except (PartUnsupported, KafkaCallFailed) as error:
             self._quotas = error.reason
         protocol = resolve(properties.get("security.protocol", "")).upper()
         named = resolve(properties.get("sasl.mechanism") or properties.get("sasl.mechanisms", ""))

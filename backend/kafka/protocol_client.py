@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.errors import IncompatibleBrokerVersion, KafkaError
+from kafka.errors import KafkaError
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
@@ -30,7 +30,11 @@ class ProtocolClient:
     """One cluster's connections, opened by the first request and kept. Not for several threads at once."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
-        """Raises PartUnsupported if the properties ask for what kafka-python does not have."""
+        """Connects to nothing yet.
+
+        Raises PartUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
+        cannot use their certificates.
+        """
         self._timeout_ms = int(1000 * timeout_seconds)
         self._config = {
             "bootstrap_servers": bootstrap_servers.split(","),
@@ -50,10 +54,7 @@ class ProtocolClient:
             return connections.run(connections.send, request)
         except KafkaError as error:
             self.close()
-            code = getattr(error, "errno", None)
-            if isinstance(error, IncompatibleBrokerVersion):
-                code = IncompatibleBrokerVersion.errno
-            raise KafkaCallFailed(str(error), code) from error
+            raise KafkaCallFailed(str(error), getattr(error, "errno", None)) from error
 
     def close(self) -> None:
         """End its connections; the next request opens new ones."""

@@ -11,6 +11,7 @@ import pytest
 from backend.estate.home import Home
 from backend.settings import PROJECT_ROOT
 from tests.estate_fixture import RunningEstate, boot, treeline
+from tests.rest_client import RestClient
 
 SCRAM = "SCRAM-SHA-512"
 SECURED = ("cluster-1", "cluster-2")
@@ -51,3 +52,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]
 def control_plane(secured: RunningEstate) -> Login:
     """The user that may do everything."""
     return Login(secured, "treeline", Home(secured.home).secret("kafka-password"))
+
+
+@pytest.fixture(scope="session")
+def rest(secured: RunningEstate) -> RestClient:
+    """The REST API as the admin, who decides for every tenant."""
+    return RestClient(secured.url, secured.token)
