@@ -49,7 +49,7 @@ class AccessReconciler:
         self._read()
         for row in self._rows:
             principals = self._wanted.get(row.name, ())
-            if principals and row.state == "online":
+            if principals and row.state != "offline":
                 self._cluster(row).begin_if_due(principals)
 
     def _read(self) -> None:
