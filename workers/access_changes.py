@@ -61,7 +61,9 @@ class Changes:
         calls: dict[type[Step], Callable[[Mapping[str, Any]], Mapping[str, KafkaCallFailed | str]]] = {
             RemoveCredentials: lambda some: admin.remove_credentials({who: s.before for who, s in some.items()}),
             AddAcls: lambda some: admin.add_acls({who: s.acls for who, s in some.items()}),
-            RemoveAcls: lambda some: admin.remove_acls({who: s.acls for who, s in some.items()}),
+            RemoveAcls: lambda some: admin.remove_acls(
+                {who: s.acls if s.wanted.acls else None for who, s in some.items()}
+            ),
             SetQuotas: lambda some: admin.set_quotas({who: s.after for who, s in some.items()}),
             SetCredentials: lambda some: self._set_credentials(admin, some),
         }

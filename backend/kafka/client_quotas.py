@@ -1,14 +1,13 @@
-"""Client quotas of users (KIP-546, KIP-599): librdkafka has no requests for them, kafka-python has."""
+"""Client quotas of a cluster's users (KIP-546): which there are, setting and taking them away."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from kafka.errors import for_code
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
 from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.protocol_client import ProtocolClient
+from backend.kafka.protocol_client import ProtocolClient, refusal
 
 KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
 """Bytes a second, bytes a second, percent of a broker's threads. Other keys of a user are not ours."""
@@ -26,7 +25,7 @@ def user_quotas(client: ProtocolClient, users: Collection[str]) -> dict[str, dic
     request = DescribeClientQuotasRequest(components=[("user", _ANY_NAME, None)], strict=True)
     answer = client.ask(request)
     if answer.error_code:
-        raise _failure(answer.error_code, answer.error_message)
+        raise refusal(answer)
     wanted, found = frozenset(users), dict[str, dict[str, float]]()
     for entry in answer.entries or ():
         name = entry.entity[0].entity_name
@@ -37,19 +36,19 @@ def user_quotas(client: ProtocolClient, users: Collection[str]) -> dict[str, dic
 
 
 def alter_user_quotas(client: ProtocolClient, changes: Mapping[str, Rates]) -> dict[str, KafkaCallFailed]:
-    """Set these keys of users, take away those that are None; the users that failed, with the reason.
+    """Set these keys of users, take away those that are None; the users that were refused.
 
     Raises KafkaCallFailed if there is no answer.
     """
-    failed: dict[str, KafkaCallFailed] = {}
+    refused: dict[str, KafkaCallFailed] = {}
     users = sorted(changes)
     for first in range(0, len(users), _USERS_AT_ONCE):
         some = users[first : first + _USERS_AT_ONCE]
         answer = client.ask(AlterClientQuotasRequest(entries=_entries(some, changes), validate_only=False))
         for entry in answer.entries:
             if entry.error_code:
-                failed[entry.entity[0].entity_name] = _failure(entry.error_code, entry.error_message)
-    return failed
+                refused[entry.entity[0].entity_name] = refusal(entry)
+    return refused
 
 
 def _entries(users: Iterable[str], changes: Mapping[str, Rates]) -> list[tuple[object, ...]]:
@@ -58,7 +57,3 @@ def _entries(users: Iterable[str], changes: Mapping[str, Rates]) -> list[tuple[o
         for user in users
         if (rates := changes[user])
     ]
-
-
-def _failure(code: int, message: str | None) -> KafkaCallFailed:
-    return KafkaCallFailed(message or for_code(code).description, code)

@@ -28,8 +28,8 @@ class KafkaCallFailed(Exception):
         self.code = code
 
 
-class PartUnsupported(Exception):
-    """A cluster, or our way of reaching it, does not have what was asked for; `reason` is for people."""
+class LoginUnsupported(Exception):
+    """A client cannot log in the way that a cluster's properties ask for; `reason` is for people."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""Requests of Kafka's protocol that librdkafka does not have, through kafka-python's connections.
+"""Requests of Kafka's protocol that librdkafka does not have, or not well, through kafka-python's connections.
 
 Decision 26 says why kafka-python. The cluster's properties are librdkafka's, as everywhere; what they say is
 translated here, and secrets are resolved by `client_config.resolve`.
@@ -12,13 +12,14 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, for_code
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.metadata import MetadataRequest
 
 from backend.kafka.client_config import resolve
-from backend.kafka.errors import KafkaCallFailed, PartUnsupported
+from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -32,7 +33,7 @@ class ProtocolClient:
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
         """Connects to nothing yet.
 
-        Raises PartUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
+        Raises LoginUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
         cannot use their certificates.
         """
         self._timeout_ms = int(1000 * timeout_seconds)
@@ -56,6 +57,10 @@ class ProtocolClient:
             self.close()
             raise KafkaCallFailed(str(error), getattr(error, "errno", None)) from error
 
+    def cluster_id(self) -> str:
+        """The Kafka cluster's own id. Raises KafkaCallFailed."""
+        return str(self.ask(MetadataRequest(topics=[])).cluster_id)
+
     def close(self) -> None:
         """End its connections; the next request opens new ones."""
         loop, connections = self._loop, self._connections
@@ -73,10 +78,16 @@ class ProtocolClient:
         return self._connections
 
 
+def refusal(result: Any) -> KafkaCallFailed:
+    """What an answer's `error_code` and `error_message` say."""
+    kind = for_code(result.error_code)
+    return KafkaCallFailed(result.error_message or kind.description or kind.__name__, result.error_code)
+
+
 def login(properties: Mapping[str, str]) -> dict[str, Any]:
     """kafka-python's settings for what librdkafka's properties (resolved) say of security.
 
-    Raises PartUnsupported naming the property that has no counterpart.
+    Raises LoginUnsupported naming the property that has no counterpart.
     """
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     settings: dict[str, Any] = {"security_protocol": protocol}
@@ -85,7 +96,7 @@ def login(properties: Mapping[str, str]) -> dict[str, Any]:
     if protocol.startswith("SASL"):
         mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms", "GSSAPI")
         if mechanism not in _MECHANISMS:
-            raise PartUnsupported(
+            raise LoginUnsupported(
                 f"the control plane logs in by {mechanism}, and can do this only by {', '.join(_MECHANISMS)}"
             )
         settings["sasl_mechanism"] = mechanism
@@ -98,7 +109,7 @@ def login(properties: Mapping[str, str]) -> dict[str, Any]:
 
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     if "ssl.keystore.location" in properties:
-        raise PartUnsupported(
+        raise LoginUnsupported(
             "the control plane has its certificate in ssl.keystore.location, and can do this only with "
             "ssl.certificate.location and ssl.key.location"
         )

@@ -173,7 +173,7 @@ def carry_out(admin: AccessAdmin, steps: list[object]) -> None:
             case AddAcls(wanted=wanted, acls=acls):
                 assert not admin.add_acls({wanted.principal: acls})
             case RemoveAcls(wanted=wanted, acls=acls):
-                assert not admin.remove_acls({wanted.principal: acls})
+                assert not admin.remove_acls({wanted.principal: acls if wanted.acls else None})
             case SetQuotas(wanted=wanted, after=after):
                 assert not admin.set_quotas({wanted.principal: after})
             case SetCredentials(wanted=wanted, mechanism=mechanism, after=after):

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from backend.kafka.errors import KafkaCallFailed, PartUnsupported
+from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 from backend.kafka.protocol_client import ProtocolClient, login
 
 KEY_PASSWORD = "of the key"
@@ -80,7 +80,7 @@ def test_properties_are_translated(properties: dict[str, str], expected: dict[st
     ],
 )
 def test_what_has_no_counterpart_is_named(properties: dict[str, str], says: str) -> None:
-    with pytest.raises(PartUnsupported, match=says):
+    with pytest.raises(LoginUnsupported, match=says):
         login(properties)
 
 
