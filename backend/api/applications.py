@@ -198,7 +198,7 @@ def delete_application(place: In, application: str, write: Writing) -> Response:
     def build(connection: Connection) -> DeleteApplication:
         row = place.find(connection, application)
         write.match(row.version)
-        return DeleteApplication(clusters=tuple(row.applied))
+        return DeleteApplication(clusters=queries.clusters_of(connection, row))
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         secrets.forget_password(connection, str(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -155,6 +155,14 @@ def get_application(connection: Connection, name: ApplicationName, at: int | Non
     """One application or None."""
     place = (name.tenant, name.instance, name.environment)
     return next(iter(list_applications(connection, at, *place, name=name.application)), None)
+
+
+def clusters_of(connection: Connection, row: ApplicationRow) -> frozenset[str]:
+    """Clusters that may have something of an application: those of the tree, and those that were in it."""
+    of = application_clusters
+    same = (of.c[part] == value for part, value in zip(APPLICATION, astuple(row.full_name), strict=True))
+    recorded = connection.execute(sa.select(of.c.cluster).where(as_of(of, None), *same)).scalars()
+    return frozenset(row.applied).union(recorded)
 
 
 def list_grants(
