@@ -69,6 +69,21 @@ def test_status_is_as_the_contract_has_it(small: RunningEstate) -> None:
     assert all(row["pid"] for row in status["processes"] if row["state"] == "running")
 
 
+def test_applications_of_an_estate_get_passwords(small: RunningEstate, tmp_path: Path) -> None:
+    file = tmp_path / "applications.yaml"
+    place = "{acme: {instances: {retail: {environments: {prod: {applications: {billing: {}}}}}}}}"
+    file.write_text(f"tenants: {place}")
+    applied = small.treeline("apply", "-f", str(file))
+    assert applied.returncode == 0, applied.stderr
+    issued = small.treeline("credentials", "issue", "acme/retail/prod/billing")
+    assert issued.returncode == 0, issued.stderr
+    password, key = issued.stdout.strip(), Home(small.home).secret("secrets-key")
+    assert len(password) == 43
+    logs = "".join(log.read_text(errors="replace") for log in (small.home / "logs").iterdir())
+    assert not [secret for secret in (password, key) if secret in logs + issued.stderr]
+    assert small.treeline("delete", "application", "acme/retail/prod/billing").returncode == 0
+
+
 def test_up_again_answers_and_changes_nothing(small: RunningEstate) -> None:
     before = pids(small)
     again = boot(small.home, SMALL_ESTATE)

@@ -235,7 +235,7 @@ def test_applications_are_declared_granted_and_given_passwords(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("get", "things"), "there are: cluster"),
+        (("get", "things"), "there are: application"),
         (("get", "stream", "acme/retail"), "TENANT/INSTANCE/ENVIRONMENT/STREAM"),
         (("get", "cluster"), "CLUSTER"),
         (("describe", "streams", "a"), "TENANT/INSTANCE/ENVIRONMENT/STREAM"),
