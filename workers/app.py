@@ -30,6 +30,7 @@ from workers.rerooting import Rerooting
 from workers.shift import UnitHost
 
 if TYPE_CHECKING:
+    from workers.access import AccessReconciler
     from workers.offsets.shift import OffsetsHost
     from workers.schemas.shift import SchemasHost
 
@@ -130,6 +131,14 @@ def _reconciler() -> Reconciler:
 
 
 @cache
+def _access() -> AccessReconciler:
+    # A second Kafka library comes with it, 10 MB that only the process of the reconcile loop is to pay.
+    from workers.access import AccessReconciler
+
+    return AccessReconciler(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -181,9 +190,10 @@ def reconcile() -> None:
     mine = leases.keep_for_process(context.engine(), RECONCILE_LEASE, settings().lease_ttl_seconds)
     _keep_a_nudge_waiting()
     if mine:
-        # First what others wait for; both only begin what they do.
+        # First what others wait for; these only begin what they do.
         _barriers().tick()
         _rerooting().tick()
+        _access().tick()
         _reconciler().tick()
 
 

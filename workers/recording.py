@@ -117,20 +117,25 @@ class Outcomes:
     def record(self) -> None:
         """Record what waits; what cannot be recorded is logged, and planned again by a later round."""
         waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return
-        try:
-            context.dispatch_many(waiting)
-        except DatabaseUnavailable as error:
-            log.warning("outcomes not recorded; their steps are planned again", reason=error.detail)
-        except DomainError:
-            _one_by_one(waiting)
+        record_all(waiting)
 
     def _add(self, tenant: str, command: tenants.TenantCommand, request_id: str) -> None:
         if not self._waiting:
             self._since = time.monotonic()
         metadata = Metadata(actor=ACTOR, request_id=request_id)
         self._waiting.append(Directed(deciders.TENANT, f"tenant-{tenant}", command, metadata))
+
+
+def record_all(outcomes: list[Directed]) -> None:
+    """Record some hundred outcomes; what cannot be recorded is logged, and planned again by a later round."""
+    if not outcomes:
+        return
+    try:
+        context.dispatch_many(outcomes)
+    except DatabaseUnavailable as error:
+        log.warning("outcomes not recorded; their steps are planned again", reason=error.detail)
+    except DomainError:
+        _one_by_one(outcomes)
 
 
 def _one_by_one(outcomes: list[Directed]) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.api.requests import SharedServices
 from backend.api.services import Services
 from backend.domain.errors import DomainError
-from backend.queries import clusters, distributors, events
+from backend.queries import applications, clusters, distributors, events
 
 router = APIRouter(tags=["health"])
 
@@ -86,9 +86,16 @@ class _Collector(Collector):
 
     def _clusters(self, connection: Connection) -> Iterator[Any]:
         online = GaugeMetricFamily("treeline_cluster_online", "1 if the cluster answers", labels=["cluster"])
+        failed = GaugeMetricFamily(
+            "treeline_application_access_failed",
+            "Applications whose access could not be set or removed",
+            labels=["cluster"],
+        )
+        failures = applications.failures_by_cluster(connection)
         for row in clusters.list_clusters(connection):
             online.add_metric([row.name], float(row.state != "offline"))
-        yield online
+            failed.add_metric([row.name], float(failures.get(row.name, 0)))
+        yield from (online, failed)
 
     def _distributors(self, connection: Connection) -> Iterator[Any]:
         labels = ["source", "target", "level"]

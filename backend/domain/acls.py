@@ -45,9 +45,12 @@ def acls_of(
 
     `transactional_prefix`: what its transactional ids start with, None if it may have none.
     """
+    consumed = frozenset(consumes)
     needed = {Acl(TOPIC, topic, LITERAL, operation) for topic in produces for operation in (WRITE, DESCRIBE)}
-    needed |= {Acl(TOPIC, topic, LITERAL, operation) for topic in consumes for operation in (READ, DESCRIBE)}
-    needed |= {Acl(GROUP, group, LITERAL, operation) for group in groups for operation in (READ, DESCRIBE)}
+    needed |= {Acl(TOPIC, topic, LITERAL, operation) for topic in consumed for operation in (READ, DESCRIBE)}
+    if consumed:
+        # Without a topic to read, a group is of no use.
+        needed |= {Acl(GROUP, group, LITERAL, operation) for group in groups for operation in (READ, DESCRIBE)}
     if transactional_prefix is not None:
         needed |= {
             Acl(TRANSACTIONAL_ID, transactional_prefix, PREFIXED, operation) for operation in (WRITE, DESCRIBE)

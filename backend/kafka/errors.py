@@ -28,6 +28,14 @@ class KafkaCallFailed(Exception):
         self.code = code
 
 
+class LoginUnsupported(Exception):
+    """A client cannot log in the way that a cluster's properties ask for; `reason` is for people."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 _REFUSALS = {
     KafkaError.MSG_SIZE_TOO_LARGE: "it is larger than the topic's max.message.bytes there",
     KafkaError.RECORD_LIST_TOO_LARGE: "it is larger than the topic's segments there",

@@ -151,11 +151,13 @@ def _delete(rows: Rows, key: dict[str, Any], event: ApplicationDeleted, position
     for grant in open_rows(rows, grants, key):
         of = {name: grant[name] for name in ("operation", "stream")}
         replace(rows, grants, {**key, **of}, None, position)
-    for each in open_rows(rows, application_clusters, key):
-        if each["cluster"] not in event.clusters:
-            replace(rows, application_clusters, {**key, "cluster": each["cluster"]}, None, position)
+    # What was applied tells the reconcile loop what may be left where it can no longer look.
+    parts = {each["cluster"]: each["parts"] for each in open_rows(rows, application_clusters, key)}
+    for cluster in parts.keys() - set(event.clusters):
+        replace(rows, application_clusters, {**key, "cluster": cluster}, None, position)
     for cluster in event.clusters:
-        replace(rows, application_clusters, {**key, "cluster": cluster}, _NOTHING, position)
+        left = {**_NOTHING, "parts": parts.get(cluster, {})}
+        replace(rows, application_clusters, {**key, "cluster": cluster}, left, position)
     change(rows, applications, key, {"deleted": True, "credentials": None}, position)
     _end_if_gone(rows, key, position)
 

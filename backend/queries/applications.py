@@ -187,6 +187,13 @@ def count_applications(connection: Connection, tenant: str, instance: str, envir
     return int(found.scalar_one())
 
 
+def failures_by_cluster(connection: Connection) -> dict[str, int]:
+    """Cluster -> applications whose access could not be set or removed there, of those that have any."""
+    of = application_clusters
+    query = sa.select(of.c.cluster, sa.func.count()).where(as_of(of, None), of.c.failure.is_not(None))
+    return dict(connection.execute(query.group_by(of.c.cluster)).tuples().all())
+
+
 @dataclass(frozen=True)
 class _Around:
     """What rows of applications are put together with, read once for all of them."""

@@ -18,7 +18,11 @@ def texts(**needs: object) -> list[str]:
         ({}, []),
         ({"produces": ["a"]}, ["topic a: describe", "topic a: write"]),
         ({"consumes": ["a"]}, ["topic a: describe", "topic a: read"]),
-        ({"groups": ["g"]}, ["group g: describe", "group g: read"]),
+        ({"groups": ["g"]}, []),
+        (
+            {"groups": ["g"], "consumes": ["a"]},
+            ["group g: describe", "group g: read", "topic a: describe", "topic a: read"],
+        ),
         (
             {"transactional_prefix": "t/i/e/app/"},
             ["transactional-id t/i/e/app/*: describe", "transactional-id t/i/e/app/*: write"],

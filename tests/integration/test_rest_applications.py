@@ -41,8 +41,6 @@ def test_an_application_shows_what_it_may_and_what_is_due_everywhere(acme: Rest)
     assert made.status_code == 201, made.text
     assert made.headers["location"] == f"/api/v1{APPLICATIONS}/billing"
     due = [
-        "group acme-retail-prod-billing: describe",
-        "group acme-retail-prod-billing: read",
         "topic acme-retail-prod-orders: describe",
         "topic acme-retail-prod-orders: write",
         "transactional-id acme/retail/prod/billing/*: describe",

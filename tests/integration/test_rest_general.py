@@ -211,4 +211,5 @@ def test_metrics_name_log_projections_and_clusters(rest: Rest) -> None:
     assert "treeline_event_log_position 2.0" in text
     assert 'treeline_projection_lag_events{projection="clusters"} 0.0' in text
     assert 'treeline_cluster_online{cluster="c1"} 0.0' in text
+    assert 'treeline_application_access_failed{cluster="c1"} 0.0' in text
     assert "treeline_build_info{" in text

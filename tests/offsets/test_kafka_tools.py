@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
-from backend.estate.jars import classpath, ensure_jars, java
-from backend.settings import settings
+from tests.kafka_tools import CONSUMER, GROUPS, tool
 from tests.offsets.groups import Groups, Made, numbered
-
-POM = Path(__file__).with_name("kafka_tools.xml")
-CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-
-
-def tool(name: str, *words: str) -> list[str]:
-    """Lines that a tool writes."""
-    jars = ensure_jars(settings().cache, print, pom=POM, name="tools")
-    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath(jars), name, *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
 
 
 def read(groups: Groups, cluster: str, count: int) -> list[str]:
     """What the console consumer reads as a member of the group; it commits nothing."""
     servers, topic, name = groups.servers[cluster], groups.topics[cluster], groups.name(cluster)
     words = ["--bootstrap-server", servers, "--topic", topic, "--group", name, "--timeout-ms", "30000"]
-    return tool(CONSOLE, *words, "--max-messages", str(count), "--consumer-property", "enable.auto.commit=false")
+    return tool(CONSUMER, *words, "--max-messages", str(count), "--consumer-property", "enable.auto.commit=false")
 
 
 @pytest.mark.nightly

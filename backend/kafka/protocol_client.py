@@ -1,0 +1,161 @@
+"""Requests of Kafka's protocol that librdkafka does not have, or not well, through kafka-python's connections.
+
+Decision 26 says why kafka-python. The cluster's properties are librdkafka's, as everywhere; what they say is
+translated here, and secrets are resolved by `client_config.resolve`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.errors import KafkaError, for_code
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.metadata import MetadataRequest
+
+from backend.kafka.client_config import resolve
+from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
+
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+# It logs its configuration, secrets too, and each failure that its exceptions tell as well.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+class ProtocolClient:
+    """One cluster's connections, opened by the first request and kept. Not for several threads at once."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
+        """Connects to nothing yet.
+
+        Raises LoginUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
+        cannot use their certificates.
+        """
+        self._timeout_ms = int(1000 * timeout_seconds)
+        self._config = {
+            "bootstrap_servers": bootstrap_servers.split(","),
+            "request_timeout_ms": self._timeout_ms,
+            "reconnect_backoff_max_ms": 1000,
+            # Answers of thousands of principals are larger than its default of 1 MB.
+            "receive_message_max_bytes": 100_000_000,
+            **login({key: resolve(value) for key, value in properties.items()}),
+        }
+        self._loop: NetworkSelector | None = None
+        self._connections: KafkaConnectionManager | None = None
+
+    def ask(self, request: ApiMessage) -> Any:
+        """The answer of any broker. Raises KafkaCallFailed, with Kafka's code where it gave one."""
+        try:
+            connections = self._opened()
+            return connections.run(connections.send, request)
+        except KafkaError as error:
+            self.close()
+            raise KafkaCallFailed(str(error), getattr(error, "errno", None)) from error
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster's own id. Raises KafkaCallFailed."""
+        return str(self.ask(MetadataRequest(topics=[])).cluster_id)
+
+    def close(self) -> None:
+        """End its connections; the next request opens new ones."""
+        loop, connections = self._loop, self._connections
+        self._loop = self._connections = None
+        if loop is not None and connections is not None:
+            connections.close()
+            loop.close()
+
+    def _opened(self) -> KafkaConnectionManager:
+        if self._connections is None:
+            self._loop = NetworkSelector(**self._config)
+            self._connections = KafkaConnectionManager(self._loop, **self._config)
+            self._loop.start()
+            self._connections.bootstrap(self._timeout_ms)
+        return self._connections
+
+
+def refusal(result: Any) -> KafkaCallFailed:
+    """What an answer's `error_code` and `error_message` say."""
+    kind = for_code(result.error_code)
+    return KafkaCallFailed(result.error_message or kind.description or kind.__name__, result.error_code)
+
+
+def login(properties: Mapping[str, str]) -> dict[str, Any]:
+    """kafka-python's settings for what librdkafka's properties (resolved) say of security.
+
+    Raises LoginUnsupported naming the property that has no counterpart.
+    """
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    settings: dict[str, Any] = {"security_protocol": protocol}
+    if "client.id" in properties:
+        settings["client_id"] = properties["client.id"]
+    if protocol.startswith("SASL"):
+        mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms", "GSSAPI")
+        if mechanism not in _MECHANISMS:
+            raise LoginUnsupported(
+                f"the control plane logs in by {mechanism}, and can do this only by {', '.join(_MECHANISMS)}"
+            )
+        settings["sasl_mechanism"] = mechanism
+        settings["sasl_plain_username"] = properties.get("sasl.username", "")
+        settings["sasl_plain_password"] = properties.get("sasl.password", "")
+    if protocol.endswith("SSL"):
+        settings["ssl_context"] = _tls(properties)
+    return settings
+
+
+def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+    if "ssl.keystore.location" in properties:
+        raise LoginUnsupported(
+            "the control plane has its certificate in ssl.keystore.location, and can do this only with "
+            "ssl.certificate.location and ssl.key.location"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    endpoint = properties.get("ssl.endpoint.identification.algorithm", "https")
+    context.check_hostname = endpoint == "https"
+    if properties.get("enable.ssl.certificate.verification", "true") == "false":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    try:
+        _authorities(context, properties)
+        _certificate(context, properties)
+        if "ssl.cipher.suites" in properties:
+            context.set_ciphers(properties["ssl.cipher.suites"])
+    except (ssl.SSLError, OSError) as error:
+        raise KafkaCallFailed(f"the certificates of its properties cannot be used: {error}") from error
+    return context
+
+
+def _authorities(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+    location, pem = properties.get("ssl.ca.location"), properties.get("ssl.ca.pem")
+    if location and os.path.isdir(location):
+        context.load_verify_locations(capath=location)
+    elif location and location != "probe":
+        context.load_verify_locations(cafile=location)
+    elif pem:
+        context.load_verify_locations(cadata=pem)
+    else:
+        context.load_default_certs()
+
+
+def _certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+    # Without one OpenSSL would ask at the terminal.
+    password = properties.get("ssl.key.password", "")
+    certificate, key = properties.get("ssl.certificate.location"), properties.get("ssl.key.location")
+    if certificate:
+        context.load_cert_chain(certificate, key, password)
+        return
+    pems = [properties[name] for name in ("ssl.certificate.pem", "ssl.key.pem") if name in properties]
+    if not pems:
+        return
+    # The library reads files only; this one is in memory and nowhere else.
+    file = os.memfd_create("certificate")
+    try:
+        os.write(file, "\n".join(pems).encode())
+        context.load_cert_chain(f"/proc/self/fd/{file}", None, password)
+    finally:
+        os.close(file)

@@ -1,0 +1,33 @@
+"""Kafka's own command line tools, which know nothing of Treeline."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from backend.estate.jars import classpath, ensure_jars, java
+from backend.settings import settings
+
+POM = Path(__file__).with_name("kafka_tools.xml")
+CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+ACLS = "org.apache.kafka.tools.AclCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+
+
+def run(name: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """A tool's run, whatever came of it."""
+    cache = settings().cache
+    # The second has what the first lacks: the commands that came with the broker.
+    folders = [ensure_jars(cache, print, pom=POM, name="tools"), ensure_jars(cache, print)]
+    paths = ":".join(classpath(folder) for folder in folders)
+    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", paths, name, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, input=stdin)
+
+
+def tool(name: str, *words: str) -> list[str]:
+    """Lines that a tool writes; it must succeed."""
+    done = run(name, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
