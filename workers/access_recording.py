@@ -62,7 +62,9 @@ def _command(step: Record) -> ApplicationRecord:
     revision = None if wanted.gone else wanted.revision
     match step:
         case RecordApplied(parts=parts):
-            return RecordAccessApplied(cluster=wanted.cluster, revision=wanted.revision, parts=parts)
+            # A cluster that was removed and added again has no row; the application's events do not say so.
+            anew = wanted.applied is None and not wanted.parts
+            return RecordAccessApplied(cluster=wanted.cluster, revision=wanted.revision, parts=parts, anew=anew)
         case RecordFailed(reason=reason):
             return RecordAccessFailed(cluster=wanted.cluster, reason=reason, revision=revision)
         case RecordDrift(found=found, reason=why):

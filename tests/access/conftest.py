@@ -39,7 +39,7 @@ class Login:
         }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
     home = tmp_path_factory.mktemp("access") / "home"
     running = boot(home, PROJECT_ROOT / "estates" / "secured.yaml")
@@ -48,13 +48,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]
     treeline(home, "down", "--wipe")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(secured: RunningEstate) -> Login:
     """The user that may do everything."""
     return Login(secured, "treeline", Home(secured.home).secret("kafka-password"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def rest(secured: RunningEstate) -> RestClient:
     """The REST API as the admin, who decides for every tenant."""
     return RestClient(secured.url, secured.token)
