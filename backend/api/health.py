@@ -96,6 +96,15 @@ class _Collector(Collector):
         lag = GaugeMetricFamily("treeline_replication_lag_records", "Records not copied yet", labels=labels)
         records = CounterMetricFamily("treeline_replication_records", "Records copied", labels=labels)
         size = CounterMetricFamily("treeline_replication_bytes", "Bytes copied", labels=labels)
+        holds = CounterMetricFamily(
+            "treeline_schema_holds", "Times that a partition waited for a schema", labels=labels
+        )
+        held = CounterMetricFamily(
+            "treeline_schema_held_seconds", "Time that partitions waited for schemas", labels=labels
+        )
+        in_vain = CounterMetricFamily(
+            "treeline_schema_waits_run_out", "Waits after which records went before their schema", labels=labels
+        )
         for row in distributors.read_distributors(connection):
             of, seen = [row.cluster, row.target, str(row.level)], row.observed
             if seen is None:
@@ -103,9 +112,12 @@ class _Collector(Collector):
             running.add_metric(of, float(seen.state == "running"))
             records.add_metric(of, seen.copied_records)
             size.add_metric(of, seen.copied_bytes)
+            holds.add_metric(of, seen.schema_holds)
+            held.add_metric(of, seen.schema_held_seconds)
+            in_vain.add_metric(of, seen.schema_waits_run_out)
             if seen.lag_records is not None:
                 lag.add_metric(of, seen.lag_records)
-        yield from (running, lag, records, size)
+        yield from (running, lag, records, size, holds, held, in_vain)
 
 
 def _version() -> str:

@@ -157,7 +157,9 @@ class Registries:
         query = _query(scope["query_string"])
         call = Call(registry, self._address(scope, headers), query, raw_body)
         work = partial(_run, route, call, given, question if route.work is Work.LOOK else None)
-        if route.work is Work.LOOK and registry.mirror.lock.acquire(blocking=False):
+        # Another format has to be made of the schema first, which takes as long as parsing it.
+        at_once = route.work is Work.LOOK and not query.get("format")
+        if at_once and registry.mirror.lock.acquire(blocking=False):
             try:
                 return _look(route, call, given, question)
             finally:

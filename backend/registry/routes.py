@@ -7,7 +7,7 @@ must not be done on the event loop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +15,7 @@ from typing import Any
 
 from backend.registry import deleting, reading, refusals, registering, settling
 from backend.registry.calls import Call, Text, subject_name
+from backend.registry.records import SchemaVersion
 from backend.registry.schema_types import KINDS
 
 _HIGHEST_ID = 2**31 - 1
@@ -50,7 +51,10 @@ def _id(text: str) -> int:
 
 def _schema(call: Call, schema_id: str) -> Any:
     with_highest = call.flag("fetchMaxId")
-    return reading.schema_by_id(call.catalog, _id(schema_id), call.query.get("subject"), with_highest=with_highest)
+    subject = call.query.get("subject")
+    return reading.schema_by_id(
+        call.catalog, _id(schema_id), subject, with_highest=with_highest, formatted=call.formatted
+    )
 
 
 def _schema_text(call: Call, schema_id: str) -> Text:
@@ -92,7 +96,7 @@ def _look_up(call: Call, subject: str) -> Any:
     wanted, deleted = call.wanted(), call.flag("deleted")
     found = registering.find(call.catalog, call.parser, subject, wanted, deleted=deleted)
     if found is not None:
-        return reading.version_shown(found)
+        return _shown(call, found)
     if not call.catalog.versions(subject, deleted=deleted):
         raise refusals.subject_unknown(subject)
     raise refusals.schema_unknown()
@@ -129,7 +133,11 @@ def _register(call: Call, subject: str) -> Any:
 
 def _version(call: Call, subject: str, number: str) -> Any:
     found = reading.version_of(call.catalog, subject, number, deleted=call.flag("deleted"))
-    return reading.version_shown(found)
+    return _shown(call, found)
+
+
+def _shown(call: Call, version: SchemaVersion) -> dict[str, Any]:
+    return reading.version_shown(replace(version, content=call.formatted(version.content)))
 
 
 def _version_text(call: Call, subject: str, number: str) -> Text:
