@@ -42,6 +42,7 @@ class StreamSection(_Strict):
 class EnvironmentSection(_Strict):
     margin_seconds: int = Field(60, ge=0)
     offset_mode: Literal["margin", "exact"] = "margin"
+    record_name_subjects: bool = True
     streams: dict[str, StreamSection] = {}
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from backend.registry import protobuf_schemas, refusals
+from backend.registry.access import Scope
 from backend.registry.catalog import Catalog
 from backend.registry.directory import Registry
 from backend.registry.parsing import Parser
@@ -37,11 +38,14 @@ class Call:
     """Address of all registries; a cluster's is below it."""
     query: Mapping[str, str]
     raw_body: bytes = b""
+    scope: Scope | None = None
+    """What the caller sees and may change; None: everything."""
 
     @property
     def catalog(self) -> Catalog:
         """Under the mirror's lock only."""
-        return self.registry.mirror.catalog
+        whole = self.registry.mirror.catalog
+        return whole if self.scope is None else self.scope.visible(whole)
 
     @property
     def parser(self) -> Parser:

@@ -140,7 +140,34 @@ def not_as_it_should_be(why: str) -> Refusal:
     return Refusal(422, why)
 
 
+def no_record_names(subject: str) -> Refusal:
+    return Refusal(
+        422,
+        f"{_named(subject)} is the subject of no stream of yours, and no environment of yours allows subjects by "
+        "record name (record_name_subjects).",
+    )
+
+
+# --- not by this caller
+
+
+def no_token() -> Refusal:
+    return Refusal(
+        401,
+        "A token is needed: Authorization: Bearer <token>, or basic authentication with it as password",
+        headers={"WWW-Authenticate": 'Bearer realm="treeline", Basic realm="treeline"'},
+    )
+
+
+def not_allowed(why: str) -> Refusal:
+    return Refusal(40302, why)
+
+
 # --- not now, not here
+
+
+def cluster_unknown(cluster: str) -> Refusal:
+    return Refusal(404, f"There is no cluster {cluster[:60]!a}")
 
 
 def store_failed(why: str) -> Refusal:
