@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.api.requests import SharedServices
 from backend.api.services import Services
 from backend.domain.errors import DomainError
-from backend.queries import clusters, distributors, events
+from backend.queries import clusters, distributors, events, schemas
 
 router = APIRouter(tags=["health"])
 
@@ -73,6 +73,9 @@ class _Collector(Collector):
             yield from self._log(connection)
             yield from self._clusters(connection)
             yield from self._distributors(connection)
+            yield from self._schema_targets(connection)
+        for collect in self._services.collectors:
+            yield from collect()
 
     def _log(self, connection: Connection) -> Iterator[Any]:
         position = events.head(connection).position
@@ -118,6 +121,21 @@ class _Collector(Collector):
             if seen.lag_records is not None:
                 lag.add_metric(of, seen.lag_records)
         yield from (running, lag, records, size, holds, held, in_vain)
+
+    def _schema_targets(self, connection: Connection) -> Iterator[Any]:
+        running = GaugeMetricFamily(
+            "treeline_schema_target_running",
+            "1 if schemas come without conflicts",
+            labels=["cluster"],
+        )
+        behind = GaugeMetricFamily(
+            "treeline_schema_behind_records", "Schema records still to be written there", labels=["cluster"]
+        )
+        for row in schemas.list_schema_targets(connection):
+            running.add_metric([row.cluster], float(row.state == "running"))
+            if row.behind is not None:
+                behind.add_metric([row.cluster], row.behind)
+        yield from (running, behind)
 
 
 def _version() -> str:

@@ -7,7 +7,9 @@ made once for each id. Answers and refusals have the forms of Confluent's API: c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, Protocol
@@ -15,12 +17,15 @@ from urllib.parse import unquote_to_bytes
 
 import anyio
 import structlog
+from prometheus_client.metrics_core import Metric
 from sqlalchemy import Connection, Engine
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend import callers
+from backend.domain.errors import ClusterUnreachable
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
+from backend.kafka.errors import KafkaCallFailed
 from backend.registry import refusals, routes
 from backend.registry.access import Access
 from backend.registry.calls import Call, Text, parse_query
@@ -56,6 +61,7 @@ class Shared(Protocol):
     config: Settings
     engine: Engine
     listener: EventListener
+    collectors: list[Callable[[], Iterator[Metric]]]
 
     def looking(self) -> AbstractContextManager[Connection]:
         """A connection for one statement."""
@@ -67,6 +73,7 @@ class Shared(Protocol):
 def with_registries(app: ASGIApp, shared: Shared) -> Registries:
     """The application with the registries of all clusters before it."""
     directory = Directory(shared.engine, shared.listener, shared.config.schemas_topic)
+    shared.collectors.append(directory.metrics)
     return Registries(app, directory, shared.config, Access(shared, shared.config))
 
 
@@ -148,12 +155,24 @@ class Registries:
         await _wait_until_read(registry)
         query = _query(scope["query_string"])
         call = Call(registry, self._address(scope, headers), query, raw_body, sees)
-        work = partial(_run, route, call, given, question if route.work is Work.LOOK and not hidden else None)
+        try:
+            return await self._worked(route, call, given, None if hidden else question)
+        except Refusal as refusal:
+            if refusal.code != refusals.SCHEMA_UNKNOWN or method != "GET":
+                raise
+        # No answer yet: a record may be at its reader's before this process has read of its schema.
+        await _read_on(registry)
+        return await self._worked(route, call, given, None if hidden else question)
+
+    async def _worked(self, route: routes.Route, call: Call, given: list[str], question: bytes | None) -> bytes:
+        """`question`: under which the answer may be kept; None if it is one caller's."""
+        registry, is_look = call.registry, route.work is Work.LOOK
+        work = partial(_run, route, call, given, question if is_look else None)
         # Another format has to be made of the schema first, which takes as long as parsing it.
-        at_once = route.work is Work.LOOK and not query.get("format") and not hidden
+        at_once = is_look and question is not None and not call.query.get("format")
         if at_once and registry.mirror.lock.acquire(blocking=False):
             try:
-                return _look(route, call, given, question)
+                return _look(route, call, given, question or b"")
             finally:
                 registry.mirror.lock.release()
         return await anyio.to_thread.run_sync(work, limiter=registry.threads)
@@ -206,6 +225,12 @@ async def _wait_until_read(registry: Registry) -> None:
         if mirror.reason is not None or time.monotonic() > deadline:
             raise refusals.not_read_yet(mirror.endpoint.name, mirror.reason or "it is being read")
         await asyncio.sleep(0.02)
+
+
+async def _read_on(registry: Registry) -> None:
+    """Read what the schemas topic has by now, if its cluster says."""
+    with contextlib.suppress(KafkaCallFailed, ClusterUnreachable):
+        await anyio.to_thread.run_sync(registry.mirror.read_on, FIRST_READ_SECONDS, limiter=registry.threads)
 
 
 def _run(route: routes.Route, call: Call, given: list[str], question: bytes | None) -> bytes:

@@ -47,6 +47,7 @@ class Mirror:
         self.reason: str | None = None
         """Why the cluster cannot be asked now; None: it answered at the last look, or was not asked yet."""
         self.unreadable_records = 0
+        """Of the log as it was read: others' that no registry could read, and ids given a second time."""
         self.topic: SchemasTopic | None = None
         """None as long as no client could be made."""
         self.on_news: Callable[[], None] = lambda: None
@@ -107,6 +108,14 @@ class Mirror:
                 lambda: self.ready and self._topic_id == topic_id and self._reached >= offset, seconds
             )
 
+    def read_on(self, seconds: float) -> None:
+        """Wait until what the topic has now is in the catalog. Raises KafkaCallFailed, ClusterUnreachable."""
+        if self.topic is None or self.reason is not None:
+            return
+        found = self.topic.present_end()
+        if found is not None:
+            self.wait_for(*found, seconds)
+
     # --- the thread
 
     def _run(self) -> None:
@@ -142,6 +151,8 @@ class Mirror:
             return
         goes_on = self.ready and facts.topic_id == self._topic_id
         catalog, position = (self.catalog, self._reached) if goes_on else (Catalog(), 0)
+        if not goes_on:
+            self.unreadable_records = 0
         reader = SchemasReader(self.endpoint, self._name, position)
         try:
             self._read(reader, self.topic, facts.topic_id, catalog)

@@ -51,8 +51,11 @@ def version_unknown(version: int) -> Refusal:
     return Refusal(40402, f"Version {version} not found.")
 
 
+SCHEMA_UNKNOWN = 40403
+
+
 def schema_unknown(schema_id: int | None = None) -> Refusal:
-    return Refusal(40403, "Schema not found" if schema_id is None else f"Schema {schema_id} not found")
+    return Refusal(SCHEMA_UNKNOWN, "Schema not found" if schema_id is None else f"Schema {schema_id} not found")
 
 
 def subject_deleted_already(subject: str) -> Refusal:

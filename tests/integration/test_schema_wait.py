@@ -125,7 +125,7 @@ def test_records_wait_for_their_schema_in_order_and_others_do_not(pair):
     pair.write_schemas(pair.b, 5)
     pair.copy_until(session, lambda: session.totals.copied_records == 8, "what waited")
     assert of(pair.copied(), 0) == first
-    assert session.totals.schema_holds == 1
+    assert session.totals.schema_holds >= 1
     assert session.totals.schema_held_seconds > 0
     assert session.totals.schema_waits_run_out == 0
     assert session.troubles() == {}
@@ -170,7 +170,8 @@ def test_when_the_wait_runs_out_records_go_before_their_schema(pair):
     session = pair.session()
     pair.copy_until(session, lambda: session.totals.copied_records == 3, "all of it")
     assert values(pair.copied()) == sent
-    assert (session.totals.schema_holds, session.totals.schema_waits_run_out) == (1, 1)
+    assert session.totals.schema_holds >= 1
+    assert session.totals.schema_waits_run_out == 1
 
 
 def test_other_data_that_looks_like_an_id_goes_on(pair):
@@ -223,11 +224,12 @@ def test_a_stream_that_is_let_go_while_it_waits_comes_back(pair):
     pair.produce([{"value": wire(5, b"x"), "partition": 0}])
     session, plan = pair.session(), pair.plan()
     pair.copy_until(session, lambda: held(session), "held")
+    holds = session.totals.schema_holds
     session.update(())
     assert session.troubles() == {}
     session.copy_batch(0.1)
     session.update(plan.streams)
-    pair.copy_until(session, lambda: session.totals.schema_holds == 2, "held again")
+    pair.copy_until(session, lambda: session.totals.schema_holds > holds, "held again")
     pair.write_schemas(pair.b, 5)
     pair.copy_until(session, lambda: session.totals.copied_records == 1, "what waited")
 
