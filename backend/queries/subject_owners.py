@@ -49,15 +49,22 @@ def position(connection: Connection) -> int:
 
 def registry_tenants(connection: Connection) -> RegistryTenants:
     """As of now, from one snapshot."""
+    of = clusters.c
+    newest = sa.func.max(of.valid_from)
     formats: dict[str, list[str]] = {}
-    for row in connection.execute(sa.select(clusters).order_by(clusters.c.valid_from)):
-        formats.setdefault(row.name, []).append(row.subject_format)
+    every = sa.select(of.name, of.subject_format).group_by(of.name, of.subject_format).order_by(newest)
+    for cluster, subject_format in connection.execute(every):
+        formats.setdefault(cluster, []).append(subject_format)
+    columns = tuple(streams.c[part] for part in STREAM)
+    is_there = sa.func.bool_or(streams.c.valid_to.is_(None)).label("is_there")
+    rows = connection.execute(
+        sa.select(*columns, is_there).group_by(*columns).order_by(sa.func.max(streams.c.valid_from))
+    )
     present: list[StreamName] = []
     former: list[StreamName] = []
-    columns = tuple(streams.c[part] for part in STREAM)
-    for row in connection.execute(sa.select(*columns, streams.c.valid_to).order_by(streams.c.valid_from)):
+    for row in rows:
         name = StreamName(row.tenant, row.instance, row.environment, row.stream)
-        (present if row.valid_to is None else former).append(name)
+        (present if row.is_there else former).append(name)
     leaves = connection.execute(sa.select(tree_leaves.c.cluster).where(as_of(tree_leaves, None)).distinct())
     owners = {}
     for leaf in leaves.scalars():
