@@ -63,7 +63,7 @@ def test_asking_what_it_would_do_decides_nothing():
         assert asked.would_copy(offset, given)
         assert (asked.seen, asked.covered) == (other.seen, other.covered)
         assert asked.copy(offset, given) == other.copy(offset, given)
-    assert not asked.would_copy(13, headers(0b0010, from_1(3)))
+    assert not asked.would_copy(13, headers(0b0010, Origin(5, STREAM, 0, 1, 1)))
     assert asked.mark(13) == other.mark(13)
 
 
