@@ -25,7 +25,7 @@ from backend.registry.records import COPIED_HEADER, Record, encode
 from backend.registry.writing import READ_SECONDS, lock_writer
 
 _ROUNDS = 3
-_MOST_AT_ONCE = 5000
+MOST_AT_ONCE = 5000
 """Records that are written before the lock is given back."""
 _CHUNK_RECORDS = 500
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -73,7 +73,7 @@ class Follower:
                 found = self.look(wanted)
                 if not found.records:
                     break
-                self.append(found.records[:_MOST_AT_ONCE], connection, *held)
+                self.append(found.records[:MOST_AT_ONCE], connection, *held)
             return found
 
     def append(self, records: Sequence[Record], *held: Connection) -> None:
