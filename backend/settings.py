@@ -57,6 +57,12 @@ class Settings(BaseSettings):
         False, description="Serve the schema registries to everybody, without a token: for a local estate."
     )
     schemas_topic: str = Field("_schemas", description="Topic, on each cluster, of its schema registry.")
+    schema_wait_seconds: float = Field(
+        10.0,
+        ge=0,
+        description="Seconds that a partition waits, at most and once for each schema, at a record whose schema "
+        "its target does not have yet; then the record is copied before it. 0: nothing is waited for.",
+    )
 
     copy_flags_header: str = Field("copy-flags", description="Name of the header that carries the copy flags.")
     copy_origin_header: str = Field("copy-origin", description="Name of the header that carries the origin.")

@@ -254,6 +254,7 @@ def _tenant(source: random.Random) -> Directed:
             tenant_commands.CreateInstance(instance="retail", known_trees=frozenset({"main"})),
             tenant_commands.CreateEnvironment(**PLACE),
             tenant_commands.ChangeEnvironment(**PLACE, margin_seconds=source.randint(1, 9)),
+            tenant_commands.ChangeEnvironment(**PLACE, record_name_subjects=source.random() < 0.5),
         )
     )
     return deciders.TENANT, f"tenant-{name}", command

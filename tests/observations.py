@@ -33,6 +33,9 @@ def observe(
                 "copied_records": 0,
                 "copied_bytes": 0,
                 "unreadable_flags": 0,
+                "schema_holds": 0,
+                "schema_held_seconds": 0.0,
+                "schema_waits_run_out": 0,
                 "position": sa.select(event_log_head.c.position).scalar_subquery(),
                 "seen_at": sa.func.clock_timestamp(),
             }

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from backend.domain import edges, tree_shape
 from backend.domain.assignment import Unit
-from backend.domain.edges import DistributedStream, EdgePlan, HeaderNames, LeafInbound, TopicLife
+from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
 from backend.domain.tree import clusters_of
 from backend.eventlog.tables import event_log_head
 from backend.queries.clusters import list_clusters
@@ -28,6 +28,8 @@ class Desired:
 
     position: int
     plans: Mapping[Unit, EdgePlan]
+    primary: Endpoint | None = None
+    """Who writes schemas; None while there is no tree."""
 
 
 def position(connection: Connection) -> tuple[int, int]:
@@ -66,7 +68,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
         headers=headers,
         settings=tree.settings,
     )
-    return Desired(head, edges.plans(wanted))
+    return Desired(head, edges.plans(wanted), endpoints[tree.primary_cluster])
 
 
 def _with_records(connection: Connection, streams: list[DistributedStream]) -> list[DistributedStream]:

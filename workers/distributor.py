@@ -96,7 +96,7 @@ class DistributorThread(threading.Thread):
 
     def state(self, holder: str) -> UnitState:
         """How the unit is doing."""
-        copied = self._before.copied_records + self._totals.copied_records
+        done = self._before + self._totals
         return UnitState(
             unit=self.unit.name,
             holder=holder,
@@ -105,10 +105,13 @@ class DistributorThread(threading.Thread):
             reason=self._reason,
             target=self._wish[0].target.name,
             lag_records=self._lag,
-            records_per_second=self._rate.of(copied),
-            copied_records=copied,
-            copied_bytes=self._before.copied_bytes + self._totals.copied_bytes,
+            records_per_second=self._rate.of(done.copied_records),
+            copied_records=done.copied_records,
+            copied_bytes=done.copied_bytes,
             unreadable_flags=self._unreadable,
+            schema_holds=done.schema_holds,
+            schema_held_seconds=round(done.schema_held_seconds, 3),
+            schema_waits_run_out=done.schema_waits_run_out,
             position=self._carried_out,
         )
 
@@ -225,11 +228,7 @@ class DistributorThread(threading.Thread):
         finally:
             self._step = session.careful_step or self._limits.batch_records
             session.close()
-            self._before = CopyTotals(
-                self._before.copied_records + session.totals.copied_records,
-                self._before.copied_bytes + session.totals.copied_bytes,
-            )
-            self._totals = CopyTotals()
+            self._before, self._totals = self._before + session.totals, CopyTotals()
 
 
 class _Rate:

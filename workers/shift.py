@@ -31,6 +31,7 @@ from backend.settings import Settings
 from workers import checkpoints, desired, edge_losses, leases, unit_states
 from workers.desired import Desired
 from workers.distributor import DistributorThread
+from workers.schema_gates import SchemaGates
 
 log = structlog.get_logger("shift")
 
@@ -60,6 +61,7 @@ class UnitHost:
         self._settings = settings
         self._limits = copy_limits(settings)
         self._topic_ids = TopicIds()
+        self._schema_gates = SchemaGates(settings.schemas_topic, settings.schema_wait_seconds)
         self._threads: dict[Unit, DistributorThread] = {}
         self._desired = Desired(-1, {})
         self._seen_position: tuple[int, int] | None = None
@@ -93,6 +95,7 @@ class UnitHost:
 
     def _let_go(self) -> None:
         self._stop(list(self._threads.values()), _LET_GO_SECONDS)
+        self._schema_gates.tidy(())
         try:
             with self._engine.begin() as connection:
                 leases.end_shift(connection, self.holder)
@@ -106,6 +109,7 @@ class UnitHost:
             if now != self._seen_position:
                 self._desired = desired.read(connection, settings)
                 self._seen_position = now
+                self._schema_gates.assign(self._desired.primary)
             shifts = leases.report_shift(connection, self.holder, settings.lease_ttl_seconds)
             held = {unit.name: thread.epoch for unit, thread in self._threads.items()}
             mine = leases.renew(connection, self.holder, held, settings.lease_ttl_seconds)
@@ -113,6 +117,7 @@ class UnitHost:
             self._write_checkpoints(connection)
             taken = leases.taken(connection)
         plans = self._desired.plans
+        self._schema_gates.tidy({plans[unit].target.name for unit in self._threads if unit in plans})
         lost = [t for t in self._threads.values() if t.unit.name not in mine or not t.is_alive()]
         self._abandon_hung()
         lost = [thread for thread in lost if thread.unit in self._threads]
@@ -175,6 +180,7 @@ class UnitHost:
             set_aside=lambda what: edge_losses.set_aside(unit, what),
             lost=lambda what: edge_losses.lost(unit, what),
             cut_off=lambda what: edge_losses.cut_off(unit, what),
+            schema_gate=self._schema_gates.of,
             topic_ids=self._topic_ids,
         )
 

@@ -27,6 +27,9 @@ class UnitState:
     copied_records: int
     copied_bytes: int
     unreadable_flags: int
+    schema_holds: int = 0
+    schema_held_seconds: float = 0.0
+    schema_waits_run_out: int = 0
     position: int
 
 

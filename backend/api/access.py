@@ -19,10 +19,9 @@ from backend.domain.access import ADMIN, Action, Caller, may_somewhere, refusal
 from backend.domain.errors import DomainError, NotFound
 from backend.queries.callers import caller_of_session, caller_of_token
 from backend.queries.login import SESSION_COOKIE
-from backend.queries.secrets import TOKEN_PREFIX
+from backend.queries.secrets import LONGEST_TOKEN, TOKEN_PREFIX
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
-LONGEST_TOKEN = 200
 NEEDS, OR_ITSELF = "x-treeline-needs", "x-treeline-or-itself"
 
 # Only documents the scheme in the OpenAPI; the gate refuses before any handler runs (`gate.py`).

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.api.requests import SharedServices
 from backend.api.services import Services
 from backend.domain.errors import DomainError
-from backend.queries import applications, clusters, distributors, events
+from backend.queries import applications, clusters, distributors, events, schemas
 
 router = APIRouter(tags=["health"])
 
@@ -73,6 +73,9 @@ class _Collector(Collector):
             yield from self._log(connection)
             yield from self._clusters(connection)
             yield from self._distributors(connection)
+            yield from self._schema_targets(connection)
+        for collect in self._services.collectors:
+            yield from collect()
 
     def _log(self, connection: Connection) -> Iterator[Any]:
         position = events.head(connection).position
@@ -103,6 +106,15 @@ class _Collector(Collector):
         lag = GaugeMetricFamily("treeline_replication_lag_records", "Records not copied yet", labels=labels)
         records = CounterMetricFamily("treeline_replication_records", "Records copied", labels=labels)
         size = CounterMetricFamily("treeline_replication_bytes", "Bytes copied", labels=labels)
+        holds = CounterMetricFamily(
+            "treeline_schema_holds", "Times that a partition waited for a schema", labels=labels
+        )
+        held = CounterMetricFamily(
+            "treeline_schema_held_seconds", "Time that partitions waited for schemas", labels=labels
+        )
+        in_vain = CounterMetricFamily(
+            "treeline_schema_waits_run_out", "Waits after which records went before their schema", labels=labels
+        )
         for row in distributors.read_distributors(connection):
             of, seen = [row.cluster, row.target, str(row.level)], row.observed
             if seen is None:
@@ -110,9 +122,27 @@ class _Collector(Collector):
             running.add_metric(of, float(seen.state == "running"))
             records.add_metric(of, seen.copied_records)
             size.add_metric(of, seen.copied_bytes)
+            holds.add_metric(of, seen.schema_holds)
+            held.add_metric(of, seen.schema_held_seconds)
+            in_vain.add_metric(of, seen.schema_waits_run_out)
             if seen.lag_records is not None:
                 lag.add_metric(of, seen.lag_records)
-        yield from (running, lag, records, size)
+        yield from (running, lag, records, size, holds, held, in_vain)
+
+    def _schema_targets(self, connection: Connection) -> Iterator[Any]:
+        running = GaugeMetricFamily(
+            "treeline_schema_target_running",
+            "1 if schemas come without conflicts",
+            labels=["cluster"],
+        )
+        behind = GaugeMetricFamily(
+            "treeline_schema_behind_records", "Schema records still to be written there", labels=["cluster"]
+        )
+        for row in schemas.list_schema_targets(connection):
+            running.add_metric([row.cluster], float(row.state == "running"))
+            if row.behind is not None:
+                behind.add_metric([row.cluster], row.behind)
+        yield from (running, behind)
 
 
 def _version() -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
 import structlog
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from prometheus_client.metrics_core import Metric
 from sqlalchemy import Connection
 
 from backend.dispatch import Dispatcher
@@ -41,6 +42,8 @@ class Services:
         self.dispatcher = Dispatcher(self.engine, domain_registry(), PROJECTIONS)
         self.listener = EventListener(self.engine)
         self.closing = threading.Event()
+        self.collectors: list[Callable[[], Iterator[Metric]]] = []
+        """What other parts of the process tell in /metrics."""
         self._follower = threading.Thread(target=self._follow, name="projections", daemon=True)
 
     def start(self) -> None:

@@ -45,6 +45,9 @@ class NewEnvironment(Body):
     name: str
     margin_seconds: int = Field(DEFAULT_MARGIN_SECONDS, description="Taken off a committed offset's timestamp.")
     offset_mode: str = Field(DEFAULT_OFFSET_MODE, description="margin | exact")
+    record_name_subjects: bool = Field(
+        True, description="Whether the tenant may use schemas' subjects by record name, which all tenants see."
+    )
 
 
 class EnvironmentChanges(Body):
@@ -52,6 +55,7 @@ class EnvironmentChanges(Body):
 
     margin_seconds: int | None = None
     offset_mode: str | None = None
+    record_name_subjects: bool | None = None
 
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
@@ -123,6 +127,7 @@ def create_environment(tenant: str, instance: str, body: NewEnvironment, write: 
         environment=body.name,
         margin_seconds=body.margin_seconds,
         offset_mode=body.offset_mode,
+        record_name_subjects=body.record_name_subjects,
     )
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
@@ -175,6 +180,7 @@ def show_environment(row: EnvironmentRow) -> dict[str, Any]:
         "instance": row.instance,
         "margin_seconds": row.margin_seconds,
         "offset_mode": row.offset_mode,
+        "record_name_subjects": row.record_name_subjects,
         "position": row.position,
     }
 

@@ -50,7 +50,10 @@ CLUSTER = Kind(
 TENANT = Kind("tenant", "tenants", _TENANTS[:1], ("name",))
 INSTANCE = Kind("instance", "instances", _TENANTS[:2], ("name", "tenant", "tree"))
 ENVIRONMENT = Kind(
-    "environment", "environments", _TENANTS[:3], ("name", "tenant", "instance", "margin_seconds", "offset_mode")
+    "environment",
+    "environments",
+    _TENANTS[:3],
+    ("name", "tenant", "instance", "margin_seconds", "offset_mode", "record_name_subjects"),
 )
 STREAM = Kind("stream", "streams", _TENANTS, ("stream", "partitions", "replication_factor", "applied"))
 APPLICATION = Kind(

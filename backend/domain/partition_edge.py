@@ -116,6 +116,14 @@ class PartitionEdge(LogPrefix):
         others.append((rule.origin_header, origin.encode(born)))
         return others
 
+    def would_copy(self, offset: int, headers: Sequence[Header] | None) -> bool:
+        """Whether `copy` would make a copy, without deciding it. Raises UnknownOrigin."""
+        seen, covered, unreadable = dict(self.seen), dict(self.covered), self.unreadable_flags
+        try:
+            return self.copy(offset, headers) is not None
+        finally:
+            self.seen, self.covered, self.unreadable_flags = seen, covered, unreadable
+
     def _flags(self, born: Origin) -> int | None:
         """Flags of the copy; None if the edge is not on the record's route, or the target has it."""
         flags = self.routes.get(born.cluster)

@@ -18,6 +18,7 @@ VERSION_TAKEN = "version-taken"
 NAME_TAKEN = "name-taken"
 REFERS_TO_CONFLICT = "refers-to-conflict"
 ONLY_THERE = "only-there"
+RECORD_NAME = "record-name"
 MOST_AT_ONCE = 500
 """Events of one command: the event log is locked for all of them."""
 
@@ -30,7 +31,7 @@ class SchemaConflictFound(Event, name="SchemaConflictFound", version=1):
 
     cluster: str
     kind: str
-    """id-taken, version-taken, name-taken, refers-to-conflict, or only-there."""
+    """id-taken, version-taken, name-taken, refers-to-conflict, only-there, or record-name."""
     subject: str
     """On the target; of a name that is taken, on the primary."""
     version: int | None

@@ -36,7 +36,7 @@ class InstanceCreated(Event, name="InstanceCreated", version=1):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvironmentCreated(Event, name="EnvironmentCreated", version=1):
+class EnvironmentCreated(Event, name="EnvironmentCreated", version=2):
     """The instance has an environment."""
 
     tenant: str
@@ -46,10 +46,12 @@ class EnvironmentCreated(Event, name="EnvironmentCreated", version=1):
     """Taken off a committed offset's timestamp before it is carried to another cluster."""
     offset_mode: str
     """`margin` or `exact`: how a group's offset is found on another cluster."""
+    record_name_subjects: bool
+    """Whether its tenant may use schemas' subjects by record name, which are all tenants'."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvironmentChanged(Event, name="EnvironmentChanged", version=1):
+class EnvironmentChanged(Event, name="EnvironmentChanged", version=2):
     """The environment's settings are these from now on."""
 
     tenant: str
@@ -57,6 +59,7 @@ class EnvironmentChanged(Event, name="EnvironmentChanged", version=1):
     environment: str
     margin_seconds: int
     offset_mode: str
+    record_name_subjects: bool
 
 
 TenantEvent = TenantCreated | InstanceCreated | EnvironmentCreated | EnvironmentChanged | StreamEvent
@@ -70,6 +73,7 @@ class Environment:
 
     margin_seconds: int
     offset_mode: str
+    record_name_subjects: bool
     streams: Mapping[str, Stream] = field(default_factory=dict)
 
 
@@ -117,6 +121,7 @@ def _set_environment(state: Tenant, event: EnvironmentCreated | EnvironmentChang
     environment = Environment(
         margin_seconds=event.margin_seconds,
         offset_mode=event.offset_mode,
+        record_name_subjects=event.record_name_subjects,
         streams=before.streams if before else {},
     )
     changed = replace(instance, environments={**instance.environments, event.environment: environment})

@@ -57,6 +57,7 @@ class CreateEnvironment:
     environment: str
     margin_seconds: int = DEFAULT_MARGIN_SECONDS
     offset_mode: str = DEFAULT_OFFSET_MODE
+    record_name_subjects: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,7 @@ class ChangeEnvironment:
     environment: str
     margin_seconds: int | None = None
     offset_mode: str | None = None
+    record_name_subjects: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +199,7 @@ def _create_environment(state: Tenant, command: CreateEnvironment) -> list[Tenan
             environment=command.environment,
             margin_seconds=command.margin_seconds,
             offset_mode=command.offset_mode,
+            record_name_subjects=command.record_name_subjects,
         )
     ]
 
@@ -205,8 +208,10 @@ def _change_environment(state: Tenant, command: ChangeEnvironment) -> list[Tenan
     present = _environment(state, command.instance, command.environment)
     margin = present.margin_seconds if command.margin_seconds is None else command.margin_seconds
     mode = present.offset_mode if command.offset_mode is None else command.offset_mode
+    allowed = command.record_name_subjects
+    names = present.record_name_subjects if allowed is None else allowed
     _check_environment(margin, mode)
-    if (margin, mode) == (present.margin_seconds, present.offset_mode):
+    if (margin, mode, names) == (present.margin_seconds, present.offset_mode, present.record_name_subjects):
         return []
     return [
         EnvironmentChanged(
@@ -215,6 +220,7 @@ def _change_environment(state: Tenant, command: ChangeEnvironment) -> list[Tenan
             environment=command.environment,
             margin_seconds=margin,
             offset_mode=mode,
+            record_name_subjects=names,
         )
     ]
 

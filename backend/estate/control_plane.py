@@ -135,6 +135,7 @@ def _apply_tenants(api: ControlPlane, estate: Estate) -> list[str]:
                     "name": environment,
                     "margin_seconds": section.margin_seconds,
                     "offset_mode": section.offset_mode,
+                    "record_name_subjects": section.record_name_subjects,
                 }
                 full = f"{tenant}/{instance}/{environment}"
                 create(environments, f"environment {full}", body)

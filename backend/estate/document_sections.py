@@ -51,6 +51,7 @@ class ApplicationSection(_Strict):
 class EnvironmentSection(_Strict):
     margin_seconds: int = Field(60, ge=0)
     offset_mode: Literal["margin", "exact"] = "margin"
+    record_name_subjects: bool = True
     streams: dict[str, StreamSection] = {}
     applications: dict[str, ApplicationSection] = {}
 

@@ -56,6 +56,13 @@ def _add_max_message_bytes(data: Data) -> Data:
     return {**data, "max_message_bytes": 1_048_588}
 
 
+@UPCASTERS.step("EnvironmentCreated", from_version=1)
+@UPCASTERS.step("EnvironmentChanged", from_version=1)
+def _add_record_name_subjects(data: Data) -> Data:
+    """Until then nothing refused them."""
+    return {**data, "record_name_subjects": True}
+
+
 @UPCASTERS.step("LeafEnteredRoutes", from_version=1)
 def _add_buckets(data: Data) -> Data:
     """They were not recorded; the leaf passes one more barrier."""

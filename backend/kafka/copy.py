@@ -41,6 +41,7 @@ from backend.kafka.native_loop import NativeRecordLoop, make_record_loop
 from backend.kafka.pacing import MarkerPause
 from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
 from backend.kafka.reports import Reports
+from backend.kafka.schema_wait import SchemaWait
 from backend.kafka.source import Place, Source
 
 _REQUEST_SECONDS = 10.0
@@ -94,6 +95,7 @@ class CopySession:
         self._source_admin: AdminClient | None = None
         self._ends_at = 0.0
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
+        self._schemas: SchemaWait | None = None
 
     def open(self, may_go_on: Callable[[], bool]) -> None:
         """Fence whoever ran the unit before, then begin where the target says. Raises CopyFailed.
@@ -116,6 +118,8 @@ class CopySession:
             self._source = open_source(plan, limits, self._lost, self._cut_off)
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
+        gate = self._knowledge.schema_gate(plan.target)
+        self._schemas = SchemaWait(gate, self._source, self.totals, plan.target.name) if gate else None
         self._begin_loop()
         for endpoint, client in ((plan.target, self._group_member), (plan.source, self._source)):
             self._alive()
@@ -147,7 +151,10 @@ class CopySession:
     def _let_go(self, places: list[Place]) -> None:
         for place in places:
             del self._progress[place]
-            self._loop.remove(place)
+            if self._schemas is not None and self._schemas.is_held(place):
+                self._schemas.forget(place)
+            else:
+                self._loop.remove(place)
         self._source.remove(places)
 
     def _learn_partitions(self, known_before: Sequence[StreamOnEdge]) -> None:
@@ -202,7 +209,10 @@ class CopySession:
             most = min(most or self._limits.batch_records, self._limits.batch_records)
             careful = self._carefully > 0
             self._let_the_last_commit_end()
+            wait_seconds = self._schemas.shortened(wait_seconds) if self._schemas is not None else wait_seconds
             read = self._copy_carefully(wait_seconds) if careful else self._copy_backlog(most, wait_seconds)
+            for place in self._schemas.go_on() if self._schemas is not None else ():
+                self._loop.add(place, self._progress[place])
             self._source.take_up_parked()
             if self._loop.in_transaction:
                 self._commit()
@@ -261,9 +271,10 @@ class CopySession:
         """Take up the loop that fits; one by one records are looked at in Python."""
         assert self._producer is not None
         kind = "python" if self._careful_step == 1 and self._carefully > 0 else self._limits.record_loop
-        self._loop = make_record_loop(kind, self._source, self._producer, self.totals, self._alive)
+        self._loop = make_record_loop(kind, self._source, self._producer, self.totals, self._alive, self._schemas)
         for place, progress in self._progress.items():
-            self._loop.add(place, progress)
+            if self._schemas is None or not self._schemas.is_held(place):
+                self._loop.add(place, progress)
 
     def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
         """Put a refused record into quarantine, in the transaction of the position behind it; say so first."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from backend.domain.edges import Endpoint
 from backend.domain.log_prefix import never_foreign
 from backend.domain.rescan import Checkpoint
 from backend.kafka.errors import CopyFailed
+from backend.kafka.schema_wait import SchemaGate
 from backend.kafka.topic_ids import TopicIds
 
 Partition = tuple[str, int]
@@ -64,6 +66,11 @@ def no_event(what: Refused | Gone | CutOff) -> str:
     raise CopyFailed(f"nobody is there to record what cannot be copied: {what}")
 
 
+def no_gate(target: Endpoint) -> SchemaGate | None:
+    """Records wait for no schemas."""
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
     """The control plane as a session needs it. Each may raise what keeps it from answering."""
@@ -78,5 +85,7 @@ class Knowledge:
     """Records that offsets were gone before they could be read."""
     cut_off: Callable[[CutOff], object] = no_event
     """Records that a log was cut off; a new plan then tells the records from before and after apart."""
+    schema_gate: Callable[[Endpoint], SchemaGate | None] = no_gate
+    """What is known of a target's schemas."""
     topic_ids: TopicIds = field(default_factory=TopicIds)
     """Asks clusters which topics they have under the planned names."""

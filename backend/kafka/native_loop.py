@@ -13,9 +13,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from backend.kafka import native
 from backend.kafka.alive import Alive
 from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop, cause_of, flush
+from backend.kafka.schema_wait import SchemaWait
 from backend.kafka.source import Place, Source
 
-_DONE, _BEGIN, _FULL, _EVENT, _FAILED = range(5)
+_DONE, _BEGIN, _FULL, _EVENT, _FAILED, _SCHEMA = range(6)
 _MOST_BYTES = 8 * 1024 * 1024
 """Of one read: with the source's fetch buffer and the producer's queue the bound of a session's memory."""
 
@@ -23,8 +24,17 @@ _MOST_BYTES = 8 * 1024 * 1024
 class NativeRecordLoop:
     """Moves batches from a source to a producer; used by the session's thread. As `RecordLoop`."""
 
-    def __init__(self, source: Source, producer: Producer, totals: CopyTotals, alive: Alive) -> None:
+    def __init__(
+        self,
+        source: Source,
+        producer: Producer,
+        totals: CopyTotals,
+        alive: Alive,
+        schemas: SchemaWait | None = None,
+    ) -> None:
         self._source = source
+        self._schemas = schemas
+        self._schema_news: object = None
         self._producer = producer
         self._totals = totals
         self._alive = alive
@@ -50,6 +60,9 @@ class NativeRecordLoop:
         """Wait for records and hand the copies to the producer; how many were read. Raises KafkaException."""
         self._source.reading()
         read: int = self._loop.read(most, _MOST_BYTES, int(wait_seconds * 1000))
+        if self._schemas is not None and (news := self._schemas.gate.news) != self._schema_news:
+            self._schema_news = news
+            self._loop.watch(self._schemas.gate.highest)
         try:
             while (what := self._loop.take(self.in_transaction)) != _DONE:
                 if what == _BEGIN:
@@ -59,6 +72,9 @@ class NativeRecordLoop:
                 elif what == _EVENT:
                     self._note()
                     self._event()
+                elif what == _SCHEMA:
+                    self._note()
+                    self._schema()
                 elif what == _FAILED:
                     raise cause_of(self._producer, KafkaException(KafkaError(self._loop.error)))
         finally:
@@ -86,15 +102,28 @@ class NativeRecordLoop:
         else:
             self._source.failed((topic, partition), offset, error)
 
+    def _schema(self) -> None:
+        assert self._schemas is not None
+        (place, progress), offset, value_id, key_id, headers = self._loop.schema()
+        if self._schemas.holds_up(place, progress, offset, (value_id, key_id), headers, self._loop.remember):
+            self.remove(place)
+        else:
+            self._loop.let_pass()
+
     def close(self) -> None:
         """Give back what the clients lent; they can be closed after this."""
         self._loop.close()
 
 
 def make_record_loop(
-    kind: str, source: Source, producer: Producer, totals: CopyTotals, alive: Alive
+    kind: str,
+    source: Source,
+    producer: Producer,
+    totals: CopyTotals,
+    alive: Alive,
+    schemas: SchemaWait | None = None,
 ) -> RecordLoop | NativeRecordLoop:
     """The loop that the setting `record_loop` asks for. Raises NativeMissing if only the native one will do."""
     if kind == "native" or (kind == "auto" and native.available()):
-        return NativeRecordLoop(source, producer, totals, alive)
-    return RecordLoop(source, producer, totals, alive)
+        return NativeRecordLoop(source, producer, totals, alive, schemas)
+    return RecordLoop(source, producer, totals, alive, schemas)

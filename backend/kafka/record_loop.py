@@ -6,13 +6,15 @@ the reference and the fallback for the loop in C (`native_loop.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from backend.domain.marks import MetadataInvalid
 from backend.domain.partition_edge import Header, PartitionEdge
 from backend.kafka.alive import Alive
+from backend.kafka.schema_wait import EVERYWHERE, KEYS, VALUES, SchemaWait, wire_id
 from backend.kafka.source import Place, Source, SourcePartition
 
 
@@ -23,6 +25,14 @@ class CopyTotals:
     copied_records: int = 0
     copied_bytes: int = 0
     skipped_records: int = 0
+    schema_holds: int = 0
+    """Times that a partition waited at a record whose schema the target did not have."""
+    schema_held_seconds: float = 0.0
+    schema_waits_run_out: int = 0
+    """Those of them after which the record was copied before its schema."""
+
+    def __add__(self, other: CopyTotals) -> CopyTotals:
+        return CopyTotals(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 class Progress:
@@ -100,8 +110,19 @@ def cause_of(producer: Producer, error: KafkaException) -> KafkaException:
 class RecordLoop:
     """Moves batches from a source to a producer; used by the session's thread."""
 
-    def __init__(self, source: Source, producer: Producer, totals: CopyTotals, alive: Alive) -> None:
+    def __init__(
+        self,
+        source: Source,
+        producer: Producer,
+        totals: CopyTotals,
+        alive: Alive,
+        schemas: SchemaWait | None = None,
+    ) -> None:
         self._source = source
+        self._schemas = schemas
+        self._schema_news: object = None
+        self._highest_schema = 0
+        self._known_schemas: set[tuple[Place | None, int, int]] = set()
         self._producer = producer
         self._totals = totals
         self._alive = alive
@@ -145,6 +166,9 @@ class RecordLoop:
             return None
         if self._source.troubles:
             self._source.healed(place)
+        if self._schemas is not None and self._waits(self._schemas, place, progress, message):
+            self.remove(place)
+            return None
         headers = progress.edge.copy(offset, message.headers())  # type: ignore[arg-type]
         progress.source.position = offset + 1
         progress.dirty = True
@@ -160,6 +184,23 @@ class RecordLoop:
         self._totals.copied_records += 1
         self._totals.copied_bytes += size
         return headers
+
+    def _waits(self, schemas: SchemaWait, place: Place, progress: Progress, message: Message) -> bool:
+        if (news := schemas.gate.news) != self._schema_news:
+            self._schema_news, self._highest_schema = news, schemas.gate.highest
+            self._known_schemas.clear()
+        known, found = self._known_schemas, [0, 0]
+        for at, (part, data) in enumerate(((VALUES, message.value()), (KEYS, message.key()))):
+            schema_id = wire_id(data, self._highest_schema)
+            if schema_id and (None, EVERYWHERE, schema_id) not in known and (place, part, schema_id) not in known:
+                found[at] = schema_id
+
+        def remember(part: int, schema_id: int) -> None:
+            known.add((None if part == EVERYWHERE else place, part, schema_id))
+
+        headers: Sequence[Header] | None = message.headers()  # type: ignore[assignment]
+        ids, offset = (found[0], found[1]), message.offset() or 0
+        return any(ids) and schemas.holds_up(place, progress, offset, ids, headers, remember)
 
     def _make_room(self, place: Place, progress: Progress, size_bytes: int) -> None:
         """Have the target take what it was given before a partition's next request is begun."""

@@ -129,6 +129,12 @@ class SchemasTopic:
             self._check(facts)
             return facts.topic_id, self._admin.end(self.topic)
 
+    def present_end(self) -> tuple[str, int] | None:
+        """As `end`, of a topic that is not created; None if it is missing."""
+        with self._lock:
+            facts, _ = self._look()
+            return None if facts is None else (facts.topic_id, self._admin.end(self.topic))
+
     def _create(self, replication_factor: int) -> TopicFacts:
         config = {"cleanup.policy": "compact", "max.message.bytes": str(LARGEST_RECORD_BYTES)}
         self._admin.create(self.topic, 1, replication_factor, config)

@@ -33,6 +33,7 @@ environments = temporal_table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("margin_seconds", sa.Integer, nullable=False),
     sa.Column("offset_mode", sa.Text, nullable=False),
+    sa.Column("record_name_subjects", sa.Boolean, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
 )
 
@@ -47,7 +48,12 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             replace(rows, instances, key, {"tree": event.tree, **version}, recorded.position)
         case EnvironmentCreated() | EnvironmentChanged() as event:
             key = {"tenant": event.tenant, "instance": event.instance, "name": event.environment}
-            values = {"margin_seconds": event.margin_seconds, "offset_mode": event.offset_mode, **version}
+            values = {
+                "margin_seconds": event.margin_seconds,
+                "offset_mode": event.offset_mode,
+                "record_name_subjects": event.record_name_subjects,
+                **version,
+            }
             replace(rows, environments, key, values, recorded.position)
 
 

@@ -39,6 +39,9 @@ class Observation:
     copied_records: int
     copied_bytes: int
     unreadable_flags: int
+    schema_holds: int
+    schema_held_seconds: float
+    schema_waits_run_out: int
     fencing_epoch: int | None
     holder: str | None
     position: int
@@ -76,6 +79,9 @@ class DistributorRow:
             "copied_records": seen and seen.copied_records,
             "copied_bytes": seen and seen.copied_bytes,
             "unreadable_flags": seen and seen.unreadable_flags,
+            "schema_holds": seen and seen.schema_holds,
+            "schema_held_seconds": seen and seen.schema_held_seconds,
+            "schema_waits_run_out": seen and seen.schema_waits_run_out,
             "fencing_epoch": seen and seen.fencing_epoch,
             "holder": seen and seen.holder,
         }
@@ -174,6 +180,9 @@ def _observe(
         copied_records=sum(row.copied_records for row in present),
         copied_bytes=sum(row.copied_bytes for row in present),
         unreadable_flags=sum(row.unreadable_flags for row in present),
+        schema_holds=sum(row.schema_holds for row in present),
+        schema_held_seconds=round(sum(row.schema_held_seconds for row in present), 3),
+        schema_waits_run_out=sum(row.schema_waits_run_out for row in present),
         fencing_epoch=max((row.epoch for row in present), default=None),
         holder=", ".join(holders) or None,
         position=0 if missing else min(row.position for row in present),

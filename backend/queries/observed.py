@@ -44,6 +44,10 @@ unit_states = sa.Table(
     sa.Column("copied_records", sa.BigInteger, nullable=False),
     sa.Column("copied_bytes", sa.BigInteger, nullable=False),
     sa.Column("unreadable_flags", sa.BigInteger, nullable=False),
+    # Times that a partition waited for a schema, how long in all, and how often in vain.
+    sa.Column("schema_holds", sa.BigInteger, nullable=False),
+    sa.Column("schema_held_seconds", sa.Float, nullable=False),
+    sa.Column("schema_waits_run_out", sa.BigInteger, nullable=False),
     # Position of the event log whose desired state the unit carries out.
     sa.Column("position", sa.BigInteger, nullable=False),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),

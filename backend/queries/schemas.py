@@ -19,6 +19,8 @@ from backend.domain.names import StreamName
 from backend.domain.primary_move import Move
 from backend.domain.tree import clusters_of
 from backend.eventlog.tables import METADATA
+from backend.projections.temporal import as_of
+from backend.projections.tenants import environments
 from backend.queries.clusters import list_clusters
 from backend.queries.naming import declared_streams
 from backend.queries.trees import MAIN, get_tree
@@ -71,6 +73,8 @@ class WantedSchemas:
     move: Move | None
     leaves: Mapping[str, SchemaLeaf]
     streams: tuple[StreamName, ...]
+    record_names: bool = True
+    """Whether subjects by record name are to be there, too."""
 
 
 def list_schema_targets(connection: Connection) -> list[SchemaTargetRow]:
@@ -90,4 +94,17 @@ def wanted_schemas(connection: Connection) -> WantedSchemas | None:
         for row in list_clusters(connection)
         if row.name in names
     }
-    return WantedSchemas(tree.primary_cluster, tree.move, leaves, tuple(declared_streams(connection, MAIN)))
+    return WantedSchemas(
+        tree.primary_cluster,
+        tree.move,
+        leaves,
+        tuple(declared_streams(connection, MAIN)),
+        _allows_record_names(connection),
+    )
+
+
+def _allows_record_names(connection: Connection) -> bool:
+    """Unless there are environments and none of them allows it."""
+    t = environments.c
+    allowed = sa.select(sa.func.coalesce(sa.func.bool_or(t.record_name_subjects), sa.true()))
+    return bool(connection.execute(allowed.where(as_of(environments, None))).scalar_one())

@@ -22,6 +22,7 @@ from backend.projections.temporal import as_of
 from backend.projections.users import users
 from backend.queries.login import end_sessions, hash_of
 
+LONGEST_TOKEN = 200
 TOKEN_PREFIX = "treeline_"
 # OWASP's password storage sheet: N = 2^15, r = 8, p = 3. The cost stands in each hash, so that it can be raised.
 COST, BLOCK, PARALLEL = 1 << 15, 8, 3

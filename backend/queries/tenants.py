@@ -43,6 +43,7 @@ class EnvironmentRow:
     name: str
     margin_seconds: int
     offset_mode: str
+    record_name_subjects: bool
     version: int
     position: int
 

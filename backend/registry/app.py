@@ -7,22 +7,27 @@ made once for each id. Answers and refusals have the forms of Confluent's API: c
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
+import contextlib
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 import anyio
 import structlog
-from sqlalchemy import Engine
+from prometheus_client.metrics_core import Metric
+from sqlalchemy import Connection, Engine
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend import callers
+from backend.domain.errors import ClusterUnreachable
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
+from backend.kafka.errors import KafkaCallFailed
 from backend.registry import refusals, routes
+from backend.registry.access import Access
 from backend.registry.calls import Call, Text, parse_query
 from backend.registry.directory import Directory, Registry
 from backend.registry.records import dump_json
@@ -56,21 +61,30 @@ class Shared(Protocol):
     config: Settings
     engine: Engine
     listener: EventListener
+    collectors: list[Callable[[], Iterator[Metric]]]
+
+    def looking(self) -> AbstractContextManager[Connection]:
+        """A connection for one statement."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection that sees one moment of the database."""
 
 
 def with_registries(app: ASGIApp, shared: Shared) -> Registries:
     """The application with the registries of all clusters before it."""
     directory = Directory(shared.engine, shared.listener, shared.config.schemas_topic)
-    return Registries(app, directory, shared.config)
+    shared.collectors.append(directory.metrics)
+    return Registries(app, directory, shared.config, Access(shared, shared.config))
 
 
 class Registries:
     """Answers what is below PREFIX; the directory lives as long as the application behind it."""
 
-    def __init__(self, app: ASGIApp, directory: Directory, config: Settings) -> None:
+    def __init__(self, app: ASGIApp, directory: Directory, config: Settings, access: Access) -> None:
         self._app = app
         self._directory = directory
         self._config = config
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(PREFIX):
@@ -101,9 +115,9 @@ class Registries:
         request_id = callers.request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
         status, more, media_type = 200, {}, _MEDIA_TYPES[0]
         try:
-            self._check_token(headers.get(b"authorization", b""))
+            by_user = self._access.at_hand(headers.get(b"authorization", b"")) is None
             media_type = _media_type(headers.get(b"accept", b"*/*"))
-            body = await self._found(scope, headers, receive)
+            body = await self._found(scope, headers, receive, by_user=by_user)
         except Refusal as refusal:
             body, status, more = dump_json(refusal.body()), refusal.status, refusal.headers
         except Exception as error:
@@ -120,46 +134,45 @@ class Registries:
         await send({"type": "http.response.start", "status": status, "headers": start_headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-    def _check_token(self, authorization: bytes) -> None:
-        if self._config.registry_open:
-            return
-        scheme, _, given = authorization.decode("latin-1").partition(" ")
-        if scheme.lower() == "basic":
-            # Stock clients send `basic.auth.user.info`; the user's name says nothing.
-            try:
-                given = base64.b64decode(given).decode().partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
-                given = ""
-        elif scheme.lower() != "bearer":
-            given = ""
-        if not callers.is_token(given, self._config.admin_token):
-            raise Refusal(
-                401,
-                "A token is needed: Authorization: Bearer <token>, or basic authentication with it as password",
-                headers={"WWW-Authenticate": 'Bearer realm="treeline", Basic realm="treeline"'},
-            )
-
-    async def _found(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    async def _found(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, *, by_user: bool) -> bytes:
         path: bytes = scope["raw_path"][len(scope.get("root_path", "")) + len(PREFIX) :]
         cluster, _, tail = path.partition(b"/")
         question = b"%b?%b" % (tail, scope["query_string"])
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        registry = self._directory.find(cluster.decode("latin-1"))
-        if registry is not None and method == "GET":
+        name, sees = cluster.decode("latin-1"), None
+        if by_user:
+            sees = await asyncio.to_thread(self._access.scope, headers.get(b"authorization", b""), name)
+        hidden = sees is not None and not sees.sees_all
+        registry = self._directory.find(name)
+        if registry is not None and method == "GET" and not hidden:
             known = registry.mirror.answer(question)
             if known is not None:
                 return known
         route, given = routes.find(method, _parts(tail))
         raw_body = b"" if method == "GET" else await _body(headers, receive)
         if registry is None:
-            registry = await self._refreshed(cluster.decode("latin-1"))
+            registry = await self._refreshed(name)
         await _wait_until_read(registry)
         query = _query(scope["query_string"])
-        call = Call(registry, self._address(scope, headers), query, raw_body)
-        work = partial(_run, route, call, given, question if route.work is Work.LOOK else None)
-        if route.work is Work.LOOK and registry.mirror.lock.acquire(blocking=False):
+        call = Call(registry, self._address(scope, headers), query, raw_body, sees)
+        try:
+            return await self._worked(route, call, given, None if hidden else question)
+        except Refusal as refusal:
+            if refusal.code != refusals.SCHEMA_UNKNOWN or method != "GET":
+                raise
+        # No answer yet: a record may be at its reader's before this process has read of its schema.
+        await _read_on(registry)
+        return await self._worked(route, call, given, None if hidden else question)
+
+    async def _worked(self, route: routes.Route, call: Call, given: list[str], question: bytes | None) -> bytes:
+        """`question`: under which the answer may be kept; None if it is one caller's."""
+        registry, is_look = call.registry, route.work is Work.LOOK
+        work = partial(_run, route, call, given, question if is_look else None)
+        # Another format has to be made of the schema first, which takes as long as parsing it.
+        at_once = is_look and question is not None and not call.query.get("format")
+        if at_once and registry.mirror.lock.acquire(blocking=False):
             try:
-                return _look(route, call, given, question)
+                return _look(route, call, given, question or b"")
             finally:
                 registry.mirror.lock.release()
         return await anyio.to_thread.run_sync(work, limiter=registry.threads)
@@ -174,7 +187,7 @@ class Registries:
                 raise refusals.store_failed(error.detail) from error
             found = self._directory.find(cluster)
         if found is None:
-            raise Refusal(404, f"There is no cluster {cluster[:60]!a}")
+            raise refusals.cluster_unknown(cluster)
         return found
 
     def _address(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
@@ -212,6 +225,12 @@ async def _wait_until_read(registry: Registry) -> None:
         if mirror.reason is not None or time.monotonic() > deadline:
             raise refusals.not_read_yet(mirror.endpoint.name, mirror.reason or "it is being read")
         await asyncio.sleep(0.02)
+
+
+async def _read_on(registry: Registry) -> None:
+    """Read what the schemas topic has by now, if its cluster says."""
+    with contextlib.suppress(KafkaCallFailed, ClusterUnreachable):
+        await anyio.to_thread.run_sync(registry.mirror.read_on, FIRST_READ_SECONDS, limiter=registry.threads)
 
 
 def _run(route: routes.Route, call: Call, given: list[str], question: bytes | None) -> bytes:

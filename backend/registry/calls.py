@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from backend.registry import refusals
+from backend.registry import protobuf_schemas, refusals
+from backend.registry.access import Scope
 from backend.registry.catalog import Catalog
 from backend.registry.directory import Registry
 from backend.registry.parsing import Parser
 from backend.registry.records import Content, Reference, contract_of, load_json, plain_subject
 from backend.registry.registering import Wanted
-from backend.registry.schema_model import AVRO
+from backend.registry.schema_model import AVRO, PROTOBUF
 from backend.registry.writing import Decide
 
 T = TypeVar("T")
@@ -37,11 +38,14 @@ class Call:
     """Address of all registries; a cluster's is below it."""
     query: Mapping[str, str]
     raw_body: bytes = b""
+    scope: Scope | None = None
+    """What the caller sees and may change; None: everything."""
 
     @property
     def catalog(self) -> Catalog:
         """Under the mirror's lock only."""
-        return self.registry.mirror.catalog
+        whole = self.registry.mirror.catalog
+        return whole if self.scope is None else self.scope.visible(whole)
 
     @property
     def parser(self) -> Parser:
@@ -72,6 +76,13 @@ class Call:
         """The part of a list that `offset` and `limit` ask for; below 0 is no limit."""
         first, limit = max(0, self.number("offset", 0)), self.number("limit", -1)
         return found[first:] if limit < 0 else found[first : first + limit]
+
+    def formatted(self, content: Content) -> Content:
+        """A schema as `format` asks for it: `serialized` is a Protobuf descriptor in base64. Others are as they
+        are stored, as in Confluent's registry. Raises Refusal (a stored schema that is invalid)."""
+        if self.query.get("format", "").lower() != "serialized" or content.kind != PROTOBUF:
+            return content
+        return replace(content, text=protobuf_schemas.serialized(self.parser.parsed(self.catalog, content)))
 
     # --- body
 

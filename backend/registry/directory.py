@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import anyio
 import structlog
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from sqlalchemy import Engine
 
 from backend.domain.edges import Endpoint
@@ -65,6 +67,24 @@ class Directory:
     def find(self, cluster: str) -> Registry | None:
         """A cluster's registry, None for a cluster that is not known (yet)."""
         return self._registries.get(cluster)
+
+    def metrics(self) -> Iterator[Metric]:
+        """What /metrics tells of the registries."""
+        unreadable = GaugeMetricFamily(
+            "treeline_schema_unreadable_records",
+            "Records of the topic that do not count",
+            labels=["cluster"],
+        )
+        readable = GaugeMetricFamily(
+            "treeline_schema_topic_read",
+            "1 if it was read and its cluster answers",
+            labels=["cluster"],
+        )
+        for name, registry in sorted(self._registries.items()):
+            mirror = registry.mirror
+            unreadable.add_metric([name], mirror.unreadable_records)
+            readable.add_metric([name], float(mirror.ready and mirror.reason is None))
+        yield from (unreadable, readable)
 
     def refresh(self) -> None:
         """Look which clusters there are. Raises DatabaseUnavailable."""

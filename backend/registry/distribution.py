@@ -20,6 +20,7 @@ from backend.domain.schema_conflicts import (
     ID_TAKEN,
     NAME_TAKEN,
     ONLY_THERE,
+    RECORD_NAME,
     REFERS_TO_CONFLICT,
     VERSION_TAKEN,
     Conflict,
@@ -61,7 +62,7 @@ class _Comparison:
             for version in self._primary.versions(subjects[name], deleted=True):
                 self._wanted[name, version.version] = _renamed(version, self._names)
         changed = [key for key in self._wanted if not self._is_there(key)]
-        freed = self._check(changed)
+        freed = self._check(changed, subjects)
         ordered = _in_order(changed, self._wanted)
         self._block_referrers(ordered)
         records: list[Record] = [VersionGone(subject=subject, version=number) for subject, number in sorted(freed)]
@@ -111,11 +112,14 @@ class _Comparison:
     def _is_there(self, key: VersionKey) -> bool:
         return key in self._target.copied and self._target.version(key) == self._wanted[key]
 
-    def _check(self, changed: Iterable[VersionKey]) -> set[VersionKey]:
+    def _check(self, changed: Iterable[VersionKey], subjects: Mapping[str, str]) -> set[VersionKey]:
         """Note what may not be written; versions of ours that have to go first, since they hold a wanted id."""
         freed: set[VersionKey] = set()
         for key in changed:
             wanted, there = self._wanted[key], self._target.version(key)
+            if not self._translation.carries(subjects[key[0]]):
+                self._block(key, RECORD_NAME, "no environment of the tree allows subjects by record name")
+                continue
             if there is not None and key not in self._target.copied and not _same_schema(there, wanted):
                 self._block(key, VERSION_TAKEN, f"id {there.id} has been registered there by others")
                 continue

@@ -6,9 +6,11 @@ was made anew, or whose log was cut off, is read from its beginning; what was kn
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -18,7 +20,7 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.schemas_topic import AnotherCluster, LogRecord, SchemasReader, SchemasTopic
 from backend.registry.catalog import Catalog
 from backend.registry.parsing import Parser
-from backend.registry.records import COPIED_HEADER, Unreadable, decode
+from backend.registry.records import COPIED_HEADER, Content, SchemaVersion, Unreadable, decode
 
 logger = structlog.get_logger("registry")
 
@@ -32,8 +34,10 @@ _MOST_ANSWERS_BYTES = 16 * 1024 * 1024
 class Mirror:
     """Threads and the event loop share it; `start` and `stop` belong to its owner."""
 
-    def __init__(self, endpoint: Endpoint, topic: str) -> None:
+    def __init__(self, endpoint: Endpoint, topic: str, *, ids_only: bool = False) -> None:
+        """`ids_only`: texts of schemas are not kept, only what tells them apart."""
         self.endpoint = endpoint
+        self._ids_only = ids_only
         self.lock = threading.Lock()
         """Held by whoever reads the catalog, or parses its schemas."""
         self.catalog = Catalog()
@@ -43,6 +47,7 @@ class Mirror:
         self.reason: str | None = None
         """Why the cluster cannot be asked now; None: it answered at the last look, or was not asked yet."""
         self.unreadable_records = 0
+        """Of the log as it was read: others' that no registry could read, and ids given a second time."""
         self.topic: SchemasTopic | None = None
         """None as long as no client could be made."""
         self.on_news: Callable[[], None] = lambda: None
@@ -72,6 +77,11 @@ class Mirror:
         if self.topic is not None:
             self.topic.close()
 
+    @property
+    def ended(self) -> bool:
+        """Whether `join` would not wait."""
+        return not self._thread.is_alive()
+
     # --- for readers
 
     def answer(self, question: bytes) -> bytes | None:
@@ -97,6 +107,14 @@ class Mirror:
             return self._news.wait_for(
                 lambda: self.ready and self._topic_id == topic_id and self._reached >= offset, seconds
             )
+
+    def read_on(self, seconds: float) -> None:
+        """Wait until what the topic has now is in the catalog. Raises KafkaCallFailed, ClusterUnreachable."""
+        if self.topic is None or self.reason is not None:
+            return
+        found = self.topic.present_end()
+        if found is not None:
+            self.wait_for(*found, seconds)
 
     # --- the thread
 
@@ -133,6 +151,8 @@ class Mirror:
             return
         goes_on = self.ready and facts.topic_id == self._topic_id
         catalog, position = (self.catalog, self._reached) if goes_on else (Catalog(), 0)
+        if not goes_on:
+            self.unreadable_records = 0
         reader = SchemasReader(self.endpoint, self._name, position)
         try:
             self._read(reader, self.topic, facts.topic_id, catalog)
@@ -181,6 +201,8 @@ class Mirror:
                 except Unreadable as error:
                     unreadable.append((record.offset, str(error)))
                     continue
+                if self._ids_only and isinstance(said, SchemaVersion):
+                    said = replace(said, content=_digest(said.content))
                 copied = COPIED_HEADER in record.headers
                 if said is not None and not catalog.apply(said, copied=copied):
                     unreadable.append((record.offset, "its id was given to another schema before"))
@@ -207,3 +229,7 @@ class Mirror:
         with self._news:
             self._topic_id, self._reached, self.ready = topic_id, reached, True
             self._news.notify_all()
+
+
+def _digest(content: Content) -> Content:
+    return Content(text=hashlib.sha256(content.text.encode(errors="surrogatepass")).hexdigest())

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
-from backend.registry.records import Content, Reference
+from backend.registry.records import Content, Reference, SchemaVersion
 from backend.registry.schema_types import Parsed, Referenced, SchemaInvalid, normalized, parse
 
 _MOST_KEPT = 500
@@ -50,6 +50,17 @@ class Parser:
         return found
 
 
+def referred(catalog: Catalog, reference: Reference) -> SchemaVersion:
+    """What a reference is to. Raises Refusal (invalid schema)."""
+    version = catalog.version((reference.subject, reference.version))
+    if version is None:
+        raise refusals.schema_invalid(
+            f"the reference {reference.name!r} is to version {reference.version} of subject "
+            f"{reference.subject!r}, which is not registered"
+        )
+    return version
+
+
 def _referenced(catalog: Catalog, content: Content) -> list[Referenced]:
     """All that a schema refers to, each after what it refers to itself; softly deleted versions count."""
     seen: set[Reference] = set()
@@ -63,12 +74,7 @@ def _referenced(catalog: Catalog, content: Content) -> list[Referenced]:
             if reference in seen:
                 continue
             seen.add(reference)
-            version = catalog.version((reference.subject, reference.version))
-            if version is None:
-                raise refusals.schema_invalid(
-                    f"the reference {reference.name!r} is to version {reference.version} of subject "
-                    f"{reference.subject!r}, which is not registered"
-                )
+            version = referred(catalog, reference)
             add(version.content, depth + 1)
             text, kind = version.content.text, version.content.kind
             found.append(Referenced(**vars(reference), text=text, kind=kind))

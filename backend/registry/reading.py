@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
-from backend.registry.records import SchemaVersion, shown
+from backend.registry.records import Content, SchemaVersion, shown
 
 LATEST = -1
 _VERSION = re.compile(r"-?[0-9]{1,10}")
@@ -46,7 +46,14 @@ def version_shown(version: SchemaVersion) -> dict[str, Any]:
     return {**named, **shown(version.content), **mark}
 
 
-def schema_by_id(catalog: Catalog, schema_id: int, subject: str | None, *, with_highest: bool) -> dict[str, Any]:
+def schema_by_id(
+    catalog: Catalog,
+    schema_id: int,
+    subject: str | None,
+    *,
+    with_highest: bool,
+    formatted: Callable[[Content], Content],
+) -> dict[str, Any]:
     """The schema of an id, softly deleted or not; of a subject, if it has it, with the version there.
 
     Raises Refusal.
@@ -60,7 +67,7 @@ def schema_by_id(catalog: Catalog, schema_id: int, subject: str | None, *, with_
         newest = max(of_subject, key=lambda each: each.version)
         content = newest.content
         answer = {"subject": newest.subject, "version": newest.version}
-    answer |= shown(content)
+    answer |= shown(formatted(content))
     return {**answer, "maxId": catalog.highest_id} if with_highest else answer
 
 

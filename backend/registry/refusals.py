@@ -51,8 +51,11 @@ def version_unknown(version: int) -> Refusal:
     return Refusal(40402, f"Version {version} not found.")
 
 
+SCHEMA_UNKNOWN = 40403
+
+
 def schema_unknown(schema_id: int | None = None) -> Refusal:
-    return Refusal(40403, "Schema not found" if schema_id is None else f"Schema {schema_id} not found")
+    return Refusal(SCHEMA_UNKNOWN, "Schema not found" if schema_id is None else f"Schema {schema_id} not found")
 
 
 def subject_deleted_already(subject: str) -> Refusal:
@@ -140,7 +143,34 @@ def not_as_it_should_be(why: str) -> Refusal:
     return Refusal(422, why)
 
 
+def no_record_names(subject: str) -> Refusal:
+    return Refusal(
+        422,
+        f"{_named(subject)} is the subject of no stream of yours, and no environment of yours allows subjects by "
+        "record name (record_name_subjects).",
+    )
+
+
+# --- not by this caller
+
+
+def no_token() -> Refusal:
+    return Refusal(
+        401,
+        "A token is needed: Authorization: Bearer <token>, or basic authentication with it as password",
+        headers={"WWW-Authenticate": 'Bearer realm="treeline", Basic realm="treeline"'},
+    )
+
+
+def not_allowed(why: str) -> Refusal:
+    return Refusal(40302, why)
+
+
 # --- not now, not here
+
+
+def cluster_unknown(cluster: str) -> Refusal:
+    return Refusal(404, f"There is no cluster {cluster[:60]!a}")
 
 
 def store_failed(why: str) -> Refusal:

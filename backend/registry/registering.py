@@ -12,7 +12,7 @@ from typing import Any
 
 from backend.registry import compatibility, refusals
 from backend.registry.catalog import READWRITE, Catalog
-from backend.registry.parsing import Parser
+from backend.registry.parsing import Parser, referred
 from backend.registry.records import Content, Record, SchemaVersion, VersionGone
 from backend.registry.schema_types import Parsed
 
@@ -46,6 +46,12 @@ def check_writable(catalog: Catalog, subject: str | None) -> None:
     if mode in READ_ONLY:
         what = "The registry" if subject is None else f"Subject {subject}"
         raise refusals.not_permitted(f"{what} is in mode {mode}")
+
+
+def check_references(catalog: Catalog, wanted: Wanted) -> None:
+    """Raise Refusal (invalid schema) unless all that a schema refers to is in this catalog."""
+    for reference in wanted.content.references:
+        referred(catalog, reference)
 
 
 def find(

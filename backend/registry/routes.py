@@ -7,7 +7,7 @@ must not be done on the event loop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +15,9 @@ from typing import Any
 
 from backend.registry import deleting, reading, refusals, registering, settling
 from backend.registry.calls import Call, Text, subject_name
+from backend.registry.catalog import Catalog
+from backend.registry.parsing import Parser
+from backend.registry.records import SchemaVersion
 from backend.registry.schema_types import KINDS
 
 _HIGHEST_ID = 2**31 - 1
@@ -50,7 +53,10 @@ def _id(text: str) -> int:
 
 def _schema(call: Call, schema_id: str) -> Any:
     with_highest = call.flag("fetchMaxId")
-    return reading.schema_by_id(call.catalog, _id(schema_id), call.query.get("subject"), with_highest=with_highest)
+    subject = call.query.get("subject")
+    return reading.schema_by_id(
+        call.catalog, _id(schema_id), subject, with_highest=with_highest, formatted=call.formatted
+    )
 
 
 def _schema_text(call: Call, schema_id: str) -> Text:
@@ -92,7 +98,7 @@ def _look_up(call: Call, subject: str) -> Any:
     wanted, deleted = call.wanted(), call.flag("deleted")
     found = registering.find(call.catalog, call.parser, subject, wanted, deleted=deleted)
     if found is not None:
-        return reading.version_shown(found)
+        return _shown(call, found)
     if not call.catalog.versions(subject, deleted=deleted):
         raise refusals.subject_unknown(subject)
     raise refusals.schema_unknown()
@@ -100,7 +106,13 @@ def _look_up(call: Call, subject: str) -> Any:
 
 def _delete_subject(call: Call, subject: str) -> Any:
     permanent = call.flag("permanent")
+    _check_delete(call, subject)
     return call.write(lambda catalog, _: deleting.delete_subject(catalog, subject, permanent=permanent))
+
+
+def _check_delete(call: Call, subject: str) -> None:
+    if call.scope is not None:
+        call.scope.check_delete(call.catalog, subject)
 
 
 def _versions(call: Call, subject: str) -> Any:
@@ -117,19 +129,31 @@ def _versions(call: Call, subject: str) -> Any:
 def _register(call: Call, subject: str) -> Any:
     wanted = call.wanted()
     mirror = call.registry.mirror
+    if call.scope is not None:
+        call.scope.check_register(subject, wanted.content.references)
     if wanted.id is None and wanted.version is None:
         # Most calls of this kind, those of producers that start, ask for what is there; that is no write, and is
         # answered on every cluster, also while it is away.
         with mirror.lock:
-            there = registering.find(mirror.catalog, mirror.parser, subject, wanted)
+            there = registering.find(call.catalog, mirror.parser, subject, wanted)
         if there is not None:
             return {"id": there.id}
-    return call.write(lambda catalog, parser: registering.register(catalog, parser, subject, wanted))
+
+    def decide(catalog: Catalog, parser: Parser) -> registering.Decision:
+        if call.scope is not None:
+            registering.check_references(call.scope.visible(catalog), wanted)
+        return registering.register(catalog, parser, subject, wanted)
+
+    return call.write(decide)
 
 
 def _version(call: Call, subject: str, number: str) -> Any:
     found = reading.version_of(call.catalog, subject, number, deleted=call.flag("deleted"))
-    return reading.version_shown(found)
+    return _shown(call, found)
+
+
+def _shown(call: Call, version: SchemaVersion) -> dict[str, Any]:
+    return reading.version_shown(replace(version, content=call.formatted(version.content)))
 
 
 def _version_text(call: Call, subject: str, number: str) -> Text:
@@ -142,6 +166,7 @@ def _referring(call: Call, subject: str, number: str) -> Any:
 
 def _delete_version(call: Call, subject: str, number: str) -> Any:
     permanent = call.flag("permanent")
+    _check_delete(call, subject)
     return call.write(lambda catalog, _: deleting.delete_version(catalog, subject, number, permanent=permanent))
 
 
@@ -180,12 +205,19 @@ def _config(call: Call, subject: str | None = None) -> Any:
     return reading.config(call.catalog, subject, or_global=call.flag("defaultToGlobal"))
 
 
+def _check_settings(call: Call, subject: str | None, mode: Any = None) -> None:
+    if call.scope is not None:
+        call.scope.check_settings(call.catalog, subject, mode)
+
+
 def _set_config(call: Call, subject: str | None = None) -> Any:
     wanted = call.body()
+    _check_settings(call, subject)
     return call.write(lambda catalog, _: settling.set_config(catalog, subject, wanted))
 
 
 def _delete_config(call: Call, subject: str | None = None) -> Any:
+    _check_settings(call, subject)
     return call.write(lambda catalog, _: settling.delete_config(catalog, subject))
 
 
@@ -195,10 +227,12 @@ def _mode(call: Call, subject: str | None = None) -> Any:
 
 def _set_mode(call: Call, subject: str | None = None) -> Any:
     wanted, force = call.body().get("mode"), call.flag("force")
+    _check_settings(call, subject, wanted)
     return call.write(lambda catalog, _: settling.set_mode(catalog, subject, wanted, force=force))
 
 
 def _delete_mode(call: Call, subject: str | None = None) -> Any:
+    _check_settings(call, subject)
     return call.write(lambda catalog, _: settling.delete_mode(catalog, subject))
 
 

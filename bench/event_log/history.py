@@ -32,7 +32,7 @@ def _of_tenant(name: str) -> Iterator[Event]:
     place = {"tenant": name, "instance": "main", "environment": "prod"}
     yield tenant.TenantCreated(tenant=name)
     yield tenant.InstanceCreated(tenant=name, instance="main", tree="main")
-    yield tenant.EnvironmentCreated(**place, margin_seconds=60, offset_mode="margin")
+    yield tenant.EnvironmentCreated(**place, margin_seconds=60, offset_mode="margin", record_name_subjects=True)
     for number in range(STREAMS_PER_TENANT):
         stream = {**place, "stream": f"s{number}"}
         declared = {

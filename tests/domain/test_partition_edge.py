@@ -57,6 +57,16 @@ def test_a_record_without_headers_was_born_here():
     assert read(edge().copy(10, None)) == (0b0001, Origin(2, STREAM, 0, 10, 7))
 
 
+def test_asking_what_it_would_do_decides_nothing():
+    asked, other = edge(), edge()
+    for offset, given in ((10, None), (11, headers(0b0010, from_1(3))), (12, headers(0b0001, from_1(9)))):
+        assert asked.would_copy(offset, given)
+        assert (asked.seen, asked.covered) == (other.seen, other.covered)
+        assert asked.copy(offset, given) == other.copy(offset, given)
+    assert not asked.would_copy(13, headers(0b0010, Origin(5, STREAM, 0, 1, 1)))
+    assert asked.mark(13) == other.mark(13)
+
+
 def test_a_copy_on_the_route_goes_on_with_the_routes_flags_and_its_own_origin():
     assert read(edge().copy(10, headers(0b0010, from_1(5)))) == (0b0011, from_1(5))
 

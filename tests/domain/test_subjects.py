@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from backend.domain.errors import DomainError
 from backend.domain.formats import ClusterFormats, check_deployment
 from backend.domain.names import StreamName
-from backend.domain.subjects import Translation
+from backend.domain.subjects import SubjectOwners, Translation
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 SHORT = "{tenant}-{environment}-{topic}"
@@ -89,3 +89,19 @@ def test_no_two_streams_meet_in_one_subject(streams: set[StreamName], here: str,
 def named(of: str, stream: StreamName, suffix: str) -> str:
     parts = {"tenant": stream.tenant, "instance": stream.instance, "environment": stream.environment}
     return of.format(**parts, topic=stream.stream) + f"-{suffix}"
+
+
+def test_a_subject_is_that_of_the_longest_name_it_begins_with():
+    owners = SubjectOwners({"orders": ORDERS, "orders-eu": ORDERS_EU}, {})
+    assert owners.stream_of("orders-value") == ORDERS
+    assert owners.stream_of("orders-eu-value") == ORDERS_EU
+    assert owners.stream_of("orders") is None
+    assert owners.stream_of("com.acme.Order") is None
+
+
+def test_a_deleted_streams_subjects_are_still_its_tenants_until_the_name_is_given_again():
+    old = StreamName("globex", "retail", "prod", "orders")
+    assert SubjectOwners({}, {"orders": old}).stream_of("orders-value") == old
+    assert SubjectOwners({"orders": ORDERS}, {"orders": old}).stream_of("orders-value") == ORDERS
+    # A stream that is there goes before a longer name that was.
+    assert SubjectOwners({"orders": ORDERS}, {"orders-eu": old}).stream_of("orders-eu-value") == ORDERS

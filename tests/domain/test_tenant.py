@@ -67,7 +67,20 @@ SETTINGS: dict[str, Any] = {
 TENANT = TenantCreated(tenant="acme")
 INSTANCE = InstanceCreated(tenant="acme", instance="retail", tree="main")
 ENVIRONMENT = EnvironmentCreated(
-    tenant="acme", instance="retail", environment="prod", margin_seconds=60, offset_mode="margin"
+    tenant="acme",
+    instance="retail",
+    environment="prod",
+    margin_seconds=60,
+    offset_mode="margin",
+    record_name_subjects=True,
+)
+CHANGED = EnvironmentChanged(
+    tenant="acme",
+    instance="retail",
+    environment="prod",
+    margin_seconds=60,
+    offset_mode="margin",
+    record_name_subjects=True,
 )
 SET_UP: list[Event] = [TENANT, INSTANCE, ENVIRONMENT]
 DECLARED = StreamDeclared(**AT, revision=1, **SETTINGS)
@@ -102,9 +115,24 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
             ChangeEnvironment(instance="retail", environment="prod", offset_mode="exact"),
             [
                 EnvironmentChanged(
-                    tenant="acme", instance="retail", environment="prod", margin_seconds=60, offset_mode="exact"
+                    tenant="acme",
+                    instance="retail",
+                    environment="prod",
+                    margin_seconds=60,
+                    offset_mode="exact",
+                    record_name_subjects=True,
                 )
             ],
+        ),
+        (
+            SET_UP,
+            ChangeEnvironment(instance="retail", environment="prod", record_name_subjects=False),
+            [replace(CHANGED, record_name_subjects=False)],
+        ),
+        (
+            [*SET_UP, replace(CHANGED, record_name_subjects=False)],
+            ChangeEnvironment(instance="retail", environment="prod", margin_seconds=5),
+            [replace(CHANGED, record_name_subjects=False, margin_seconds=5)],
         ),
         (SET_UP, DECLARE, [DECLARED]),
         (WITH_STREAM, ChangeStream(**IN), []),

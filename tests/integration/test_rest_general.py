@@ -6,7 +6,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from backend.api.app import create_app
+from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, Rest, problem, rest_settings
+from tests.observations import observe
 
 _MALFORMED = "malformed-request"
 CLUSTER = {"name": "c1", "bootstrap_servers": NOBODY_LISTENS, "accept_offline": True}
@@ -213,3 +215,19 @@ def test_metrics_name_log_projections_and_clusters(rest: Rest) -> None:
     assert 'treeline_cluster_online{cluster="c1"} 0.0' in text
     assert 'treeline_application_access_failed{cluster="c1"} 0.0' in text
     assert "treeline_build_info{" in text
+
+
+def test_metrics_count_records_that_waited_for_schemas(rest: Rest, database: Database) -> None:
+    rest.set_up()
+    facts = {"schema_holds": 3, "schema_held_seconds": 1.5, "schema_waits_run_out": 1}
+    observe(database.engine, "c1", 2, "c2", **facts)
+    text = rest("GET", "./metrics").text
+    of = 'level="2",source="c1",target="c2"'
+    # Of two units each.
+    assert f"treeline_schema_holds_total{{{of}}} 6.0" in text
+    assert f"treeline_schema_held_seconds_total{{{of}}} 3.0" in text
+    assert f"treeline_schema_waits_run_out_total{{{of}}} 2.0" in text
+    (row,) = [
+        each for each in rest("GET", "/trees/main/distributors").json() if each["level"] == 2 and each["holder"]
+    ]
+    assert {name: row[name] for name in facts} == {name: 2 * value for name, value in facts.items()}

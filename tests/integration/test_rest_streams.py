@@ -46,7 +46,7 @@ def test_each_thing_is_created_found_and_listed(settled: Rest) -> None:
     for path, body in (
         ("/tenants/acme", {"name": "acme"}),
         ("/tenants/acme/instances/retail", {"name": "retail", "tree": "main"}),
-        (PROD, {"name": "prod", "margin_seconds": 60, "offset_mode": "margin"}),
+        (PROD, {"name": "prod", "margin_seconds": 60, "offset_mode": "margin", "record_name_subjects": True}),
     ):
         found = settled("GET", path)
         assert found.json() | body == found.json()
@@ -141,6 +141,7 @@ def test_settings_out_of_range_or_of_another_type_are_refused_at_their_place(
         ("/tenants/acme/instances/retail/environments", {"name": "x", "margin_seconds": -1}),
         ("/tenants/acme/instances/retail/environments", {"name": "x", "margin_seconds": "60"}),
         ("/tenants/acme/instances/retail/environments", {"name": "x", "offset_mode": "guess"}),
+        ("/tenants/acme/instances/retail/environments", {"name": "x", "record_name_subjects": "maybe"}),
     ],
 )
 def test_bad_instances_and_environments_are_refused(settled: Rest, path: str, body: dict[str, Any]) -> None:

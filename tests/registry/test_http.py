@@ -14,9 +14,11 @@ from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from backend.api.services import Services
 from backend.domain.edges import Endpoint
 from backend.eventlog.engine import create_engine
 from backend.eventlog.listen import EventListener
+from backend.registry.access import Access
 from backend.registry.app import MOST_BODY_BYTES, Registries
 from backend.registry.deleting import delete_subject
 from backend.registry.directory import Directory, Registry
@@ -26,6 +28,7 @@ from backend.settings import Settings
 from tests.registry.written_log import WrittenLog, avro, referring
 
 TOKEN = "a token of the tests"
+NOWHERE = "postgresql+psycopg://127.0.0.1:9/nowhere"
 V1 = "application/vnd.schemaregistry.v1+json"
 USED = Reference(name="Used", subject="used", version=1)
 
@@ -44,15 +47,19 @@ class OneCluster(Directory):
 class Client:
     """Of one cluster's registry."""
 
-    def __init__(self, log: WrittenLog, **settings: Any) -> None:
+    def __init__(self, log: WrittenLog, access: type[Access] = Access, **settings: Any) -> None:
         # Nobody listens there: whatever needs the database would fail.
-        engine = create_engine("postgresql+psycopg://127.0.0.1:9/nowhere")
+        engine = create_engine(NOWHERE)
         endpoint = Endpoint(name="c1", number=1, bootstrap_servers="127.0.0.1:9", properties={})
         registry = Registry(engine, endpoint, "_schemas")
         self.mirror = registry.mirror
         self.mirror.catalog, self.mirror.parser, self.mirror.ready = log.catalog, log.parser, True
         config = Settings(**{"admin_token": SecretStr(TOKEN), "registry_open": True, **settings})
-        self._client = TestClient(Registries(Starlette(), OneCluster(engine, registry), config))
+        if access is not Access:
+            registry.writer.write = log.decide  # type: ignore[method-assign]
+        database = Services(Settings(database_url=NOWHERE))
+        served = Registries(Starlette(), OneCluster(engine, registry), config, access(database, config))
+        self._client = TestClient(served)
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}

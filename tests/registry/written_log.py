@@ -55,6 +55,10 @@ class WrittenLog:
         found: int = self._written(register(self.catalog, self.parser, subject, wanted))["id"]
         return found
 
+    def decide(self, rule: Callable[[Catalog, Parser], Decision], _: Callable[[str], str]) -> Any:
+        """As `Writer.write`, of a cluster that is the primary."""
+        return self._written(rule(self.catalog, self.parser))
+
     def _written(self, decision: Decision) -> Any:
         assert all(self.append(*decision.records)), "a record of the only writer does not count"
         return decision.answer

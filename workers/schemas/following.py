@@ -25,7 +25,7 @@ from backend.registry.records import COPIED_HEADER, Record, encode
 from backend.registry.writing import READ_SECONDS, lock_writer
 
 _ROUNDS = 3
-_MOST_AT_ONCE = 5000
+MOST_AT_ONCE = 5000
 """Records that are written before the lock is given back."""
 _CHUNK_RECORDS = 500
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -49,7 +49,9 @@ class Follower:
     def look(self, wanted: WantedSchemas) -> Difference:
         """What is known to be missing, without asking anybody."""
         self.seen = self._changes()
-        translation = translation_between(wanted, wanted.primary, self.target)
+        # Who becomes the primary has to have all.
+        takes_all = wanted.record_names or (wanted.move is not None and wanted.move.cluster == self.target)
+        translation = translation_between(wanted, wanted.primary, self.target, record_names=takes_all)
         with self.catalogs(wanted.primary) as (primary, target):
             return compare(primary, target, translation)
 
@@ -71,7 +73,7 @@ class Follower:
                 found = self.look(wanted)
                 if not found.records:
                     break
-                self.append(found.records[:_MOST_AT_ONCE], connection, *held)
+                self.append(found.records[:MOST_AT_ONCE], connection, *held)
             return found
 
     def append(self, records: Sequence[Record], *held: Connection) -> None:
@@ -114,10 +116,13 @@ def check_held(*connections: Connection) -> None:
         connection.execute(sa.select(1))
 
 
-def translation_between(wanted: WantedSchemas, source: str, target: str) -> Translation:
+def translation_between(
+    wanted: WantedSchemas, source: str, target: str, *, record_names: bool = True
+) -> Translation:
     """From one leaf's subjects to another's."""
     leaves = wanted.leaves
-    return Translation(leaves[source].subject_format, leaves[target].subject_format, wanted.streams)
+    source_format, target_format = leaves[source].subject_format, leaves[target].subject_format
+    return Translation(source_format, target_format, wanted.streams, record_names=record_names)
 
 
 def _chunks(entries: Sequence[tuple[bytes, bytes | None]]) -> Iterator[list[tuple[bytes, bytes | None]]]:

@@ -18,12 +18,12 @@ from backend import deciders
 from backend.domain.primary_move import SKIPPED_IDS, RecordPrimaryMoved
 from backend.queries.schemas import WantedSchemas, wanted_schemas
 from backend.queries.trees import MAIN
-from backend.registry.distribution import compare
+from backend.registry.distribution import Difference, compare
 from backend.registry.mirror import Mirror
 from backend.registry.records import Noop, Record, SchemaVersion
 from backend.registry.writing import lock_writer
 from workers import context
-from workers.schemas.following import Follower, NotThere, check_held, translation_between
+from workers.schemas.following import MOST_AT_ONCE, Follower, NotThere, check_held, translation_between
 
 log = structlog.get_logger("schemas")
 
@@ -35,9 +35,10 @@ def move(engine: Engine, mirrors: Mapping[str, Mirror], follower: Follower, want
     new, old, order = follower.target, wanted.primary, wanted.move
     if order is None or order.cluster != new:
         return
-    # What can be copied is copied before anybody has to wait.
+    # What can be copied is copied before anybody has to wait. Not to the very end: as long as others register,
+    # there may always be more.
     if not order.take_over:
-        _follow_to_end(mirrors, follower, old)
+        _follow(mirrors, follower, old)
     with engine.connect() as connection:
         lock_writer(connection, old)
         now = wanted_schemas(connection)
@@ -60,11 +61,19 @@ def move(engine: Engine, mirrors: Mapping[str, Mirror], follower: Follower, want
 
 
 def _follow_to_end(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: Connection) -> None:
+    found = _follow(mirrors, follower, old, *held)
+    if found.records:
+        raise NotThere(f"{follower.target} has not all schemas of {old} yet")
+
+
+def _follow(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: Connection) -> Difference:
+    """What was missing at the last look; it is written, but for what is very much."""
     found = follower.follow(old, held)
     if mirrors[old].reason is not None:
         raise NotThere(f"{old}, still the primary, is away ({mirrors[old].reason}); take over if it is dead")
-    if found is None or found.records:
+    if found is None or len(found.records) > MOST_AT_ONCE:
         raise NotThere(f"{follower.target} has not all schemas of {old} yet")
+    return found
 
 
 def _take_over(

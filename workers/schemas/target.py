@@ -135,7 +135,8 @@ class TargetThread(threading.Thread):
         if tells:
             self._record(found.conflicts)
         self._note(found)
-        if found.records:
+        # While others go on registering there may always be more; that is no reason for a pause.
+        if found.records and found.records == seen.records:
             raise NotThere(f"{self.target}: {len(found.records)} records are still to be written")
 
     def _record(self, conflicts: tuple[Conflict, ...]) -> None:

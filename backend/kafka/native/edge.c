@@ -58,7 +58,7 @@ static int pull_vector(Edge *edge, const char *name, bool covered) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static PyObject *headers_to_list(const rd_kafka_headers_t *headers) {
+PyObject *headers_to_list(const rd_kafka_headers_t *headers) {
     PyObject *list = PyList_New(0);
     const char *name;
     const void *value;

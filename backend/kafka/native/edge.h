@@ -60,6 +60,9 @@ decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers)
 /* Let the reference decide; needs the interpreter. -1 with an exception. */
 int edge_ask(Edge *edge, int64_t offset, rd_kafka_headers_t **headers, decision_t *decision);
 
+/* [(name, value)]; an empty list without headers. NULL with an exception. */
+PyObject *headers_to_list(const rd_kafka_headers_t *headers);
+
 /* Write changed vectors into the reference's; needs the interpreter. -1 with an exception. */
 int edge_push(Edge *edge);
 

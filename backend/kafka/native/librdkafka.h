@@ -43,6 +43,7 @@ enum { ERR_NONE = 0, ERR_QUEUE_FULL = -184 };
     X(ssize_t, consume_batch_queue, (rd_kafka_queue_t *, int, rd_kafka_message_t **, size_t))                      \
     X(void, message_destroy, (rd_kafka_message_t *))                                                               \
     X(int64_t, message_timestamp, (const rd_kafka_message_t *, int *))                                             \
+    X(int, message_headers, (const rd_kafka_message_t *, rd_kafka_headers_t **))                                   \
     X(int, message_detach_headers, (rd_kafka_message_t *, rd_kafka_headers_t **))                                  \
     X(const char *, message_errstr, (const rd_kafka_message_t *))                                                  \
     X(rd_kafka_headers_t *, headers_new, (size_t))                                                                 \

@@ -6,13 +6,14 @@
  */
 #include "loop.h"
 #include "places.h"
+#include "schemas.h"
 
 #include <string.h>
 #include <structmember.h>
 
 /* Of a record and of a header in a request beside what they hold, at most; as in record_loop.py. */
 enum { MOST_AT_ONCE = 256, RECORD_BYTES = 32, HEADER_BYTES = 8 };
-enum step { DONE, BEGIN, FULL, EVENT, FAILED };
+enum step { DONE, BEGIN, FULL, EVENT, FAILED, SCHEMA };
 
 typedef struct {
     PyObject_HEAD
@@ -23,7 +24,9 @@ typedef struct {
     rd_kafka_message_t **messages;
     size_t capacity, count, at;
     rd_kafka_headers_t *pending; /* of the message at hand, which found the producer's queue full */
-    bool decided, in_transaction;
+    bool decided, let_pass, in_transaction;
+    schemas_t schemas;
+    uint64_t places_ever;
     uint64_t wave; /* one request a partition; see record_loop.py, REQUEST_SHARE */
     long long copied, copied_bytes, skipped;
     int error;
@@ -55,6 +58,7 @@ static PyObject *Loop_add(Loop *loop, PyObject *args) {
     place->target = at_target;
     place->room = (size_t)room;
     place->wave = loop->wave - 1;
+    place->number = ++loop->places_ever;
     place->edge = (Edge *)Py_NewRef((PyObject *)edge);
     place->progress = Py_NewRef(progress);
     Py_RETURN_NONE;
@@ -78,7 +82,7 @@ static void drop_messages(Loop *loop) {
     if (loop->pending)
         lib.headers_destroy(loop->pending);
     loop->pending = NULL;
-    loop->decided = false;
+    loop->decided = loop->let_pass = false;
 }
 
 static PyObject *Loop_read(Loop *loop, PyObject *args) {
@@ -160,6 +164,9 @@ static enum step step(Loop *loop, rd_kafka_message_t *message, place_t *place, P
     if (message->err)
         return EVENT;
     if (!loop->decided) {
+        if (loop->schemas.highest && !loop->let_pass && schemas_has_unknown(&loop->schemas, place, message))
+            return SCHEMA;
+        loop->let_pass = false;
         lib.message_detach_headers(message, &loop->pending);
         decision_t decision = edge_decide(place->edge, message->offset, &loop->pending);
         if (decision == EDGE_ASK) {
@@ -242,6 +249,52 @@ static PyObject *Loop_event(Loop *loop, PyObject *Py_UNUSED(none)) {
                          (long long)message->offset, message->err, lib.message_errstr(message));
 }
 
+static PyObject *Loop_watch(Loop *loop, PyObject *args) {
+    unsigned int highest;
+    if (!PyArg_ParseTuple(args, "I", &highest))
+        return NULL;
+    schemas_watch(&loop->schemas, highest);
+    Py_RETURN_NONE;
+}
+
+static place_t *place_at_hand(Loop *loop) {
+    rd_kafka_message_t *message = loop->at < loop->count ? loop->messages[loop->at] : NULL;
+    if (!message || !message->rkt)
+        return NULL;
+    return places_find(&loop->places, lib.topic_name(message->rkt), message->partition);
+}
+
+static PyObject *Loop_schema(Loop *loop, PyObject *Py_UNUSED(none)) {
+    place_t *place = place_at_hand(loop);
+    if (!place)
+        Py_RETURN_NONE;
+    rd_kafka_message_t *message = loop->messages[loop->at];
+    rd_kafka_headers_t *headers = NULL;
+    lib.message_headers(message, &headers);
+    PyObject *list = headers_to_list(headers);
+    if (!list)
+        return NULL;
+    return Py_BuildValue("(OLIIN)", place->progress, (long long)message->offset,
+                         schemas_unknown(&loop->schemas, place, VALUES, message->payload, message->len),
+                         schemas_unknown(&loop->schemas, place, KEYS, message->key, message->key_len), list);
+}
+
+static PyObject *Loop_remember(Loop *loop, PyObject *args) {
+    int part;
+    unsigned int id;
+    if (!PyArg_ParseTuple(args, "iI", &part, &id))
+        return NULL;
+    place_t *place = place_at_hand(loop);
+    if (place)
+        schemas_remember(&loop->schemas, place, (enum part)part, id);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Loop_let_pass(Loop *loop, PyObject *Py_UNUSED(none)) {
+    loop->let_pass = true;
+    Py_RETURN_NONE;
+}
+
 static PyObject *Loop_moved(Loop *loop, PyObject *Py_UNUSED(none)) {
     PyObject *rows = PyList_New(0);
     while (rows && loop->places.moved) {
@@ -267,6 +320,7 @@ static PyObject *Loop_counts(Loop *loop, PyObject *Py_UNUSED(none)) {
 static PyObject *Loop_close(Loop *loop, PyObject *Py_UNUSED(none)) {
     drop_messages(loop);
     places_clear(&loop->places);
+    schemas_watch(&loop->schemas, 0);
     if (loop->queue)
         lib.queue_destroy(loop->queue);
     loop->queue = NULL;
@@ -304,6 +358,10 @@ static PyMethodDef Loop_methods[] = {
     {"read", (PyCFunction)Loop_read, METH_VARARGS, "read(most, most_bytes, wait_ms) -> count of messages"},
     {"take", (PyCFunction)Loop_take, METH_VARARGS, "take(in_transaction) -> what must be done before the next take"},
     {"event", (PyCFunction)Loop_event, METH_NOARGS, "(topic, partition, offset, code, text) that take stopped at"},
+    {"watch", (PyCFunction)Loop_watch, METH_VARARGS, "watch(highest) for ids of schemas up to this; none is remembered"},
+    {"schema", (PyCFunction)Loop_schema, METH_NOARGS, "(progress, offset, value's id, key's, headers) that take stopped at"},
+    {"remember", (PyCFunction)Loop_remember, METH_VARARGS, "remember(part, id): it is not asked for again"},
+    {"let_pass", (PyCFunction)Loop_let_pass, METH_NOARGS, "Go on with the message that take stopped at"},
     {"moved", (PyCFunction)Loop_moved, METH_NOARGS, "[(progress, position)] since the last call; edges are pushed"},
     {"counts", (PyCFunction)Loop_counts, METH_NOARGS, "(copied, copied bytes, skipped) since the last call"},
     {"close", (PyCFunction)Loop_close, METH_NOARGS, "Give back what the clients lent; before they are closed."},

@@ -14,6 +14,7 @@ typedef struct place {
     PyObject *progress;
     rd_kafka_topic_t *target;
     int64_t position;
+    uint64_t number; /* of all places that the loop ever had */
     uint64_t wave; /* the loop's when wave_bytes were counted */
     size_t wave_bytes, room;
     bool moved;

@@ -14,6 +14,8 @@ from tests.eventually import eventually
 from tests.registry.conftest import TOPIC, Address
 from tests.rest_client import RestClient
 
+TRY_AGAIN = (50001, 50002)
+
 
 @dataclass(frozen=True)
 class Registries:
@@ -54,10 +56,19 @@ class Registries:
         return f"{name}-{suffix}"
 
     def register(self, subject: str, text: str, references: list[Any] | None = None) -> int:
-        """On the primary."""
+        """On the primary, as often as it says that it could not yet: a busy machine does not answer in time."""
         schema = Schema(text, "AVRO", references or [])
-        found: int = self.client(self.primary).register_schema(subject, schema)
-        return found
+
+        def registered() -> int | None:
+            try:
+                found: int = self.client(self.primary).register_schema(subject, schema)
+            except SchemaRegistryError as error:
+                if error.error_code not in TRY_AGAIN:
+                    raise
+                return None
+            return found
+
+        return eventually(registered, f"{subject} is registered")
 
     def versions(self, cluster: str, subject: str, *, deleted: bool = False) -> list[int]:
         """None if there are none."""

@@ -10,6 +10,7 @@ from backend.domain.schema_conflicts import (
     ID_TAKEN,
     NAME_TAKEN,
     ONLY_THERE,
+    RECORD_NAME,
     REFERS_TO_CONFLICT,
     VERSION_TAKEN,
 )
@@ -57,6 +58,23 @@ def test_a_schema_keeps_its_id_and_gets_its_name_there(primary, target):
         subject=ORDERS_THERE, version=1, id=schema_id, content=Content(text=avro("a"))
     )
     assert compare(primary.catalog, target.catalog, target.translation).records == ()
+
+
+def test_subjects_by_record_name_stay_away_where_no_environment_allows_them(primary, target):
+    primary.register("com.acme.Old", avro("a", name="Old"))
+    target.follow(primary.catalog)
+    used = Reference(name="Inner", subject="com.acme.Inner", version=1)
+    primary.register("com.acme.Inner", avro("a", name="Inner"))
+    primary.register(ORDERS, referring("Outer", "Inner"), used)
+    primary.register(PAYMENTS, avro("p", name="Payment"))
+    strict = Translation(FULL, SHORT, STREAMS, record_names=False)
+    found = compare(primary.catalog, target.catalog, strict)
+    assert [each.subject for each in found.records if isinstance(each, SchemaVersion)] == [PAYMENTS_THERE]
+    assert kinds(found.conflicts) == [RECORD_NAME, REFERS_TO_CONFLICT]
+    assert "no environment" in found.conflicts[0].detail
+    # What is there already stays, and goes when the primary deletes it.
+    assert target.catalog.versions("com.acme.Old")
+    assert kinds(compare(primary.catalog, target.catalog, target.translation).conflicts) == []
 
 
 def test_subjects_inside_references_are_translated_and_come_first(primary, target):

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import httpx2
+import psutil
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryError
 
@@ -17,6 +18,7 @@ from backend.registry.records import Content, SchemaVersion
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.eventually import eventually
 from tests.faults.runs import Place
+from tests.kafka import produce, read_all
 from tests.registry.distribution.registries import Registries
 from tests.registry.written_log import avro
 
@@ -87,6 +89,38 @@ def test_a_worker_that_is_killed_again_and_again_loses_nothing(registries: Regis
             place.kill("worker:schemas")
     assert len(set(ids.values())) == 200
     same_everywhere(registries, ids)
+
+
+def test_workers_die_while_records_wait_for_their_schema(
+    registries: Registries, place: Place, own: RunningEstate
+) -> None:
+    of, there = "cluster-1", "cluster-3"
+    assert registries.primary == of
+    (suffix,) = suffixes(1)
+    topics = registries.rest.ok("GET", "/tenants/acme/instances/retail/environments/prod/streams/orders")
+    names = topics["technical_names"]
+    worker = psutil.Process(place.pid("worker:schemas"))
+    stopped = [each.pid for each in (worker, *worker.children(recursive=True))]
+    for pid in stopped:
+        place.stop(pid)
+    try:
+        schema_id = registries.register(registries.subject(of, "orders", suffix), text_of(suffix))
+        sent = [b"\0" + schema_id.to_bytes(4, "big") + b"%d" % number for number in range(50)]
+        produce(own.bootstrap_servers(of), names[of], [{"value": each, "partition": 0} for each in sent])
+
+        def waits() -> bool:
+            rows = registries.rest.ok("GET", "/trees/main/distributors")
+            return any(f"schema {schema_id}" in (row["reason"] or "") for row in rows)
+
+        eventually(waits, "records wait for their schema")
+        place.kill("worker:shifts")
+    finally:
+        for pid in stopped:
+            place.go_on(pid)
+    servers = own.bootstrap_servers(there)
+    eventually(lambda: len(read_all(servers, names[there])) >= len(sent), "all are there", every_seconds=1)
+    registries.wait_for_id(there, registries.subject(there, "orders", suffix), schema_id)
+    assert [message.value() for message in read_all(servers, names[there])] == sent
 
 
 class Registering(threading.Thread):

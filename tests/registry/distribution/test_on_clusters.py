@@ -6,7 +6,13 @@ import random
 import secrets
 
 import pytest
-from confluent_kafka.schema_registry import SchemaReference
+from confluent_kafka.schema_registry import SchemaReference, record_subject_name_strategy
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import message_factory
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
 
 from backend.registry.records import Content, SchemaVersion, VersionGone
 from tests.estate_fixture import RunningEstate
@@ -42,6 +48,39 @@ def test_a_schema_is_on_every_cluster_with_its_id_and_references(registries: Reg
         assert registries.client(cluster).get_schema(inner_id).schema_str == avro("a", name=name)
         if registries.formats[cluster] != registries.formats[of]:
             assert registries.versions(cluster, outer) == []
+
+
+def protobuf_messages(mark: str) -> type[Message]:
+    """A message of its own package, with a field of a type that another file has."""
+    pool = DescriptorPool()
+    inner = FileDescriptorProto(name=f"{mark}/inner.proto", package=mark, syntax="proto3")
+    field = inner.message_type.add(name="Inner").field.add(name="n", number=1)
+    field.type, field.label = field.TYPE_INT64, field.LABEL_OPTIONAL
+    outer = FileDescriptorProto(name=f"{mark}/outer.proto", package=mark, syntax="proto3")
+    outer.dependency.append(inner.name)
+    field = outer.message_type.add(name="Outer").field.add(name="inner", number=1, type_name=f".{mark}.Inner")
+    field.type, field.label = field.TYPE_MESSAGE, field.LABEL_OPTIONAL
+    for file in (inner, outer):
+        pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{mark}.Outer"))
+
+
+def test_protobuf_is_written_on_the_primary_and_read_on_a_target_by_stock_clients(
+    registries: Registries, suffix: str
+) -> None:
+    of, cluster, mark = registries.primary, "cluster-4", f"p{suffix[9:].lower()}"
+    kind = protobuf_messages(mark)
+    # By record name: the subject is the same on all clusters.
+    conf = {"subject.name.strategy": record_subject_name_strategy}
+    write = ProtobufSerializer(kind, registries.client(of), {**conf, "auto.register.schemas": True})
+    context = SerializationContext("orders", MessageField.VALUE)
+    sent = kind()
+    sent.inner.n = 7  # type: ignore[attr-defined]
+    data = write(sent, context)
+    assert data is not None and data[0] == 0
+    registries.wait_for_id(cluster, f"{mark}.Outer", int.from_bytes(data[1:5], "big"))
+    read = ProtobufDeserializer(kind, conf, registries.client(cluster))
+    assert read(data, context) == sent
 
 
 def test_deletions_and_settings_follow(registries: Registries, suffix: str) -> None:

@@ -1,0 +1,177 @@
+"""Who asks a registry, what it sees of a cluster's subjects, and what it may change (docs/access.md).
+
+Readers of the estate see all; who may change the estate writes all. Users of tenants see, and write, the subjects
+of their own tenants' streams; those by record name are everybody's whose tenant allows them. All others do not
+exist.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from backend import callers
+from backend.domain.access import ADMIN, Action, Caller, may
+from backend.domain.subjects import SubjectOwners
+from backend.eventlog.faults import DatabaseUnavailable
+from backend.queries.callers import caller_of_token
+from backend.queries.secrets import LONGEST_TOKEN, TOKEN_PREFIX
+from backend.queries.subject_owners import RegistryTenants, position, registry_tenants
+from backend.registry import refusals
+from backend.registry.catalog import Catalog
+from backend.registry.records import Reference
+from backend.registry.visible import VisibleCatalog
+from backend.settings import Settings
+
+
+class Database(Protocol):
+    """What of the process's services is asked here."""
+
+    def looking(self) -> AbstractContextManager[Connection]:
+        """A connection for one statement."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection that sees one moment of the database."""
+
+
+class Scope:
+    """What one caller sees and may do on one cluster."""
+
+    def __init__(self, caller: Caller, owners: SubjectOwners, record_names: frozenset[str]) -> None:
+        """`record_names`: tenants that may use subjects by record name."""
+        self._caller, self._owners, self._record_names = caller, owners, record_names
+        self._tenants = caller.tenants_for(Action.READ_TENANT)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether nothing is hidden."""
+        return self._tenants is None
+
+    def visible(self, catalog: Catalog) -> Catalog:
+        """What of a catalog the caller sees."""
+        return catalog if self.sees_all else VisibleCatalog(catalog, self.sees)
+
+    def sees(self, subject: str) -> bool:
+        """Whether a subject exists for the caller."""
+        if self._tenants is None:
+            return True
+        tenant = self._tenant(subject)
+        return bool(self._tenants & self._record_names) if tenant is None else tenant in self._tenants
+
+    def _tenant(self, subject: str) -> str | None:
+        stream = self._owners.stream_of(subject)
+        return None if stream is None else stream.tenant
+
+    def check_register(self, subject: str, references: tuple[Reference, ...]) -> None:
+        """Raise Refusal unless the caller may register schemas with these references there."""
+        tenant = self._tenant(subject)
+        if tenant is not None and (self.sees(subject) or self._registers_record_names):
+            self._check(Action.DECLARE_STREAMS, subject, tenant)
+            return
+        if not self._caller.tenants_for(Action.DECLARE_STREAMS):
+            raise refusals.not_allowed(f"{self._caller.name} may not register schemas")
+        if not self._registers_record_names:
+            # Also for another tenant's subject: by the same words as for nobody's.
+            raise refusals.no_record_names(subject)
+        for reference in references:
+            if self._tenant(reference.subject) is not None and self.sees(reference.subject):
+                raise refusals.schema_invalid(
+                    f"{subject!r} is a subject by record name, which all tenants see: it refers to subjects by "
+                    f"record name only, not to {reference.subject!r}"
+                )
+
+    @property
+    def _registers_record_names(self) -> bool:
+        return bool((self._caller.tenants_for(Action.DECLARE_STREAMS) or frozenset()) & self._record_names)
+
+    def check_settings(self, catalog: Catalog, subject: str | None, mode: object = None) -> None:
+        """Raise Refusal unless the caller may set a level or a mode of the subject, or of all (None)."""
+        self._check_own(catalog, Action.DECLARE_STREAMS, subject)
+        if str(mode).upper() == "IMPORT":
+            # An id that is brought along is taken from everybody.
+            raise refusals.not_allowed("mode IMPORT is for operators of the estate: ids are those of all tenants")
+
+    def check_delete(self, catalog: Catalog, subject: str) -> None:
+        """Raise Refusal unless the caller may delete the subject and its versions."""
+        self._check_own(catalog, Action.MANAGE_TENANT, subject)
+
+    def _check_own(self, catalog: Catalog, action: Action, subject: str | None) -> None:
+        """`catalog`: what the caller sees of it."""
+        tenant = None if subject is None else self._tenant(subject)
+        if subject is not None and tenant is not None:
+            self._check(action, subject, tenant)
+            return
+        if subject is not None and subject not in catalog.subjects:
+            # As for another tenant's.
+            raise refusals.subject_unknown(subject)
+        named = "what holds for all subjects" if subject is None else "a subject by record name"
+        raise refusals.not_allowed(f"{named} is changed and deleted by operators of the estate")
+
+    def _check(self, action: Action, subject: str, tenant: str) -> None:
+        if may(self._caller, action, tenant):
+            return
+        if not self.sees(subject):
+            raise refusals.subject_unknown(subject)
+        raise refusals.not_allowed(f"{self._caller.name} may read {subject!r}; this needs {action} of {tenant}")
+
+
+class Access:
+    """Finds callers and their scopes; threads share it. Of users nothing is kept from request to request."""
+
+    def __init__(self, database: Database, config: Settings) -> None:
+        self._database, self._config = database, config
+        self._known: RegistryTenants | None = None
+
+    def at_hand(self, authorization: bytes) -> Caller | None:
+        """The caller, if that can be told without the database. Raises Refusal (nobody's token)."""
+        if self._config.registry_open:
+            return ADMIN
+        token = _token(authorization)
+        if callers.is_token(token, self._config.admin_token):
+            return ADMIN
+        if not token.startswith(TOKEN_PREFIX) or len(token) > LONGEST_TOKEN:
+            raise refusals.no_token()
+        return None
+
+    def scope(self, authorization: bytes, cluster: str) -> Scope | None:
+        """What who asks with a user's token sees of a cluster; None: all, and may write all. Raises Refusal."""
+        try:
+            with self._database.looking() as connection:
+                caller = caller_of_token(connection, _token(authorization))
+            if caller is None:
+                raise refusals.no_token()
+            if may(caller, Action.CHANGE_ESTATE):
+                return None
+            known = self._tenants()
+        except DatabaseUnavailable as error:
+            raise refusals.store_failed(error.detail) from error
+        owners = known.owners.get(cluster)
+        if owners is None:
+            if not may(caller, Action.READ_ESTATE):
+                raise refusals.cluster_unknown(cluster)
+            owners = SubjectOwners({}, {})
+        return Scope(caller, owners, known.record_names)
+
+    def _tenants(self) -> RegistryTenants:
+        known = self._known
+        with self._database.looking() as connection:
+            at = position(connection)
+        if known is None or known.position != at:
+            with self._database.reading() as connection:
+                known = self._known = registry_tenants(connection)
+        return known
+
+
+def _token(authorization: bytes) -> str:
+    scheme, _, given = authorization.decode("latin-1").partition(" ")
+    if scheme.lower() == "basic":
+        # Stock clients send `basic.auth.user.info`; the user's name says nothing.
+        try:
+            return base64.b64decode(given).decode().partition(":")[2].strip()
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return given.strip() if scheme.lower() == "bearer" else ""

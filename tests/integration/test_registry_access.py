@@ -1,0 +1,118 @@
+"""Who sees which subjects of a registry, by what the database says of users, streams and environments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from backend.api.services import Services
+from backend.queries.subject_owners import registry_tenants
+from backend.registry.access import Access, Scope
+from backend.registry.refusals import Refusal
+from tests.database_fixture import Database
+from tests.integration.callers import As, new_user
+from tests.integration.conftest import TOKEN, Rest, rest_settings
+
+ACME, GLOBEX = (f"/tenants/{tenant}/instances/retail/environments/prod" for tenant in ("acme", "globex"))
+
+
+@pytest.fixture
+def access(rest: Rest, database: Database) -> Iterator[Access]:
+    """acme has the stream orders, globex items; c4 is in no tree."""
+    rest.set_up()
+    rest.add_clusters("c4")
+    for method, path, body in (
+        ("POST", "/tenants", {"name": "globex"}),
+        ("POST", "/tenants/globex/instances", {"name": "retail", "tree": "main"}),
+        ("POST", "/tenants/globex/instances/retail/environments", {"name": "prod"}),
+        ("POST", f"{ACME}/streams", {"name": "orders"}),
+        ("POST", f"{GLOBEX}/streams", {"name": "items"}),
+    ):
+        assert (answer := rest(method, path, body)).status_code == 201, answer.text
+    services = Services(rest_settings(database.url))
+    yield Access(services, services.config)
+    services.engine.dispose()
+
+
+def scope_of(access: Access, user: As, cluster: str = "c1") -> Scope:
+    found = access.scope(f"Bearer {user.token}".encode(), cluster)
+    assert found is not None
+    return found
+
+
+def refused(access: Access, token: str, cluster: str = "c1") -> int:
+    with pytest.raises(Refusal) as refusal:
+        if access.at_hand(f"Bearer {token}".encode()) is None:
+            access.scope(f"Bearer {token}".encode(), cluster)
+    return refusal.value.code
+
+
+ORDERS, ITEMS, SHARED = "acme-retail-prod-orders-value", "globex-retail-prod-items-value", "com.all.Shared"
+
+
+def test_each_tenant_sees_its_own_streams_subjects_and_shared_ones(rest, access):
+    ada, gil = new_user(rest, "ada", acme="member"), new_user(rest, "gil", globex="owner")
+    for user, mine, theirs in ((ada, ORDERS, ITEMS), (gil, ITEMS, ORDERS)):
+        scope = scope_of(access, user)
+        assert [scope.sees(each) for each in (mine, theirs, SHARED)] == [True, False, True]
+    nobody = scope_of(access, new_user(rest, "ned"))
+    assert not any(nobody.sees(each) for each in (ORDERS, ITEMS, SHARED))
+
+
+def test_roles_of_the_estate_see_all_and_operators_are_not_asked_more(rest, access):
+    vic, ola = new_user(rest, "vic", "viewer"), new_user(rest, "ola", "operator")
+    assert scope_of(access, vic).sees_all
+    assert access.scope(f"Bearer {ola.token}".encode(), "c1") is None
+    assert access.at_hand(f"Bearer {TOKEN}".encode()) is not None
+
+
+def test_a_stream_that_was_deleted_leaves_its_subjects_to_its_tenant(rest, access):
+    ada, gil = new_user(rest, "ada", acme="member"), new_user(rest, "gil", globex="owner")
+    assert rest("DELETE", f"{GLOBEX}/streams/items?confirm=globex/retail/prod/items").is_success
+    assert scope_of(access, gil).sees(ITEMS)
+    assert not scope_of(access, ada).sees(ITEMS)
+
+
+def test_what_is_declared_changed_or_taken_away_holds_for_the_next_request(rest, access):
+    ada = new_user(rest, "ada", acme="owner")
+    later = "acme-retail-prod-later-value"
+    assert scope_of(access, ada).sees(SHARED)
+    rest("PATCH", ACME, {"record_name_subjects": False})
+    assert not scope_of(access, ada).sees(SHARED)
+    assert not scope_of(access, ada).sees(later)
+    rest("POST", f"{ACME}/streams", {"name": "later"})
+    assert scope_of(access, ada).sees(later)
+    rest("PATCH", "/users/ada", {"tenants": {}})
+    assert not scope_of(access, ada).sees(ORDERS)
+    rest("DELETE", "/users/ada/tokens/ci")
+    assert refused(access, ada.token) == 401
+
+
+def test_nobodys_tokens_are_refused(rest, access):
+    ada = new_user(rest, "ada", acme="member")
+    rest("PATCH", "/users/ada", {"disabled": True})
+    for token in (ada.token, "treeline_unknown", "treeline_" + "x" * 300, "x", ""):
+        assert refused(access, token) == 401
+
+
+def test_a_cluster_of_no_tree_does_not_exist_for_tenants(rest, access):
+    ada, vic = new_user(rest, "ada", acme="owner"), new_user(rest, "vic", "viewer")
+    assert refused(access, ada.token, "c4") == refused(access, ada.token, "c9") == 404
+    assert scope_of(access, vic, "c4").sees_all
+
+
+def test_an_open_registry_asks_nobody(database: Database):
+    services = Services(rest_settings(database.url, registry_open=True, admin_token=SecretStr("x")))
+    assert Access(services, services.config).at_hand(b"") is not None
+    services.engine.dispose()
+
+
+def test_names_by_former_formats_stay_their_tenants(rest, access, database: Database):
+    rest("DELETE", f"{GLOBEX}/streams/items?confirm=globex/retail/prod/items")
+    with database.engine.connect() as connection:
+        found = registry_tenants(connection)
+    stream = found.owners["c1"].stream_of(ITEMS)
+    assert stream is not None and stream.tenant == "globex"
+    assert found.record_names == {"acme", "globex"}
