@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 FOLDERS_THAT_SHARE = {
     "tests/access/": "an estate where clients log in",
-    "tests/access/": "the secured estate",
     "tests/faults/five/": "an estate that may be broken",
     # One of them sees to it that nothing is done while no group commits.
     "tests/offsets/": "groups that commit",

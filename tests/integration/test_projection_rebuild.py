@@ -78,7 +78,7 @@ def places(database: Database) -> set[int]:
 
 @pytest.mark.parametrize("number", range(6))
 def test_a_rebuild_of_any_history_gives_the_live_rows(database, number):
-    record(database, histories.events(number, 600))
+    record(database, histories.events(number, 900))
     project_one_by_one(database)
     live = every_row(database)
     assert all(live.values())
