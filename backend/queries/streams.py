@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row, Table
 
 from backend.domain.births import Births
+from backend.domain.errors import NotFound
 from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
 from backend.projections.streams import STREAM, stream_topics, streams
@@ -18,6 +19,7 @@ from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
 from backend.projections.trees import tree_leaves
 from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.tenants import find_environment
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,15 @@ def get_stream(
 ) -> StreamRow | None:
     """One stream or None."""
     return next(iter(list_streams(connection, at, tenant, instance, environment, name=name)), None)
+
+
+def find_stream(connection: Connection, stream: StreamName, at: int | None = None) -> StreamRow:
+    """The stream, or NotFound naming what is missing."""
+    find_environment(connection, stream.tenant, stream.instance, stream.environment, at)
+    row = get_stream(connection, stream.tenant, stream.instance, stream.environment, stream.stream, at)
+    if row is None:
+        raise NotFound(f"there is no stream {stream}")
+    return row
 
 
 def troubles(connection: Connection) -> dict[str, list[str]]:
