@@ -68,8 +68,8 @@ class Registries:
     """Answers what is below PREFIX; the directory lives as long as the application behind it."""
 
     def __init__(self, app: ASGIApp, directory: Directory, config: Settings) -> None:
+        self.directory = directory
         self._app = app
-        self._directory = directory
         self._config = config
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,15 +83,15 @@ class Registries:
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def done(message: Message) -> None:
             if message["type"] == "lifespan.startup.complete":
-                self._directory.start()
+                self.directory.start()
             elif message["type"].startswith("lifespan.shutdown"):
-                await asyncio.to_thread(self._directory.join)
+                await asyncio.to_thread(self.directory.join)
             await send(message)
 
         async def to_do() -> Message:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
-                self._directory.stop()
+                self.directory.stop()
             return message
 
         await self._app(scope, to_do, done)
@@ -144,7 +144,7 @@ class Registries:
         cluster, _, tail = path.partition(b"/")
         question = b"%b?%b" % (tail, scope["query_string"])
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        registry = self._directory.find(cluster.decode("latin-1"))
+        registry = self.directory.find(cluster.decode("latin-1"))
         if registry is not None and method == "GET":
             known = registry.mirror.answer(question)
             if known is not None:
@@ -169,10 +169,10 @@ class Registries:
         found = None
         if len(cluster) <= _LONGEST_CLUSTER and cluster.isascii():
             try:
-                await asyncio.to_thread(self._directory.refresh)
+                await asyncio.to_thread(self.directory.refresh)
             except DatabaseUnavailable as error:
                 raise refusals.store_failed(error.detail) from error
-            found = self._directory.find(cluster)
+            found = self.directory.find(cluster)
         if found is None:
             raise Refusal(404, f"There is no cluster {cluster[:60]!a}")
         return found

@@ -50,6 +50,14 @@ class Parser:
         return found
 
 
+def not_registered(reference: Reference) -> refusals.Refusal:
+    """The one answer for a reference to what there is not, and to what its sender may not know of."""
+    return refusals.schema_invalid(
+        f"the reference {reference.name!r} is to version {reference.version} of subject "
+        f"{reference.subject!r}, which is not registered"
+    )
+
+
 def _referenced(catalog: Catalog, content: Content) -> list[Referenced]:
     """All that a schema refers to, each after what it refers to itself; softly deleted versions count."""
     seen: set[Reference] = set()
@@ -65,10 +73,7 @@ def _referenced(catalog: Catalog, content: Content) -> list[Referenced]:
             seen.add(reference)
             version = catalog.version((reference.subject, reference.version))
             if version is None:
-                raise refusals.schema_invalid(
-                    f"the reference {reference.name!r} is to version {reference.version} of subject "
-                    f"{reference.subject!r}, which is not registered"
-                )
+                raise not_registered(reference)
             add(version.content, depth + 1)
             text, kind = version.content.text, version.content.kind
             found.append(Referenced(**vars(reference), text=text, kind=kind))
