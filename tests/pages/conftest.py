@@ -21,6 +21,8 @@ from pydantic import SecretStr
 
 from backend import web
 from backend.api.app import create_app
+from backend.registry.app import with_registries
+from backend.registry.directory import Directory
 from backend.settings import PROJECT_ROOT, Settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
@@ -37,6 +39,8 @@ class Console:
 
     url: str
     token: str
+    registries: Directory | None = None
+    """What it has read of schemas, if it runs in this process."""
 
     @property
     def rest(self) -> RestClient:
@@ -60,12 +64,14 @@ def serve_here(database_url: str) -> Iterator[Console]:
     app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url))
     for router in web.routes():
         app.include_router(router)
-    server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", port, log_level="warning"))
+    served = with_registries(app, app.state.services)
+    app.state.registries = served.directory
+    server = uvicorn.Server(uvicorn.Config(served, "127.0.0.1", port, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         eventually(lambda: server.started, f"{url} is served")
-        yield Console(url, TOKEN)
+        yield Console(url, TOKEN, served.directory)
     finally:
         app.state.services.closing.set()
         server.should_exit = True
