@@ -10,6 +10,7 @@ import typer
 
 from backend.commands import (
     adopt,
+    applications,
     distributor,
     edge_losses,
     estate,
@@ -36,6 +37,7 @@ edge_losses.register(app)
 offsets.register(app)
 schemas.register(app)
 users.register(app)
+applications.register(app)
 
 
 def main() -> None:

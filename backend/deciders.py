@@ -5,6 +5,8 @@ from __future__ import annotations
 from backend.dispatch import Decider
 from backend.domain import (
     adoption,
+    application,
+    application_commands,
     cluster,
     edge_losses,
     group_reset,
@@ -19,6 +21,9 @@ from backend.domain import (
 
 ADOPTION: Decider[adoption.Adoption | None, adoption.AdoptionCommand] = Decider(
     adoption.INITIAL, adoption.decide, adoption.evolve
+)
+APPLICATION: Decider[application.Application | None, application_commands.ApplicationCommand] = Decider(
+    application.INITIAL, application_commands.decide, application.evolve
 )
 CLUSTER: Decider[cluster.Cluster | None, cluster.ClusterCommand] = Decider(
     cluster.INITIAL, cluster.decide, cluster.evolve

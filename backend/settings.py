@@ -47,6 +47,11 @@ class Settings(BaseSettings):
     admin_token: SecretStr | None = Field(
         None, description="The admin's bearer token; unset: nobody can log in by token."
     )
+    secrets_key: SecretStr | None = Field(
+        None,
+        description="Secret of 32 characters or more that seals passwords of applications; several by commas: the "
+        "first seals, all open. Unset: applications get no credentials.",
+    )
 
     registry_open: bool = Field(
         False, description="Serve the schema registries to everybody, without a token: for a local estate."

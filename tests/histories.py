@@ -9,13 +9,24 @@ from typing import Any
 
 from backend import deciders
 from backend.dispatch import Decider
-from backend.domain import adoption, cluster, stream_records, tenant_commands, tree, user
+from backend.domain import (
+    adoption,
+    application,
+    application_commands,
+    application_records,
+    cluster,
+    stream_records,
+    tenant_commands,
+    tree,
+    user,
+)
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
 from backend.domain.edge_losses import Acknowledge, EdgeCommand, RecordLoss, RecordReplay, SetAside
 from backend.domain.errors import DomainError
 from backend.domain.event import Event
 from backend.domain.leaf import EnterRoutes
 from backend.domain.lost_origin import Reroot
+from backend.domain.names import ApplicationName
 from backend.domain.primary_move import MovePrimary, RecordPrimaryMoved
 from backend.domain.schema_conflicts import ID_TAKEN, Conflict, RecordConflicts
 
@@ -43,6 +54,8 @@ def commands(source: random.Random) -> Iterator[Directed]:
             _adoption,
             _schemas,
             _user,
+            _application,
+            _application,
             _stream,
             _stream,
             _stream,
@@ -168,6 +181,43 @@ def _user(source: random.Random) -> Directed:
         )
     )
     return deciders.USER, f"user-{name}", command
+
+
+def _application(source: random.Random) -> Directed:
+    name = ApplicationName("acme", "retail", "prod", source.choice(("billing", "audit")))
+    cluster_name, revision = source.choice(CLUSTERS), source.randint(1, 9)
+    access = {"operation": source.choice(application.OPERATIONS), "stream": "globex/retail/prod/parcels"}
+    streams = tuple(source.sample(("orders", "payments", "globex/retail/prod/parcels"), source.randint(0, 3)))
+    facts = application_commands.Facts(may_decide=frozenset({"acme"}))
+    command: application_commands.ApplicationCommand = source.choice(
+        (
+            application_commands.DeclareApplication(name=name, produces=streams, consumes=streams, facts=facts),
+            application_commands.ChangeApplication(
+                groups=source.choice((None, ("g1",), ("g1", "g2"))),
+                produces=streams,
+                quotas={"request_percentage": source.choice((None, 50))},
+                facts=facts,
+            ),
+            *(
+                application_commands.DecideAccess(application=name, **access, decision=decision, reason="so")
+                for decision in application_commands.DECISIONS
+            ),
+            application_commands.IssueCredentials(),
+            application_commands.RevokeCredentials(),
+            application_commands.DeleteApplication(clusters=source.choice(((), ("1", "2")))),
+            application_records.RecordAccessApplied(
+                cluster=cluster_name,
+                revision=revision,
+                parts={"acls": source.choice(("applied", "none"))},
+            ),
+            application_records.RecordAccessFailed(cluster=cluster_name, reason="silent"),
+            application_records.RecordAccessDrifted(
+                cluster=cluster_name, found=("topic x: read",), reason=source.choice((None, "silent"))
+            ),
+            application_records.RecordAccessRemoved(cluster=cluster_name),
+        )
+    )
+    return deciders.APPLICATION, f"application-{name}", command
 
 
 def _edge(source: random.Random) -> Directed:

@@ -13,9 +13,11 @@ from fastapi import APIRouter, Depends, FastAPI
 
 from backend.api import (
     adoption,
+    applications,
     clusters,
     edge_losses,
     events,
+    grants,
     health,
     login,
     members,
@@ -109,6 +111,8 @@ def create_app(config: Settings | None = None) -> FastAPI:
         trees,
         tenants,
         streams,
+        applications,
+        grants,
         events,
         operations,
         projections,

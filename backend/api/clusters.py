@@ -32,6 +32,7 @@ from backend.domain.cluster import AddCluster, ChangeCluster, RemoveCluster
 from backend.domain.errors import ClusterUnreachable, NotFound
 from backend.kafka.probe import ClusterFacts, probe
 from backend.queries import clusters as queries
+from backend.queries.application_groups import application_on
 from backend.queries.clusters import ClusterRow
 from backend.queries.naming import declared_streams, live_stream_on
 
@@ -177,6 +178,7 @@ def _facts_to_change(connection: Connection, cluster: str, write: Write) -> dict
         "known_kafka_clusters": queries.known_kafka_clusters(connection),
         "declared_streams": declared_streams(connection),
         "live_stream": live_stream_on(connection, cluster),
+        "live_application": application_on(connection, cluster),
     }
 
 

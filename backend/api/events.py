@@ -44,7 +44,7 @@ def list_events(
     if stream is not None and not (stream.isascii() and stream.isprintable()):
         raise ValueInvalid("no event stream has such a name")
     found = queries.list_events(
-        connection, after=after, limit=limit + 1, stream_prefix=stream, streams=_streams(caller)
+        connection, after=after, limit=limit + 1, stream_prefix=stream, tenants=_tenants(caller)
     )
     more = len(found) > limit
     found = found[:limit]
@@ -122,16 +122,15 @@ def _read(services: Services, headers: Headers, after: int) -> tuple[list[Stored
     if caller is None or not may_somewhere(caller, Action.READ_TENANT):
         return None
     with services.reading() as connection:
-        page = queries.list_events(connection, after=after, limit=STREAM_PAGE, streams=_streams(caller))
+        page = queries.list_events(connection, after=after, limit=STREAM_PAGE, tenants=_tenants(caller))
         # Without more of its own a reader has seen all there is, though its events end earlier.
         place = page[-1].position if len(page) == STREAM_PAGE else queries.head(connection).position
     return page, max(after, place)
 
 
-def _streams(caller: Caller) -> list[str] | None:
-    """The event streams that the caller may read; None for all there are."""
-    tenants = None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
-    return None if tenants is None else [f"tenant-{tenant}" for tenant in sorted(tenants)]
+def _tenants(caller: Caller) -> frozenset[str] | None:
+    """The tenants whose events the caller may read; None for all events there are."""
+    return None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
 
 
 def _position(text: str, what: str) -> int:

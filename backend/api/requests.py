@@ -45,7 +45,9 @@ class Body(BaseModel):
     @classmethod
     def _can_be_stored(cls, value: Any) -> Any:
         # Not every JSON string is a text: the database takes no NUL, and half a surrogate pair is no character.
-        texts = [*value, *value.values()] if isinstance(value, dict) else [value]
+        texts = value if isinstance(value, list) else [value]
+        if isinstance(value, dict):
+            texts = [*value, *value.values()]
         for text in texts:
             if isinstance(text, str) and _NO_TEXT.search(text):
                 raise ValueError("contains NUL or half of a surrogate pair, which no text can hold")

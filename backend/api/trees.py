@@ -27,12 +27,14 @@ from backend.deciders import TREE
 from backend.dispatch import Answer, Outcome
 from backend.domain import formats, routes, tree_shape
 from backend.domain.access import Action
+from backend.domain.application_groups import ClusterGroups, check_joining
 from backend.domain.distributor_settings import COMPRESSIONS, DEFAULTS, ChangeDistributor
 from backend.domain.errors import NotFound
 from backend.domain.formats import ClusterFormats
 from backend.domain.primary_move import MovePrimary
 from backend.domain.tree import ReplaceTree, SwitchTarget, clusters_of
 from backend.queries import clusters, distributors, operations, trees
+from backend.queries.application_groups import declared_groups
 from backend.queries.naming import declared_streams
 from backend.queries.trees import MAIN, TreeRow
 
@@ -210,15 +212,19 @@ def _distributor(connection: Connection, cluster: str, level: int, at: int | Non
 def _check_names_on_joining(
     connection: Connection, row: TreeRow | None, root: object, known: frozenset[str]
 ) -> None:
-    """Refuse a cluster that joins and on which the tree's streams could not all have a name of their own."""
+    """Refuse a cluster that joins and on which the tree's streams and groups could not all have own names."""
     # Parsed before it is walked: only what is a tree is known not to be endlessly deep.
     names = tree_shape.leaves(tree_shape.parse(root, known))
     joining = set(names) - (clusters_of(row.root) if row else frozenset())
-    streams = declared_streams(connection, MAIN) if joining else []
+    if not joining:
+        return
+    streams, groups = declared_streams(connection, MAIN), declared_groups(connection, MAIN)
     for cluster in clusters.list_clusters(connection):
         if cluster.name in joining:
             of = ClusterFormats(cluster.name, cluster.topic_format, cluster.subject_format)
-            formats.check_deployment(streams, of, _pointer(root, cluster.name) or "")
+            pointer = _pointer(root, cluster.name) or ""
+            formats.check_deployment(streams, of, pointer)
+            check_joining(groups, ClusterGroups(cluster.name, cluster.group_format), pointer)
 
 
 def _pointer(node: Any, cluster: str, at: str = "") -> str | None:

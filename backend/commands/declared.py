@@ -6,16 +6,18 @@ The file has the sections of an estate file, with the REST API's fields:
     primary: cluster-1
     tree: {level: 1, children: [{cluster: cluster-1}, {cluster: cluster-6}]}
     tenants: {acme: {instances: {retail: {tree: main, environments: {prod: {margin_seconds: 60,
-      streams: {orders: {partitions: 4}}}}}}}}
+      streams: {orders: {partitions: 4}},
+      applications: {billing: {consumes: [orders, globex/shop/prod/items]}}}}}}}}
     users: {ada: {role: viewer, tenants: {acme: owner}}}
 
-Nothing is ever deleted because a file does not name it.
+Nothing is ever deleted because a file does not name it; but an application's lists are all that it may do. Whether
+its access is granted is not the file's to say, and no difference.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,8 @@ _SECTIONS = ("clusters", "primary", "tree", "tenants", "users")
 # Belongs to the request, not to the thing: it is not in what the API shows.
 _ONLY_SENT = frozenset({"accept_offline"})
 _MASK = "***"
+_GRANTED = ("produces", "consumes")
+_LISTS = ("groups", *_GRANTED)
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,9 @@ def read_file(path: Path) -> list[Declared]:
     unknown = sorted(set(sections) - set(_SECTIONS))
     if unknown:
         fail(f"{path}: unknown section {unknown[0]!r}; there are: {', '.join(_SECTIONS)}.", 2)
-    return [*_clusters(sections), *_tree(sections), *_tenants(sections), *_users(sections)]
+    # Applications come when all streams are there, which may be of other tenants.
+    tenants = sorted(_tenants(sections), key=lambda declared: declared.kind is kinds.APPLICATION)
+    return [*_clusters(sections), *_tree(sections), *tenants, *_users(sections)]
 
 
 def _clusters(sections: dict[str, Any]) -> Iterator[Declared]:
@@ -108,10 +114,43 @@ def _tenants(sections: dict[str, Any]) -> Iterator[Declared]:
                 continue
             kind, children = levels[depth]
             inner = _mapping(body.pop(children, None), f"{here}.{children}")
+            applications = _applications(body, place, here) if kind is kinds.ENVIRONMENT else []
             yield Declared(kind, place, body)
             yield from below(inner, f"{place}/", f"{here}.{children}", depth + 1)
+            yield from applications
 
     return below(_mapping(sections.get("tenants"), "tenants"), "", "tenants", 0)
+
+
+def _applications(environment: dict[str, Any], place: str, where: str) -> list[Declared]:
+    """Those of an environment, taken out of its content."""
+    section = f"{where}.applications"
+    found = []
+    for name, content in _mapping(environment.pop("applications", None), section).items():
+        body = _mapping(content, f"{section}.{name}")
+        for names in _LISTS:
+            if body.get(names, ()) is None:
+                del body[names]
+            elif not _is_texts(body.get(names, [])):
+                fail(f"{section}.{name}.{names}: a list of names is wanted here.", 2)
+        found.append(Declared(kinds.APPLICATION, f"{place}/{name}", body))
+    return found
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def streams_of(declared: Declared) -> set[str]:
+    """The full names of the streams that an application names; none of other things."""
+    if declared.kind is not kinds.APPLICATION:
+        return set()
+    return {name for lists in _GRANTED for name in _full(declared.place, declared.body.get(lists) or ())}
+
+
+def _full(place: str, streams: Iterable[str]) -> set[str]:
+    """Full names of streams that the application of a place names; short ones are of its environment."""
+    return {name if "/" in name else f"{place.rpartition('/')[0]}/{name}" for name in streams}
 
 
 def _mapping(value: Any, where: str) -> dict[str, Any]:
@@ -133,7 +172,24 @@ def compare(client: httpx2.Client, declared: Declared) -> Difference:
         for name, wanted in declared.body.items()
         if name not in _ONLY_SENT and not _same(present.get(name), wanted)
     }
+    if declared.kind is kinds.APPLICATION:
+        changes = _changes_of_application(declared, present)
     return Difference(declared, True, response.headers.get("ETag"), changes)
+
+
+def _changes_of_application(declared: Declared, present: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Lists are compared as sets, streams by their full names."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for name, wanted in declared.body.items():
+        there = present.get(name)
+        if name in _GRANTED:
+            there = sorted(each["stream"] for each in there or ())
+            wanted = sorted(_full(declared.place, wanted))
+        elif name == "groups":
+            wanted = sorted(set(wanted))
+        if there != wanted:
+            found[name] = (there, wanted)
+    return found
 
 
 def _same(present: Any, wanted: Any) -> bool:

@@ -1,6 +1,7 @@
 """Kinds of things on the command line and where the REST API has them.
 
 A thing is named by its place: `cluster-1`, `acme`, `acme/retail`, `acme/retail/prod`, `acme/retail/prod/orders`.
+Grants have no names: they are listed for the tenant whose streams they are of.
 """
 
 from __future__ import annotations
@@ -52,6 +53,18 @@ ENVIRONMENT = Kind(
     "environment", "environments", _TENANTS[:3], ("name", "tenant", "instance", "margin_seconds", "offset_mode")
 )
 STREAM = Kind("stream", "streams", _TENANTS, ("stream", "partitions", "replication_factor", "applied"))
+APPLICATION = Kind(
+    "application",
+    "applications",
+    (*_TENANTS[:3], "applications"),
+    ("application", "produces", "consumes", "credentials", "applied"),
+)
+GRANT = Kind(
+    "grant",
+    "grants",
+    ("tenants", "grants"),
+    ("application", "operation", "stream", "state", "requested_by", "decided_by", "reason"),
+)
 USER = Kind("user", "users", ("users",), ("name", "role", "tenants", "disabled", "has_password"))
 TREE = Kind("tree", "trees", ("trees",), ("name", "primary_cluster", "coverage", "root"))
 DISTRIBUTORS, OFFSETS = "distributors", "offsets"
@@ -59,7 +72,7 @@ DISTRIBUTOR_COLUMNS = ("cluster", "level", "target", "state", "lag_records", "re
 
 _KINDS: Mapping[str, Kind] = {
     word: kind
-    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM, USER)
+    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM, APPLICATION, GRANT, USER)
     for word in (kind.name, kind.plural)
 }
 KNOWN = f"{', '.join(sorted(_KINDS))}, {DISTRIBUTORS}, {OFFSETS}"

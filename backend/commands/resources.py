@@ -42,6 +42,8 @@ def get(
 ) -> None:
     """List things (`get streams acme/retail/prod`) or show one (`get stream acme/retail/prod/orders`).
 
+    `get grants acme` lists what applications, of whatever tenant, may do with acme's streams, and ask to do.
+
     `get offsets` lists what groups have committed and where they go on elsewhere; its place is a group's name.
     """
     form = Form.JSON if as_json else form
@@ -57,7 +59,7 @@ def get(
             offsets.show_offsets(client, place, form)
             return
         of = kind_of(kind)
-        if kind == of.name:
+        if kind == of.name and of is not kinds.GRANT:
             place = place or ("main" if of is kinds.TREE else "")
             found = answer(client.get(of.path(place), params=params))
             show(found, form, of.columns, [found])
@@ -126,12 +128,12 @@ def delete(
     confirm: Annotated[str | None, typer.Option(help="STREAM in full: delete it with its records.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove a cluster that is in no tree, or a stream with its topics."""
+    """Remove a cluster that is in no tree, a stream with its topics, or an application with its access."""
     of = kind_of(kind)
     if of is kinds.USER:
         fail(f"A user is not deleted, since events name it: `treeline user disable {place}`.", 2)
-    if of not in (kinds.CLUSTER, kinds.STREAM):
-        fail(f"A {of.name} cannot be deleted (yet); clusters and streams can.", 2)
+    if of not in (kinds.CLUSTER, kinds.STREAM, kinds.APPLICATION):
+        fail(f"A {of.name} cannot be deleted (yet); clusters, streams and applications can.", 2)
     params = {"dry_run": "true"} if dry_run else {}
     if confirm is not None:
         params["confirm"] = confirm
@@ -157,12 +159,17 @@ def _list(client: httpx2.Client, kind: Kind, place: str, params: dict[str, Any])
 
 
 def _builds_on(difference: Difference, missing: set[tuple[str, str]]) -> bool:
-    """Whether a thing lies within a missing one, is a tree while clusters are missing, or a member of a tenant."""
+    """Whether a thing lies within a missing one, is a tree while clusters are missing, a member of a tenant, or an
+    application that names missing streams."""
+    from backend.commands.declared import streams_of
+
     declared = difference.declared
     if declared.kind is kinds.TREE:
         return any(kind == kinds.CLUSTER.name for kind, _ in missing)
     if declared.kind is kinds.USER:
         return any(("tenant", tenant) in missing for tenant in declared.body.get("tenants") or {})
+    if declared.kind is kinds.APPLICATION and any(("stream", name) in missing for name in streams_of(declared)):
+        return True
     parent = declared.place.rpartition("/")[0]
     return any(place == parent for _, place in missing)
 

@@ -46,9 +46,12 @@ class Action(StrEnum):
     READ_TENANT = "read-tenant"
     """A tenant, all that is in it, its streams' records' ways, its groups' offsets, its events."""
     DECLARE_STREAMS = "declare-streams"
-    """Declare and change streams of a tenant."""
+    """Declare and change streams of a tenant, and applications, which ask for access to streams."""
     MANAGE_TENANT = "manage-tenant"
-    """A tenant's instances and environments; deleting its streams, resetting its groups' offsets."""
+    """A tenant's instances and environments; deleting its streams, resetting its groups' offsets; passwords of its
+    applications, which open what these were granted."""
+    DECIDE_ACCESS = "decide-access"
+    """Which applications, of whatever tenant, may produce to a tenant's streams and consume from them."""
     MANAGE_MEMBERS = "manage-members"
     """Who belongs to a tenant."""
     MANAGE_USERS = "manage-users"
@@ -65,7 +68,13 @@ ROLES: Mapping[Role, frozenset[Action]] = {
 MEMBERSHIPS: Mapping[Membership, frozenset[Action]] = {
     Membership.MEMBER: frozenset({Action.READ_TENANT, Action.DECLARE_STREAMS}),
     Membership.OWNER: frozenset(
-        {Action.READ_TENANT, Action.DECLARE_STREAMS, Action.MANAGE_TENANT, Action.MANAGE_MEMBERS}
+        {
+            Action.READ_TENANT,
+            Action.DECLARE_STREAMS,
+            Action.MANAGE_TENANT,
+            Action.DECIDE_ACCESS,
+            Action.MANAGE_MEMBERS,
+        }
     ),
 }
 

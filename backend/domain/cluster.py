@@ -19,7 +19,7 @@ from backend.domain.client_properties import check_properties, unmasked
 from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
 from backend.domain.event import Event
 from backend.domain.formats import ClusterFormats, check_format
-from backend.domain.names import StreamName, check_name
+from backend.domain.names import ApplicationName, StreamName, check_name
 
 LONGEST_NAME = 63
 LONGEST_BOOTSTRAP = 4096
@@ -123,6 +123,8 @@ class ChangeCluster:
     declared_streams: Sequence[StreamName] = ()
     live_stream: StreamName | None = None
     """A stream that has, or is about to get, a topic on this cluster."""
+    live_application: ApplicationName | None = None
+    """An application that has, or is about to get, its groups on this cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,6 +242,11 @@ def _change(state: Cluster, command: ChangeCluster) -> list[ClusterEvent]:
                 "from them exist, since their records would be left behind under the old names"
             )
         _check_names(event, state.name, command.declared_streams)
+    if event.group_format != state.group_format and command.live_application is not None:
+        raise StateConflict(
+            f"{command.live_application} has its groups on {state.name}; the group format cannot change while "
+            "applications use groups made from it"
+        )
     answering, known = command.kafka_cluster_id, state.kafka_cluster_id
     if answering and known and answering != known:
         raise StateConflict(

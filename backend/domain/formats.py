@@ -104,6 +104,15 @@ def topic_problem(topic: str) -> str | None:
     return None
 
 
+def group_problem(group: str) -> str | None:
+    """Why no application may have a group of this technical name; None if it is fine."""
+    if len(group) > LONGEST_TECHNICAL_NAME:
+        return f"it has {len(group)} characters, at most {LONGEST_TECHNICAL_NAME} are allowed"
+    if group.startswith(_INTERNAL_PREFIXES):
+        return "names that start with '__' or '_treeline' are kept for internal use"
+    return None
+
+
 def technical_names(stream: StreamName, clusters: Iterable[ClusterFormats]) -> dict[str, str]:
     """The stream's topic on each cluster; raises NameInvalid naming the first cluster that would refuse it."""
     names: dict[str, str] = {}

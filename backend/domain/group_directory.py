@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backend.domain.names import StreamName
+from backend.domain.names import ApplicationName, StreamName
 from backend.domain.offset_map import Follower
 from backend.domain.readings import EnvironmentPlace, Reader
 
@@ -61,8 +61,8 @@ class GroupDirectory:
         return technical_group(self._format, name, follower.group)
 
 
-def technical_group(group_format: str, stream: StreamName, group: str) -> str:
-    """What a group of the stream's environment is called by a cluster's group format."""
+def technical_group(group_format: str, within: StreamName | ApplicationName, group: str) -> str:
+    """What a group of the environment of a stream or an application is called by a cluster's group format."""
     return group_format.format(
-        tenant=stream.tenant, instance=stream.instance, environment=stream.environment, group=group
+        tenant=within.tenant, instance=within.instance, environment=within.environment, group=group
     )

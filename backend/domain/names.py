@@ -1,4 +1,4 @@
-"""Names that people give: clusters, tenants, instances, environments and streams.
+"""Names that people give: clusters, tenants, instances, environments, streams and applications.
 
 A logical name is lower case, starts with a letter or digit and goes on with letters, digits, `.`, `_` and `-`.
 Lower case only, because technical names are made from it and two topics that differ in case alone are a trap for
@@ -34,11 +34,30 @@ class StreamName:
         return f"{self.tenant}/{self.instance}/{self.environment}/{self.stream}"
 
 
+@dataclass(frozen=True, order=True)
+class ApplicationName:
+    """What one application is called everywhere, `tenant/instance/environment/application`."""
+
+    tenant: str
+    instance: str
+    environment: str
+    application: str
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.instance}/{self.environment}/{self.application}"
+
+
 def check_name(name: str, what: str, *, pointer: str = "/name", longest: int = LONGEST_NAME) -> None:
     """Raise NameInvalid unless `name` can name a `what` ("tenant", "cluster", ...)."""
     problem = _problem(name, longest)
     if problem:
         raise NameInvalid(f"{_shown(name)} cannot name a {what}: {problem}", (FieldError(pointer, f"{problem}"),))
+
+
+def application_named(text: str) -> ApplicationName | None:
+    """The application of a full name; None if nothing can be called so."""
+    parts = text.split("/")
+    return ApplicationName(*parts) if len(parts) == 4 and all(map(is_name, parts)) else None
 
 
 def is_name(name: str, longest: int = LONGEST_STREAM) -> bool:

@@ -203,6 +203,8 @@ def control_plane_environment(layout: Layout) -> dict[str, str]:
     """What the API, the workers and the verification are told about the estate."""
     home, environment = layout.home, {"TREELINE_HOME": str(layout.home.path), "TREELINE_URL": layout.url}
     environment["TREELINE_ADMIN_TOKEN"] = home.secret("admin-token")
+    if not is_given("secrets_key"):
+        environment["TREELINE_SECRETS_KEY"] = home.secret("secrets-key")
     # Stock clients find the registries of an estate without knowing of tokens; they listen on this machine only.
     environment["TREELINE_REGISTRY_OPEN"] = "true"
     if layout.postgres_port is not None:

@@ -116,16 +116,18 @@ class PostgresEventLog:
         *,
         names: Collection[str] | None = None,
         streams: Collection[str] | None = None,
+        below: Collection[str] = (),
     ) -> list[StoredEvent]:
         """`feed` without decoding, for readers that must not fail on events of a newer program; only those of
-        `streams` if given."""
+        `streams` if given, and of streams whose names begin with one of `below`."""
         query = sa.select(events).where(events.c.position > after)
         if stream_prefix is not None:
             query = query.where(events.c.stream.startswith(stream_prefix, autoescape=True))
         if names is not None:
             query = query.where(events.c.name.in_(names))
         if streams is not None:
-            query = query.where(events.c.stream.in_(streams))
+            begun = (events.c.stream.startswith(each, autoescape=True) for each in below)
+            query = query.where(sa.or_(events.c.stream.in_(streams), *begun))
         rows = self._connection.execute(query.order_by(events.c.position).limit(limit))
         return [stored_of(row) for row in rows]
 

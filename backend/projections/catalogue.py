@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from backend.projections import adoptions, clusters, edge_losses, leaf_routes, streams, tenants, trees, users
+from backend.projections import (
+    adoptions,
+    applications,
+    clusters,
+    edge_losses,
+    leaf_routes,
+    streams,
+    tenants,
+    trees,
+    users,
+)
 from backend.projections.framework import Projection
 
 PROJECTIONS: tuple[Projection, ...] = (
@@ -14,4 +24,5 @@ PROJECTIONS: tuple[Projection, ...] = (
     edge_losses.PROJECTION,
     adoptions.PROJECTION,
     users.PROJECTION,
+    applications.PROJECTION,
 )

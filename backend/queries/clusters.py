@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,19 @@ def list_clusters(connection: Connection, at: int | None = None) -> list[Cluster
     """Every cluster, by number."""
     query = sa.select(clusters).where(as_of(clusters, at)).order_by(clusters.c.number)
     return [_row(row) for row in connection.execute(query)]
+
+
+def leaves_by_tree(connection: Connection, at: int | None = None) -> dict[str, list[ClusterRow]]:
+    """The clusters of each tree, by number."""
+    rows = connection.execute(sa.select(tree_leaves.c.tree, tree_leaves.c.cluster).where(as_of(tree_leaves, at)))
+    trees_of: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        trees_of[row.cluster].append(row.tree)
+    leaves: dict[str, list[ClusterRow]] = defaultdict(list)
+    for cluster in list_clusters(connection, at):
+        for tree in trees_of[cluster.name]:
+            leaves[tree].append(cluster)
+    return leaves
 
 
 def get_cluster(connection: Connection, name: str, at: int | None = None) -> ClusterRow | None:

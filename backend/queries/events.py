@@ -23,14 +23,19 @@ def list_events(
     after: int = 0,
     limit: int = 100,
     stream_prefix: str | None = None,
-    streams: Collection[str] | None = None,
+    tenants: Collection[str] | None = None,
 ) -> list[StoredEvent]:
     """Up to `limit` events after a position, as they are stored; `vars(item)` has the contract's fields.
 
-    `streams`: only of these, `stream_prefix`: only of those whose name starts so.
+    `tenants`: only of these and of their applications, `stream_prefix`: only of streams whose name starts so.
     Not decoded: an older program lists a newer program's events too.
     """
-    return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).stored(after, limit, stream_prefix, streams=streams)
+    log = PostgresEventLog(connection, _NO_EVENTS_TO_DECODE)
+    if tenants is None:
+        return log.stored(after, limit, stream_prefix)
+    streams = [f"tenant-{tenant}" for tenant in sorted(tenants)]
+    below = [f"application-{tenant}/" for tenant in sorted(tenants)]
+    return log.stored(after, limit, stream_prefix, streams=streams, below=below)
 
 
 def head(connection: Connection) -> Head:

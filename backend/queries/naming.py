@@ -5,7 +5,8 @@ Read under the append lock (`Dispatcher.execute`, `build`), so that nobody can t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +19,7 @@ from backend.projections.streams import STREAM, stream_topics, streams
 from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
 from backend.projections.trees import tree_leaves
+from backend.queries.matching import among
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,10 @@ def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> Ta
     for table, source in ((streams, _DECLARED), (stream_topics, _BEING_REMOVED)):
         mine = (stream.tenant, stream.instance, stream.environment, stream.stream)
         theirs = tuple(table.c[part] for part in STREAM)
-        same_topic = sa.func.replace(_rendered(clusters.c.topic_format, theirs), ".", "_") == sa.func.replace(
-            _rendered(clusters.c.topic_format, mine), ".", "_"
+        same_topic = sa.func.replace(rendered(clusters.c.topic_format, theirs), ".", "_") == sa.func.replace(
+            rendered(clusters.c.topic_format, mine), ".", "_"
         )
-        same_subject = _rendered(clusters.c.subject_format, theirs) == _rendered(clusters.c.subject_format, mine)
+        same_subject = rendered(clusters.c.subject_format, theirs) == rendered(clusters.c.subject_format, mine)
         found = sa.select(*theirs, clusters.c.name.label("cluster")).select_from(source)
         found = found.where(as_of(clusters, None), clusters.c.name.in_(formats), sa.or_(same_topic, same_subject))
         for row in connection.execute(found.where(as_of(table, None))):
@@ -87,6 +89,14 @@ def declared_streams(connection: Connection, tree: str | None = None) -> list[St
     return sorted(_name(row) for row in connection.execute(query))
 
 
+def declared_among(connection: Connection, names: Collection[StreamName]) -> frozenset[StreamName]:
+    """Those of the names that are streams'."""
+    parts = [streams.c[part] for part in STREAM]
+    keys = [astuple(name) for name in names]
+    found = connection.execute(sa.select(*parts).where(as_of(streams, None), among(parts, keys)))
+    return frozenset(map(_name, found))
+
+
 def live_stream_on(connection: Connection, cluster: str) -> StreamName | None:
     """A stream that has, or is about to get, a topic on the cluster; None if there is none."""
     existing = sa.select(*(stream_topics.c[part] for part in STREAM)).where(
@@ -114,10 +124,13 @@ _BEING_REMOVED: FromClause = stream_topics.join(
 )
 
 
-def _rendered(of: Any, parts: tuple[Any, ...]) -> Any:
-    """A topic or subject format with its placeholders replaced; values hold no braces, so the order is free."""
-    for placeholder, value in zip(("{tenant}", "{instance}", "{environment}", "{topic}"), parts, strict=True):
-        of = sa.func.replace(of, placeholder, value)
+def rendered(of: Any, parts: tuple[Any, ...], name_part: str = "topic") -> Any:
+    """A format with its placeholders replaced, in SQL; values hold no braces, so the order is free.
+
+    `name_part`: "topic" for topic and subject formats, "group" for group formats.
+    """
+    for placeholder, value in zip(("tenant", "instance", "environment", name_part), parts, strict=True):
+        of = sa.func.replace(of, f"{{{placeholder}}}", value)
     return of
 
 

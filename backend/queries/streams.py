@@ -17,8 +17,7 @@ from backend.domain.names import StreamName
 from backend.projections.streams import STREAM, stream_topics, streams
 from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
-from backend.projections.trees import tree_leaves
-from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.clusters import ClusterRow, leaves_by_tree, list_clusters
 from backend.queries.tenants import find_environment
 
 
@@ -105,7 +104,7 @@ def list_streams(
     if after is not None:
         query = query.where(streams.c.stream > after)
     rows = connection.execute(query).all()
-    leaves = _leaves(connection, at) if rows else {}
+    leaves = leaves_by_tree(connection, at) if rows else {}
     topics = _topics(connection, at, scope) if rows else {}
     return [_stream(row, leaves.get(row.tree, ()), topics.get(_key(row), {})) for row in rows]
 
@@ -198,19 +197,6 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
 
 def _tails(kept: Mapping[str, Sequence[Sequence[int]]]) -> dict[int, Births]:
     return {int(p): tuple((offset, born) for offset, born in births) for p, births in kept.items()}
-
-
-def _leaves(connection: Connection, at: int | None) -> dict[str, list[ClusterRow]]:
-    """The clusters of each tree, by number."""
-    rows = connection.execute(sa.select(tree_leaves.c.tree, tree_leaves.c.cluster).where(as_of(tree_leaves, at)))
-    trees_of: dict[str, list[str]] = defaultdict(list)
-    for row in rows:
-        trees_of[row.cluster].append(row.tree)
-    leaves: dict[str, list[ClusterRow]] = defaultdict(list)
-    for cluster in list_clusters(connection, at):
-        for tree in trees_of[cluster.name]:
-            leaves[tree].append(cluster)
-    return leaves
 
 
 def _topics(

@@ -33,15 +33,21 @@ class Asked:
         """Do it."""
         self._execute(change, lambda connection, outcome: None)
 
-    def carry_out_once(self, change: Change[Any, Any], once: str, given: Mapping[str, str], place: str) -> str:
-        """Do it, and tell where to go on; a form that is sent twice does it once.
+    def carry_out_once(self, change: Change[Any, Any], once: str, given: Mapping[str, str]) -> bool:
+        """Do it, unless the same form was sent before; whether it was not.
 
-        `once`: which page the form stood on; `given`: what was sent with it; `place`: where to go on.
+        `once`: which page the form stood on; `given`: what was sent with it.
         """
         sent = json.dumps([self.request.url.path, sorted(given.items())])
         key = IdempotencyKey(f"page {once}", hashlib.sha256(sent.encode()).hexdigest())
-        answer = Answer(303, None, {"Location": place})
-        return self._execute(change, lambda connection, outcome: answer, once=key).headers["Location"]
+        first: list[Outcome] = []
+
+        def answer(_: Connection, outcome: Outcome) -> Answer:
+            first.append(outcome)
+            return Answer(303, None)
+
+        self._execute(change, answer, once=key)
+        return bool(first)
 
     def try_out(self, change: Change[Any, Any], look: Callable[[Connection, Outcome], A]) -> A:
         """What `look` sees of everything as if it were done; nothing is kept of it."""

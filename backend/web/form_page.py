@@ -65,7 +65,8 @@ class Command:
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> str:
         """As the REST API does it."""
-        return asked.carry_out_once(self.change(given), once, given, self.place(given))
+        asked.carry_out_once(self.change(given), once, given)
+        return self.place(given)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,19 @@ SENTENCES: Mapping[str, str] = {
     "StreamApplyFailed": "{path} could not be applied on {cluster}: {reason}",
     "StreamTailLost": "{path}/{partition} on {cluster} lost offsets {first_offset} to {last_offset}",
     "StreamRemoved": "{path} removed from {cluster}",
+    "ApplicationDeclared": "Application {of} declared",
+    "ApplicationChanged": "Application {of} changed",
+    "ApplicationDeleted": "Application {of} deleted",
+    "AccessRequested": "{of} asks to {operation}: {stream}",
+    "AccessGranted": "{of} may {operation}: {stream}",
+    "AccessRefused": "{of} may not {operation}: {stream}, refused: {reason}",
+    "AccessWithdrawn": "{of} may no longer {operation}: {stream}, withdrawn by the {by}",
+    "CredentialsIssued": "Application {of} has new credentials, number {number}",
+    "CredentialsRevoked": "Credentials of application {of} revoked",
+    "ApplicationApplied": "{of} has its access on {cluster}",
+    "ApplicationApplyFailed": "Access of {of} could not be applied on {cluster}: {reason}",
+    "ApplicationDrifted": "Access of {of} on {cluster} had been changed by somebody",
+    "ApplicationRemoved": "Access of {of} removed from {cluster}",
 }
 # What an operator should not overlook.
 TROUBLES = frozenset(
@@ -74,6 +87,8 @@ TROUBLES = frozenset(
         "RecordSetAside",
         "RecordsLost",
         "SchemaConflictFound",
+        "ApplicationApplyFailed",
+        "ApplicationDrifted",
     }
 )
 
@@ -98,6 +113,8 @@ def sentence(name: str, stream: str, data: Mapping[str, Any]) -> str:
         known["limit"] = "without a limit" if limit is None else f"at most {counted(limit, 'byte')} a second"
     if isinstance(data.get("disabled"), bool):
         known["state"] = "disabled" if data["disabled"] else "enabled"
+    if name == "AccessRefused" and data.get("reason") is None:
+        pattern = pattern.partition(":")[0] + ": {stream}"
     if name == "TreeReplaced":
         known.update(_shape(data.get("root")))
     return shortened(pattern.format_map(known), _LONGEST)

@@ -26,6 +26,7 @@ TABLE = {
     Action.READ_TENANT: "no  yes yes yes yes yes",
     Action.DECLARE_STREAMS: "no  no  yes yes yes yes",
     Action.MANAGE_TENANT: "no  no  yes yes no  yes",
+    Action.DECIDE_ACCESS: "no  no  yes yes no  yes",
     Action.MANAGE_MEMBERS: "no  no  no  yes no  yes",
     Action.MANAGE_USERS: "no  no  no  yes no  no",
 }

@@ -28,6 +28,7 @@ logs.configure()
 
 WAIT_SECONDS = 30
 TOKEN = "a token of the tests"
+SECRETS_KEY = "a key of the tests that seals passwords"
 NOBODY_LISTENS = "127.0.0.1:9"  # the discard port; nothing answers there
 
 
@@ -93,7 +94,12 @@ def problem(answer: Response, status: int, slug: str) -> dict[str, Any]:
 
 def rest_settings(database_url: str, **changes: Any) -> Settings:
     """Settings of an application on this database."""
-    known = {"database_url": database_url, "admin_token": SecretStr(TOKEN), "probe_timeout_seconds": 2.0}
+    known = {
+        "database_url": database_url,
+        "admin_token": SecretStr(TOKEN),
+        "secrets_key": SecretStr(SECRETS_KEY),
+        "probe_timeout_seconds": 2.0,
+    }
     return Settings(**{**known, **changes})
 
 
@@ -105,6 +111,7 @@ def served(database_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
     environment = os.environ | {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN}
+    environment |= {"TREELINE_SECRETS_KEY": SECRETS_KEY}
     process = subprocess.Popen([*command, "--log-level", "warning"], cwd=PROJECT_ROOT, env=environment)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -26,17 +26,23 @@ from tests.integration.conftest import Rest, problem, rest_settings, shared_rest
 MINE, THEIRS, NOBODYS = "acme", "acme-2", "acme-3"
 ENVIRONMENT = "/tenants/{}/instances/retail/environments/prod"
 NAMES = {"instance": "retail", "environment": "prod", "stream": "orders", "cluster": "c1", "level": "1"}
-NAMES |= {"user": "somebody", "token": "ci", "operation": "adoption-1"}
+NAMES |= {"user": "somebody", "token": "ci", "operation": "adoption-1", "application": "billing"}
 # What a role or a membership may, beside what all may: see docs/access.md.
 ESTATE = {Action.READ_ESTATE, Action.READ_TENANT}
-CHANGES = {Action.CHANGE_ESTATE, Action.DECLARE_STREAMS, Action.MANAGE_TENANT}
+CHANGES = {Action.CHANGE_ESTATE, Action.DECLARE_STREAMS, Action.MANAGE_TENANT, Action.DECIDE_ACCESS}
 MAY: dict[str, set[Action]] = {
     "nobody": set(),
     "viewer": ESTATE,
     "operator": ESTATE | CHANGES,
     "root": set(Action),
     "member": {Action.READ_TENANT, Action.DECLARE_STREAMS},
-    "owner": {Action.READ_TENANT, Action.DECLARE_STREAMS, Action.MANAGE_TENANT, Action.MANAGE_MEMBERS},
+    "owner": {
+        Action.READ_TENANT,
+        Action.DECLARE_STREAMS,
+        Action.MANAGE_TENANT,
+        Action.DECIDE_ACCESS,
+        Action.MANAGE_MEMBERS,
+    },
 }
 
 

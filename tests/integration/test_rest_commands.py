@@ -12,7 +12,7 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from backend.commands import resources, users
+from backend.commands import applications, resources, users
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE, served
@@ -20,6 +20,7 @@ from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE, served
 app = typer.Typer()
 resources.register(app)
 users.register(app)
+applications.register(app)
 
 FILE: dict[str, Any] = {
     "clusters": {
@@ -187,6 +188,50 @@ def test_users_are_declared_and_given_what_they_need(shell: Shell, monkeypatch: 
     assert shell("whoami").exit_code == 1
 
 
+def test_applications_are_declared_granted_and_given_passwords(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prod: dict[str, Any] = {"streams": {"orders": None}}
+    billing = {"produces": ["orders"], "consumes": ["globex/shop/prod/items"], "groups": ["b", "a"]}
+    shop = {"instances": {"shop": {"environments": {"prod": {"streams": {"items": None}}}}}}
+    retail = {"instances": {"retail": {"environments": {"prod": {**prod, "applications": {"billing": billing}}}}}}
+    # globex comes last in the file, and still what billing asks of it is there.
+    whole = {**FILE, "tenants": {"acme": retail, "globex": shop}}
+    file = shell.file(whole)
+    dry = shell("apply", "-f", file, "--dry-run")
+    assert dry.exit_code == 0, dry.stderr
+    assert shell.json("apply", "-f", file)[-1] == {
+        "kind": "application",
+        "place": "acme/retail/prod/billing",
+        "action": "create",
+    }
+    assert {row["action"] for row in shell.json("apply", "-f", file)} == {"keep"}
+    assert shell.json("diff", "-f", file) == []
+    billing |= {"produces": [], "request_percentage": 50}
+    found = shell("diff", "-f", shell.file(whole), "--json")
+    assert {row["field"]: (row["present"], row["wanted"]) for row in json.loads(found.stdout)} == {
+        "produces": (["acme/retail/prod/orders"], []),
+        "request_percentage": (None, 50),
+    }
+    assert shell.json("apply", "-f", shell.file(whole))[-1]["action"] == "change"
+    grant = ("acme/retail/prod/billing", "globex/shop/prod/items", "consume")
+    assert shell("withdraw", *grant, "--reason", "over").exit_code == 0
+    [waiting] = shell.json("get", "grants", "globex")["items"]
+    assert (waiting["state"], waiting["reason"]) == ("withdrawn", "over")
+    assert shell.json("diff", "-f", shell.file(whole)) == []
+    assert shell("refuse", *grant).exit_code == 1
+    assert shell("grant", *grant, "--dry-run").exit_code == 0
+    assert shell("grant", *grant).exit_code == 0
+    assert [item["state"] for item in shell.json("get", "grants")["items"]] == ["granted"]
+    issued = shell("credentials", "issue", grant[0])
+    assert issued.exit_code == 0, issued.stderr
+    assert len(issued.stdout.strip()) == 43
+    assert shell.json("get", "application", grant[0])["credentials"] == {"number": 1}
+    assert shell("credentials", "revoke", grant[0]).exit_code == 0
+    assert shell("delete", "application", grant[0]).exit_code == 0
+    assert shell.json("get", "applications")["items"] == []
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -195,6 +240,9 @@ def test_users_are_declared_and_given_what_they_need(shell: Shell, monkeypatch: 
         (("get", "cluster"), "CLUSTER"),
         (("describe", "streams", "a"), "TENANT/INSTANCE/ENVIRONMENT/STREAM"),
         (("delete", "tenant", "acme"), "cannot be deleted"),
+        (("delete", "grant", "acme"), "cannot be deleted"),
+        (("get", "application", "billing"), "TENANT/INSTANCE/ENVIRONMENT/APPLICATION"),
+        (("credentials", "issue", "billing"), "TENANT/INSTANCE/ENVIRONMENT/APPLICATION"),
         (("diff", "-f", "/nothing/here.yaml"), "cannot be read"),
     ],
 )
@@ -214,6 +262,10 @@ def test_bad_input_is_2_with_a_sentence(words: tuple[str, ...], says: str, nobod
         ("clusters: {c1: 7}", "clusters.c1:"),
         ("tenants: {acme: {instances: [retail]}}", "tenants.acme.instances:"),
         ("primary: c1", "primary:"),
+        (
+            "tenants: {a: {instances: {b: {environments: {c: {applications: {d: {produces: e}}}}}}}}",
+            "tenants.a.instances.b.environments.c.applications.d.produces:",
+        ),
     ],
 )
 def test_a_file_that_is_none_is_refused_at_its_place(

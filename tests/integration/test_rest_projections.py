@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from backend import deciders
 from backend.domain.adoption import BeginAdoption
+from backend.domain.application_records import RecordAccessApplied, RecordAccessFailed
 from backend.domain.edge_losses import RecordLoss, SetAside
 from backend.domain.leaf import EnterRoutes
 from backend.domain.lost_origin import Reroot
@@ -47,7 +48,25 @@ def live_through_everything(rest: Rest) -> None:
     rest("POST", "/users/ada/tokens", {"name": "old"})
     rest("DELETE", "/users/ada/tokens/old")
     rest("PUT", "/users/ada/password", {"password": "correct horse battery"})
+    live_through_applications(rest, environment)
     workers_record_the_rest(rest)
+
+
+def live_through_applications(rest: Rest, environment: str) -> None:
+    ask = {"name": "billing", "produces": ["payments"], "consumes": ["payments"]}
+    assert rest("POST", f"{environment}/applications", ask).status_code == 201
+    rest("PATCH", f"{environment}/applications/billing", {"produces": [], "request_percentage": 50})
+    rest("POST", f"{environment}/applications", {"name": "audit"})
+    for name, command in (
+        ("billing", RecordAccessApplied(cluster="c1", revision=5, parts={"acls": "applied"})),
+        ("audit", RecordAccessFailed(cluster="c2", reason="silent")),
+    ):
+        worker_records(rest, command, deciders.APPLICATION, f"application-acme/retail/prod/{name}")
+    assert rest("GET", f"{environment}/applications/billing").json()["applied"]["c1"] == "applied"
+    decision = {"application": "acme/retail/prod/billing", "stream": "acme/retail/prod/payments"}
+    decision |= {"operation": "consume", "decision": "withdraw"}
+    assert rest("POST", "/tenants/acme/grants", decision).status_code == 200
+    assert rest("DELETE", f"{environment}/applications/audit").status_code == 204
 
 
 def workers_record_the_rest(rest: Rest) -> None:
@@ -79,7 +98,9 @@ def test_a_rebuild_gives_the_same_rows(rest: Rest, database: Database) -> None:
 
 
 def test_each_position_reads_as_it_did_when_it_was_the_newest(rest: Rest) -> None:
-    paths = ("/clusters", "/trees", "/tenants", "/tenants/acme/instances/retail/environments/prod/streams")
+    environment = "/tenants/acme/instances/retail/environments/prod"
+    paths = ("/clusters", "/trees", "/tenants", f"{environment}/streams", f"{environment}/applications")
+    paths += ("/tenants/acme/grants",)
     seen: dict[int, list[Any]] = {}
 
     def look(suffix: str = "") -> list[Any]:
