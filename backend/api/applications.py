@@ -26,7 +26,6 @@ from backend.api.requests import (
 from backend.api.tenants import ENVIRONMENT
 from backend.changes import applications as changes
 from backend.dispatch import Answer, Outcome
-from backend.domain import acls
 from backend.domain.access import Action
 from backend.domain.application import OPERATIONS
 from backend.domain.application_commands import FIELDS
@@ -212,17 +211,6 @@ def shown(row: ApplicationRow) -> dict[str, Any]:
         "applied": {cluster: each.state for cluster, each in row.applied.items()},
         "failures": {cluster: each.failure for cluster, each in row.applied.items() if each.failure is not None},
         "parts": {cluster: dict(each.parts) for cluster, each in row.applied.items()},
-        "acls": {cluster: _due_acls(row, cluster) for cluster in row.topics},
+        "acls": {cluster: queries.due_acls(row, cluster) for cluster in row.topics},
         "position": row.position,
     }
-
-
-def _due_acls(row: ApplicationRow, cluster: str) -> list[str]:
-    topics = row.topics[cluster]
-    due = acls.acls_of(
-        produces=[topics[stream] for stream in row.produces if stream in topics],
-        consumes=[topics[stream] for stream in row.consumes if stream in topics],
-        groups=row.technical_groups[cluster],
-        transactional_prefix=row.transactional_prefix if row.produces else None,
-    )
-    return [acls.text(acl) for acl in sorted(due)]

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row, Table
 
+from backend.domain import acls
 from backend.domain.application import CONSUME, PRODUCE, GrantState
 from backend.domain.application_groups import ClusterGroups
 from backend.domain.errors import NotFound
@@ -166,6 +167,18 @@ def find_application(connection: Connection, name: ApplicationName, at: int | No
     if row is None:
         raise NotFound(f"there is no application {name}")
     return row
+
+
+def due_acls(row: ApplicationRow, cluster: str) -> list[str]:
+    """What an application is to be allowed on a cluster, line by line."""
+    topics = row.topics[cluster]
+    due = acls.acls_of(
+        produces=[topics[stream] for stream in row.produces if stream in topics],
+        consumes=[topics[stream] for stream in row.consumes if stream in topics],
+        groups=row.technical_groups[cluster],
+        transactional_prefix=row.transactional_prefix if row.produces else None,
+    )
+    return [acls.text(acl) for acl in sorted(due)]
 
 
 def list_grants(

@@ -6,6 +6,10 @@ from fastapi import APIRouter
 
 from backend.web import (
     account_page,
+    application_forms,
+    application_page,
+    credentials_form,
+    grants_page,
     login_page,
     schema_form,
     schemas_page,
@@ -24,7 +28,8 @@ def routes() -> list[APIRouter]:
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
         *(static, login_page, tree_page, users_page, account_page),
-        *(tenant_forms, stream_forms, tenants_page, stream_page),
+        *(application_forms, credentials_form, application_page, grants_page, tenant_forms, stream_forms),
+        *(tenants_page, stream_page),
         *(schema_form, schemas_page),
     )
     return [page.router for page in pages]

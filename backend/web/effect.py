@@ -42,6 +42,8 @@ class Effect:
     fields: tuple[FieldEffect, ...] = ()
     names: tuple[NameOn, ...] = ()
     notes: tuple[str, ...] = ()
+    due: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """(cluster, what an application is to be allowed there)."""
     hunks: tuple[tuple[Line, ...], ...] = ()
     """Of a text, the lines that change."""
     nothing: bool = False

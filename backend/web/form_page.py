@@ -44,8 +44,8 @@ class Act(Protocol):
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """What would be, and nothing is done."""
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> str:
-        """Do it, once for each `once`; where to go then."""
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Do it, once for each `once`; what is shown then, or where to go."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class Command:
             self.change(given), lambda connection, outcome: self.effect(connection, outcome, given)
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> str:
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """As the REST API does it."""
         asked.carry_out_once(self.change(given), once, given)
-        return self.place(given)
+        return RedirectResponse(self.place(given), 303)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ def answer_form(
         _check_texts(given)
         once = fields.get("once", "")
         if step == CONFIRM and _ONCE.fullmatch(once):
-            return RedirectResponse(page.act.carry_out(asked, given, once), 303)
+            return page.act.carry_out(asked, given, once)
         effect = page.act.try_out(asked, given)
     except DomainError as error:
         return _refused(request, services, viewer, page, step, given, error)
@@ -154,7 +154,8 @@ def _refused(
         return _block(page, refused=error.detail, problems=problems, names=names)
     errors: dict[str, list[str]] = {}
     for each in error.errors:
-        errors.setdefault(each.pointer.removeprefix("/"), []).append(each.detail)
+        # An error within a list stands at the list's field.
+        errors.setdefault(each.pointer.removeprefix("/").partition("/")[0], []).append(each.detail)
     return _form(
         request, viewer, page, given, status=STATUS[error.kind], refused=error.detail, errors=errors, names=names
     )

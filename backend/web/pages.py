@@ -82,7 +82,7 @@ class PageRoute(APIRoute):
         return shown
 
 
-_NAMES = ("tenant", "instance", "environment", "stream")
+_NAMES = ("tenant", "instance", "environment", "stream", "application")
 
 
 def _check_names(parts: Mapping[str, Any], viewer: Caller) -> None:

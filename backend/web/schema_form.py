@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from backend.domain.access import Action, Caller
 from backend.domain.errors import ClusterSilent, DomainError, FieldError, NotFound, StateConflict, ValueInvalid
@@ -74,7 +74,7 @@ class Registering:
             detail = f"this schema is not compatible, by {level}, with what {subject[:300]} has"
             raise StateConflict(detail, tuple(FieldError("/schema", problem) for problem in problems))
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> str:
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """Register. What is registered already is not registered again, so `once` says nothing."""
         subject, body = _sent(given)
         self.sight.check_writing(subject)
@@ -88,7 +88,7 @@ class Registering:
             )
         except Refusal as refusal:
             raise _refused(refusal) from refusal
-        return f"/schemas/{primary}/{quote(subject, safe='')}"
+        return RedirectResponse(f"/schemas/{primary}/{quote(subject, safe='')}", 303)
 
     def _registry(self, cluster: str) -> Registry:
         registry = self.directory.find(cluster)

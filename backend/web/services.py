@@ -14,6 +14,7 @@ from backend.dispatch import Dispatcher
 from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.eventlog.listen import EventListener
 from backend.registry.directory import Directory
+from backend.settings import Settings
 from backend.web.forms import form_key
 
 
@@ -21,6 +22,7 @@ class ConsoleServices(Protocol):
     """Shared between requests, from start to end of the process. (Pages do not import the API: both are leaves
     of one tree of layers, and either can be served without the other.)"""
 
+    config: Settings
     engine: Engine
     dispatcher: Dispatcher
     listener: EventListener

@@ -9,10 +9,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
-from backend.domain.access import Action, Caller
+from backend.domain.access import Action, Caller, may
+from backend.domain.application import GrantState
 from backend.queries import streams, tenants
+from backend.queries.applications import list_applications, list_grants
 from backend.queries.trees import tree_names
 from backend.web import templates
+from backend.web.application_view import application_view
 from backend.web.pages import PageRoute, enter, enter_somewhere, offer, reasons
 from backend.web.services import Shared, Viewer, frame
 from backend.web.stream_view import leftovers, view
@@ -62,6 +65,7 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer)
             for found in [tenants.list_environments(connection, tenant, row.name)]
         ]
         trees = tree_names(connection)
+        waiting = len(list_grants(connection, tenant, state=GrantState.REQUESTED))
     here = f"/tenants/{tenant}"
     offers = [offer(caller, Action.MANAGE_TENANT, tenant, "New instance", f"{here}/-new")]
     context = {
@@ -69,6 +73,8 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer)
         "here": here,
         "instances": instances,
         "trees": sorted(trees),
+        "waiting": waiting,
+        "may_decide": may(caller, Action.DECIDE_ACCESS, tenant),
         "membership": caller.tenants.get(tenant),
         "offers": offers,
         "reasons": reasons(offers),
@@ -127,10 +133,12 @@ def _environment(
         connection, None, tenant, instance, environment, after=after or None, limit=MOST_SHOWN + 1
     )
     shown = [view(each) for each in found[:MOST_SHOWN]]
+    applications = list_applications(connection, None, tenant, instance, environment, limit=MOST_SHOWN)
     removing = leftovers(connection, tenant, instance, environment)
     here = f"/tenants/{tenant}/{instance}/{environment}"
     offers = [
         offer(caller, Action.DECLARE_STREAMS, tenant, "Declare a stream", f"{here}/-new"),
+        offer(caller, Action.DECLARE_STREAMS, tenant, "Declare an application", f"{here}/-applications/-new"),
         offer(caller, Action.MANAGE_TENANT, tenant, "Change the environment", f"{here}/-change"),
     ]
     return {
@@ -140,6 +148,8 @@ def _environment(
         "streams": shown,
         "removing": removing,
         "following": shown[-1].row.name if len(found) > MOST_SHOWN else None,
+        "applications": [application_view(each) for each in applications],
+        "more_applications": len(applications) == MOST_SHOWN,
         "unsettled": bool(removing) or any(not each.settled for each in shown),
         "offers": offers,
         "reasons": reasons(offers),
