@@ -57,7 +57,7 @@ class Console:
 
 
 @contextmanager
-def serve_here(database_url: str) -> Iterator[Console]:
+def serve_here(database_url: str, *, with_schemas: bool = False) -> Iterator[Console]:
     """The API and console on a thread of the test process, which starts at once."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -66,7 +66,10 @@ def serve_here(database_url: str) -> Iterator[Console]:
         app.include_router(router)
     served = with_registries(app, app.state.services)
     app.state.registries = served.directory
-    server = uvicorn.Server(uvicorn.Config(served, "127.0.0.1", port, log_level="warning"))
+    # Following clusters that are away costs their threads' time; few pages ask for it.
+    server = uvicorn.Server(
+        uvicorn.Config(served if with_schemas else app, "127.0.0.1", port, log_level="warning")
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -16,7 +16,7 @@ from backend.registry.records import ConfigSet, Content, Record, Reference, Sche
 from backend.web.differences import MOST_LINES, hunks
 from tests.database_fixture import Database
 from tests.eventually import eventually
-from tests.pages.conftest import Console
+from tests.pages.conftest import Console, serve_here
 from tests.pages.visitors import Visitor, add_clusters, add_tenants, code, hidden, rows, said
 
 MINE, THEIRS, NOBODYS = "acme-retail-prod-orders-value", "globex-shop-prod-items-value", "com.acme.Order"
@@ -48,6 +48,13 @@ def was_read(console: Console, cluster: str, *records: Record) -> Registry:
             assert registry.mirror.catalog.apply(each)
     registry.mirror.ready = True
     return registry
+
+
+@pytest.fixture
+def console(database: Database) -> Iterator[Console]:
+    """With registries, which read what they can."""
+    with serve_here(database.url, with_schemas=True) as running:
+        yield running
 
 
 @pytest.fixture
