@@ -57,11 +57,11 @@ class Console:
 
 
 @contextmanager
-def serve_here(database_url: str, *, with_schemas: bool = False) -> Iterator[Console]:
+def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any) -> Iterator[Console]:
     """The API and console on a thread of the test process, which starts at once."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url))
+    app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url, **settings))
     for router in web.routes():
         app.include_router(router)
     served = with_registries(app, app.state.services)
