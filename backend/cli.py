@@ -11,6 +11,7 @@ import typer
 from backend.commands import (
     adopt,
     applications,
+    applying,
     distributor,
     edge_losses,
     estate,
@@ -28,6 +29,7 @@ app = typer.Typer(no_args_is_help=True, help="Treeline: the control plane that m
 estate.register(app)
 verify.register(app)
 resources.register(app)
+applying.register(app)
 adopt.register(app)
 events.register(app)
 distributor.register(app)

@@ -204,7 +204,7 @@ def _application(source: random.Random) -> Directed:
             ),
             application_commands.IssueCredentials(),
             application_commands.RevokeCredentials(),
-            application_commands.DeleteApplication(clusters=source.choice(((), ("1", "2")))),
+            application_commands.DeleteApplication(clusters=frozenset(source.choice(((), ("1", "2"))))),
             application_records.RecordAccessApplied(
                 cluster=cluster_name,
                 revision=revision,

@@ -27,7 +27,7 @@ from backend.domain.application_commands import (
 from backend.domain.names import ApplicationName, application_named
 from backend.queries import secrets_of_applications as secrets
 from backend.queries.application_groups import group_formats, taken_groups
-from backend.queries.applications import count_applications, find_application
+from backend.queries.applications import clusters_of, count_applications, find_application
 from backend.queries.naming import declared_among
 from backend.queries.tenants import find_environment, find_tenant, get_instance
 
@@ -91,7 +91,7 @@ def delete_application(name: ApplicationName, match: Match = any_version) -> App
     def build(connection: Connection) -> DeleteApplication:
         row = find_application(connection, name)
         match(row.version)
-        return DeleteApplication(clusters=tuple(row.applied))
+        return DeleteApplication(clusters=clusters_of(connection, row))
 
     return Change(APPLICATION, event_stream(name), build, _forget_password(name))
 

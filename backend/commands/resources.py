@@ -1,12 +1,10 @@
-"""`treeline get`, `describe`, `apply`, `diff`, `delete`: what the control plane has, and changing it.
+"""`treeline get`, `describe`, `delete`: what the control plane has.
 
-Exit codes: 0 ok (`diff`: no difference), 1 refused or not there (`diff`: there are differences), 2 bad input.
-Data goes to stdout, messages to stderr.
+Exit codes: 0 ok, 1 refused or not there, 2 bad input. Data goes to stdout, messages to stderr.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,17 +17,15 @@ from backend.commands.rest import answer, fail, pages, rest_client
 if TYPE_CHECKING:
     import httpx2
 
-    from backend.commands.declared import Difference
 
 KindWord = Annotated[str, typer.Argument(metavar="KIND", help=f"One of {KNOWN}.")]
 At = Annotated[int | None, typer.Option("--at", min=0, help="As of this position of the event log.")]
-File = Annotated[Path, typer.Option("--filename", "-f", help='YAML file; "-" is standard input.')]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
 
 
 def register(app: typer.Typer) -> None:
     """Mount the commands on the program."""
-    for command in (get, describe, apply, diff, delete):
+    for command in (get, describe, delete):
         app.command()(command)
 
 
@@ -84,44 +80,6 @@ def describe(
     show(found, Form.JSON if as_json else form, ("field", "value"), rows)
 
 
-def apply(file: File, dry_run: DryRun = False, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Create and change what a file declares; what it does not name stays."""
-    from backend.commands.declared import carry_out, compare, read_file
-
-    done: list[dict[str, Any]] = []
-    missing: set[tuple[str, str]] = set()
-    with rest_client() as client:
-        for declared in read_file(file):
-            difference = compare(client, declared)
-            # In a dry run the API cannot be asked about what builds on a thing that is only about to be made.
-            if difference.action != "keep" and not (dry_run and _builds_on(difference, missing)):
-                carry_out(client, difference, dry_run=dry_run)
-            if dry_run and not difference.exists:
-                missing.add((declared.kind.name, declared.place))
-            done.append(_row(difference))
-    if dry_run:
-        typer.echo("This was a dry run: nothing changed.", err=True)
-    show(done, Form.JSON if as_json else form, ("kind", "place", "action"), done)
-
-
-def diff(file: File, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Say how what a file declares differs from what the control plane has; exit code 1 if it does."""
-    from backend.commands.declared import compare, read_file
-
-    with rest_client() as client:
-        found = [compare(client, declared) for declared in read_file(file)]
-    rows = [
-        {**_row(difference), "field": name, "present": present, "wanted": wanted}
-        for difference in found
-        if difference.action != "keep"
-        for name, (present, wanted) in (_fields(difference) or {"": (None, None)}).items()
-    ]
-    columns = ("kind", "place", "action", "field", "present", "wanted")
-    show(rows, Form.JSON if as_json else form, columns, rows)
-    if rows:
-        raise typer.Exit(1)
-
-
 def delete(
     kind: KindWord,
     place: Annotated[str, typer.Argument(help="Which one.")],
@@ -156,30 +114,3 @@ def _list(client: httpx2.Client, kind: Kind, place: str, params: dict[str, Any])
         names = [parent[part] for part in ("tenant", "instance") if part in parent]
         found += pages(client, kind.collection("/".join([*names, parent["name"]])), params)
     return found
-
-
-def _builds_on(difference: Difference, missing: set[tuple[str, str]]) -> bool:
-    """Whether a thing lies within a missing one, is a tree while clusters are missing, a member of a tenant, or an
-    application that names missing streams."""
-    from backend.commands.declared import streams_of
-
-    declared = difference.declared
-    if declared.kind is kinds.TREE:
-        return any(kind == kinds.CLUSTER.name for kind, _ in missing)
-    if declared.kind is kinds.USER:
-        return any(("tenant", tenant) in missing for tenant in declared.body.get("tenants") or {})
-    if declared.kind is kinds.APPLICATION and any(("stream", name) in missing for name in streams_of(declared)):
-        return True
-    parent = declared.place.rpartition("/")[0]
-    return any(place == parent for _, place in missing)
-
-
-def _row(difference: Difference) -> dict[str, Any]:
-    declared = difference.declared
-    return {"kind": declared.kind.name, "place": declared.place, "action": difference.action}
-
-
-def _fields(difference: Difference) -> dict[str, tuple[Any, Any]]:
-    if difference.exists:
-        return difference.changes
-    return {name: (None, wanted) for name, wanted in difference.declared.body.items()}

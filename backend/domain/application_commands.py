@@ -89,8 +89,8 @@ class ChangeApplication:
 class DeleteApplication:
     """Delete an application with its grants and credentials."""
 
-    clusters: tuple[str, ...]
-    """Which may have something of it, whether that was recorded or not."""
+    clusters: frozenset[str]
+    """Which may have something of it, whether that was recorded or not; all of them clusters that there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ def decide(state: Application | None, command: ApplicationCommand) -> Sequence[A
 
 def not_asked(application: object, operation: str, stream: str) -> NotFound:
     """The one answer for what an application does not ask, and for an application that there is not."""
-    return NotFound(f"{str(application)[:1000]!a} does not ask to {operation}: {stream[:1000]!a}")
+    return NotFound(f"{str(application)[:1000]!a} does not ask to {operation[:60]}: {stream[:1000]!a}")
 
 
 def stream_named(text: str, within: ApplicationName) -> StreamName | None:
@@ -184,8 +184,7 @@ def _change_existing(
         case ChangeApplication():
             return _change(state, settings, command)
         case DeleteApplication():
-            clusters = tuple(sorted({*state.clusters, *command.clusters}))
-            return [ApplicationDeleted(**name, revision=revision, clusters=clusters)]
+            return [ApplicationDeleted(**name, revision=revision, clusters=tuple(sorted(command.clusters)))]
         case IssueCredentials():
             return [CredentialsIssued(**name, number=state.issued + 1, revision=revision)]
         case RevokeCredentials():

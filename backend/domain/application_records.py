@@ -28,6 +28,9 @@ class RecordAccessApplied:
     cluster: str
     revision: int
     parts: Mapping[str, str]
+    anew: bool = False
+    """The read model has nothing of it there: the cluster was removed and added again, which this stream does not
+    tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,7 @@ def decide_record(state: Application, command: ApplicationRecord) -> list[Cluste
         case RecordAccessApplied():
             parts = {part: how[:LONGEST_REASON] for part, how in command.parts.items()}
             same = present.applied and present.failure is None and present.parts == parts
-            if same or state.settings is None:
+            if (same and not command.anew) or state.settings is None:
                 return []
             return [ApplicationApplied(**name, revision=command.revision, parts=parts)]
         case RecordAccessFailed():

@@ -115,7 +115,9 @@ def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Ca
 
 
 def _apply_tenants(api: ControlPlane, estate: Estate) -> list[str]:
-    changed = []
+    changed: list[str] = []
+    # They come last: they may name streams of any tenant.
+    applications: list[tuple[str, str, dict[str, Any]]] = []
 
     def create(path: str, what: str, body: dict[str, Any]) -> None:
         if api.create(path, body):
@@ -139,4 +141,10 @@ def _apply_tenants(api: ControlPlane, estate: Estate) -> list[str]:
                 for stream, options in section.streams.items():
                     stream_body = {"name": stream, **options.model_dump(exclude_unset=True)}
                     create(f"{environments}/{environment}/streams", f"stream {full}/{stream}", stream_body)
+                for name, asked in section.applications.items():
+                    body = {"name": name, **asked.model_dump(exclude_unset=True)}
+                    path = f"{environments}/{environment}/applications"
+                    applications.append((path, f"application {full}/{name}", body))
+    for path, what, body in applications:
+        create(path, what, body)
     return changed

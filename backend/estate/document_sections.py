@@ -39,10 +39,20 @@ class StreamSection(_Strict):
     distributed: bool = True
 
 
+class ApplicationSection(_Strict):
+    groups: list[str] | None = None
+    produces: list[str] = []
+    consumes: list[str] = []
+    producer_bytes_per_second: int | None = Field(None, ge=1)
+    consumer_bytes_per_second: int | None = Field(None, ge=1)
+    request_percentage: int | None = Field(None, ge=1)
+
+
 class EnvironmentSection(_Strict):
     margin_seconds: int = Field(60, ge=0)
     offset_mode: Literal["margin", "exact"] = "margin"
     streams: dict[str, StreamSection] = {}
+    applications: dict[str, ApplicationSection] = {}
 
 
 class InstanceSection(_Strict):

@@ -7,14 +7,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition, admin
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewPartitions,
-    NewTopic,
     OffsetSpec,
     ResourceType,
 )
@@ -25,6 +24,8 @@ from backend.kafka.log_ends import ends_by
 from backend.kafka.probe import ClusterFacts, ConnectionReasons, describe
 
 _CONFIGS_AT_ONCE = 500
+_TOPICS_AT_ONCE = 100
+"""Created by one request: its log folders are made before it is answered."""
 _NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
@@ -36,6 +37,16 @@ class TopicFacts:
     topic_id: str
     partitions: int
     replication_factor: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTopic:
+    """A topic to create."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -158,9 +169,25 @@ class TopicAdmin:
 
     def create(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """Create a topic; one that exists already is fine. Raises KafkaCallFailed."""
-        topic = NewTopic(name, partitions, replication_factor, config=dict(config))
-        futures = self._admin.create_topics([topic], request_timeout=self._timeout)
-        self._wait(futures[name], fine=KafkaError.TOPIC_ALREADY_EXISTS)
+        wanted = NewTopic(name=name, partitions=partitions, replication_factor=replication_factor, config=config)
+        failed = self.create_many([wanted])
+        if failed:
+            raise failed[name]
+
+    def create_many(self, topics: Sequence[NewTopic]) -> dict[str, KafkaCallFailed]:
+        """Create topics, a request for each hundred; why some were not. One that exists already is fine."""
+        failed: dict[str, KafkaCallFailed] = {}
+        for first in range(0, len(topics), _TOPICS_AT_ONCE):
+            some = [
+                admin.NewTopic(each.name, each.partitions, each.replication_factor, config=dict(each.config))
+                for each in topics[first : first + _TOPICS_AT_ONCE]
+            ]
+            for name, future in self._admin.create_topics(some, request_timeout=self._timeout).items():
+                try:
+                    self._wait(future, fine=KafkaError.TOPIC_ALREADY_EXISTS)
+                except KafkaCallFailed as error:
+                    failed[name] = error
+        return failed
 
     def grow(self, name: str, partitions: int) -> None:
         """Raise the number of partitions. Raises KafkaCallFailed."""

@@ -59,7 +59,11 @@ def application_on(connection: Connection, cluster: str) -> ApplicationName | No
     return None
 
 
-_GROUP = sa.func.jsonb_array_elements_text(applications.c.groups).table_valued("value").lateral("groups")
+_GROUP = (
+    sa.func.jsonb_array_elements_text(applications.c.groups)
+    .table_valued(sa.column("value", sa.Text))
+    .lateral("named_groups")
+)
 _NOW = (as_of(applications, None), applications.c.deleted.is_(False))
 _WITH_TREE = applications.join(
     instances,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,6 +24,7 @@ from backend.queries.clusters import ClusterRow, leaves_by_tree
 from backend.queries.tenants import find_environment
 
 Key = tuple[str, ...]
+Conditions = Sequence[ColumnElement[bool]]
 
 
 @dataclass(frozen=True)
@@ -143,13 +144,15 @@ def list_applications(
     rows = connection.execute(query.order_by(*(applications.c[part] for part in APPLICATION)).limit(limit)).all()
     if not rows:
         return []
+    # A page of many reads what belongs to its own applications only.
+    span = None if limit is None else (rows[0].application, rows[-1].application)
     leaves = leaves_by_tree(connection, at)
     around = _Around(
         leaves=leaves,
         names=defaultdict(frozenset, {tree: frozenset(each.name for each in of) for tree, of in leaves.items()}),
-        grants=_grants(connection, at, scope),
-        trees=_trees_of_granted(connection, at, scope),
-        clusters=_clusters(connection, at, scope),
+        grants=_grants(connection, at, _scoped(grants, scope, span)),
+        trees=_trees_of_granted(connection, at, _scoped(grants, scope, span)),
+        clusters=_clusters(connection, at, _scoped(application_clusters, scope, span)),
     )
     return [_application(row, around) for row in rows]
 
@@ -179,6 +182,14 @@ def due_acls(row: ApplicationRow, cluster: str) -> list[str]:
         transactional_prefix=row.transactional_prefix if row.produces else None,
     )
     return [acls.text(acl) for acl in sorted(due)]
+
+
+def clusters_of(connection: Connection, row: ApplicationRow) -> frozenset[str]:
+    """Clusters that may have something of an application: those of the tree, and those that were in it."""
+    of = application_clusters
+    same = (of.c[part] == value for part, value in zip(APPLICATION, astuple(row.full_name), strict=True))
+    recorded = connection.execute(sa.select(of.c.cluster).where(as_of(of, None), *same)).scalars()
+    return frozenset(row.applied).union(recorded)
 
 
 def list_grants(
@@ -255,15 +266,15 @@ def _topics(leaf: ClusterRow, granted: Sequence[GrantRow], around: _Around) -> d
     }
 
 
-def _grants(connection: Connection, at: int | None, scope: Mapping[str, str | None]) -> dict[Key, list[GrantRow]]:
+def _grants(connection: Connection, at: int | None, of: Conditions) -> dict[Key, list[GrantRow]]:
     found: dict[Key, list[GrantRow]] = defaultdict(list)
-    query = sa.select(grants).where(as_of(grants, at), *_scoped(grants, scope))
+    query = sa.select(grants).where(as_of(grants, at), *of)
     for row in connection.execute(query.order_by(grants.c.stream, grants.c.operation)):
         found[_key(row)].append(_grant(row))
     return found
 
 
-def _trees_of_granted(connection: Connection, at: int | None, scope: Mapping[str, str | None]) -> dict[str, str]:
+def _trees_of_granted(connection: Connection, at: int | None, of: Conditions) -> dict[str, str]:
     """STREAM -> tree, of what is granted and declared."""
     same = (
         streams.c[part] == sa.func.split_part(grants.c.stream, "/", number)
@@ -274,16 +285,15 @@ def _trees_of_granted(connection: Connection, at: int | None, scope: Mapping[str
         sa.select(grants.c.stream, instances.c.tree)
         .join(streams, sa.and_(*same, as_of(streams, at)))
         .join(instances, sa.and_(of_instance, as_of(instances, at)))
-        .where(as_of(grants, at), grants.c.state == GrantState.GRANTED.value, *_scoped(grants, scope))
+        .where(as_of(grants, at), grants.c.state == GrantState.GRANTED.value, *of)
     )
     return {row.stream: row.tree for row in connection.execute(query.distinct())}
 
 
-def _clusters(
-    connection: Connection, at: int | None, scope: Mapping[str, str | None]
-) -> dict[Key, dict[str, ClusterApplied]]:
-    of, found = application_clusters, defaultdict[Key, dict[str, ClusterApplied]](dict)
-    for row in connection.execute(sa.select(of).where(as_of(of, at), *_scoped(of, scope))):
+def _clusters(connection: Connection, at: int | None, of: Conditions) -> dict[Key, dict[str, ClusterApplied]]:
+    found: dict[Key, dict[str, ClusterApplied]] = defaultdict(dict)
+    query = sa.select(application_clusters).where(as_of(application_clusters, at), *of)
+    for row in connection.execute(query):
         found[_key(row)][row.cluster] = ClusterApplied(row.state, row.revision, row.failure, row.parts)
     return found
 
@@ -295,8 +305,12 @@ def _grant(row: Row[Any]) -> GrantRow:
     return GrantRow(**columns, position=position)
 
 
-def _scoped(table: Table, scope: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
-    return [table.c[part] == value for part, value in scope.items() if value is not None]
+def _scoped(
+    table: Table, scope: Mapping[str, str | None], span: tuple[str, str] | None = None
+) -> list[ColumnElement[bool]]:
+    """Conditions on a table: parts of names, and the first and the last application by name."""
+    found = [table.c[part] == value for part, value in scope.items() if value is not None]
+    return found if span is None else [*found, table.c.application.between(*span)]
 
 
 def _key(row: Row[Any]) -> Key:

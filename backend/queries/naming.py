@@ -130,7 +130,7 @@ def rendered(of: Any, parts: tuple[Any, ...], name_part: str = "topic") -> Any:
     `name_part`: "topic" for topic and subject formats, "group" for group formats.
     """
     for placeholder, value in zip(("tenant", "instance", "environment", name_part), parts, strict=True):
-        of = sa.func.replace(of, f"{{{placeholder}}}", value)
+        of = sa.func.replace(of, f"{{{placeholder}}}", value, type_=sa.Text)
     return of
 
 

@@ -46,6 +46,8 @@ class Catalog:
         self.modes: dict[str | None, str] = {}
         self.highest_id = 0
         """Of all that were ever given, to what is deleted or was overruled too: the next one is above it."""
+        self.noted_id = 0
+        """What the log's last note says of that: it stays when the version that had the id is deleted."""
         self.gone: dict[VersionKey, int | None] = {}
         """Versions that were deleted for good while this was read, with their ids; None: compaction had taken the
         version itself."""
@@ -133,7 +135,8 @@ class Catalog:
                         if each.deleted:
                             self._remove((name, each.version))
             case Noop(highest_id=highest):
-                self.highest_id = max(self.highest_id, highest or 0)
+                self.noted_id = highest or 0
+                self.highest_id = max(self.highest_id, self.noted_id)
         return True
 
     def _set(self, new: SchemaVersion, copied: bool) -> bool:

@@ -63,7 +63,8 @@ def gone(catalog: Catalog, versions: Sequence[SchemaVersion]) -> list[Record]:
     """The records that delete versions for good."""
     going = {(each.subject, each.version) for each in versions}
     records: list[Record] = [VersionGone(subject=each.subject, version=each.version) for each in versions]
-    if all((each.subject, each.version) in going for each in catalog.used_by(catalog.highest_id)):
+    is_noted = catalog.noted_id == catalog.highest_id
+    if not is_noted and all((each.subject, each.version) in going for each in catalog.used_by(catalog.highest_id)):
         records.insert(0, Noop(highest_id=catalog.highest_id))
     return records
 

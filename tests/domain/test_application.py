@@ -78,6 +78,7 @@ DELETED = ApplicationDeleted(**NAME, revision=2, clusters=("c1",))
 APPLIED = ApplicationApplied(**NAME, cluster="c1", revision=1, parts={"acls": "applied"})
 FAILED = ApplicationApplyFailed(**NAME, cluster="c1", reason="silent")
 REMOVED = ApplicationRemoved(**NAME, cluster="c1")
+CLUSTERS = ("c1", "c2")
 NOBODY, OWNER, ALL = Facts(), Facts(may_decide=frozenset({"acme"})), Facts(may_decide=None)
 GROUPS = Facts(clusters=(ClusterGroups("c1", "{tenant}-{group}"), ClusterGroups("c2", "{group}")))
 DECIDE = DecideAccess(application=BILLING, stream=ORDERS, operation="produce", decision="grant")
@@ -156,8 +157,10 @@ def when(given: Sequence[Event], command: ApplicationCommand) -> list[Any]:
         ([DECLARED, ISSUED], IssueCredentials(), [replace(ISSUED, number=2, revision=3)]),
         ([DECLARED, ISSUED], RevokeCredentials(), [REVOKED]),
         ([DECLARED, ISSUED, REVOKED], IssueCredentials(), [replace(ISSUED, number=2, revision=4)]),
-        ([DECLARED], DeleteApplication(clusters=("c1",)), [DELETED]),
-        ([DECLARED, APPLIED], DeleteApplication(clusters=("c2",)), [replace(DELETED, clusters=("c1", "c2"))]),
+        ([DECLARED], DeleteApplication(clusters=frozenset({"c1"})), [DELETED]),
+        ([DECLARED], DeleteApplication(clusters=frozenset(CLUSTERS)), [replace(DELETED, clusters=CLUSTERS)]),
+        # c1 was removed and is no cluster any more: nobody could clear it.
+        ([DECLARED, APPLIED], DeleteApplication(clusters=frozenset()), [replace(DELETED, clusters=())]),
     ],
 )
 def test_decisions(given: list[Event], command: ApplicationCommand, then: list[Event]) -> None:
@@ -169,6 +172,7 @@ def test_decisions(given: list[Event], command: ApplicationCommand, then: list[E
     [
         ([DECLARED], applied(), [APPLIED]),
         ([DECLARED, APPLIED], applied(), []),
+        ([DECLARED, APPLIED], replace(applied(), anew=True), [APPLIED]),
         ([DECLARED, APPLIED], applied(acls="no authorizer"), [replace(APPLIED, parts={"acls": "no authorizer"})]),
         ([DECLARED, ASKED, GRANTED], applied(revision=1), []),
         ([DECLARED, APPLIED, ASKED, GRANTED], applied(revision=2), [replace(APPLIED, revision=2)]),
@@ -262,8 +266,8 @@ TOO_LONG = Facts(clusters=(ClusterGroups("c1", "x" * 200 + "{tenant}-{group}"),)
         ([], IssueCredentials(), NotFound, None),
         ([DECLARED], RevokeCredentials(), NotFound, None),
         ([DECLARED, ISSUED, DELETED], RevokeCredentials(), NotFound, None),
-        ([], DeleteApplication(clusters=()), NotFound, None),
-        ([DECLARED, DELETED], DeleteApplication(clusters=()), NotFound, None),
+        ([], DeleteApplication(clusters=frozenset()), NotFound, None),
+        ([DECLARED, DELETED], DeleteApplication(clusters=frozenset()), NotFound, None),
     ],
 )
 def test_refusals(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from functools import reduce
 from typing import Any, get_args
 
@@ -13,88 +12,27 @@ from hypothesis import strategies as st
 from backend.domain import application, application_commands
 from backend.domain.application import OPERATIONS, Application, ApplicationEvent, GrantState
 from backend.domain.application_commands import (
-    DECISIONS,
     ApplicationCommand,
-    ChangeApplication,
-    DecideAccess,
     DeclareApplication,
     DeleteApplication,
-    Facts,
     IssueCredentials,
     RevokeCredentials,
 )
 from backend.domain.application_records import (
-    RecordAccessApplied,
     RecordAccessDrifted,
-    RecordAccessFailed,
-    RecordAccessRemoved,
 )
 from backend.domain.errors import DomainError
 from backend.domain.event import Event
-from backend.domain.names import ApplicationName
 from backend.eventlog.registry import domain_registry
+from tests.application_strategies import CLUSTERS, STREAMS, clusters, commands, live
 
-NAME = ApplicationName("acme", "retail", "prod", "billing")
-STREAMS = ("acme/retail/prod/orders", "acme/retail/prod/payments", "globex/shop/prod/items")
-CLUSTERS = ("c1", "c2")
 EVENTS = [of for of in get_args(ApplicationEvent) if isinstance(of, type)]
 REGISTRY = domain_registry()
-
-clusters = st.sampled_from(CLUSTERS)
-lists = st.lists(st.sampled_from(STREAMS), max_size=3).map(tuple)
-reasons = st.none() | st.sampled_from(("silent", "no"))
-facts = st.builds(Facts, may_decide=st.none() | st.sampled_from((frozenset[str](), frozenset({"acme"}))))
-quotas = st.dictionaries(st.just("request_percentage"), st.none() | st.integers(1, 3))
-commands: st.SearchStrategy[ApplicationCommand] = st.one_of(
-    st.builds(DeclareApplication, name=st.just(NAME), produces=lists, consumes=lists, quotas=quotas, facts=facts),
-    st.builds(
-        ChangeApplication,
-        groups=st.none() | st.lists(st.sampled_from("abc"), max_size=2).map(tuple),
-        produces=st.none() | lists,
-        consumes=st.none() | lists,
-        quotas=quotas,
-        facts=facts,
-    ),
-    st.builds(DeleteApplication, clusters=st.lists(clusters, max_size=2).map(tuple)),
-    st.builds(
-        DecideAccess,
-        application=st.just(NAME),
-        stream=st.sampled_from(STREAMS),
-        operation=st.sampled_from(OPERATIONS),
-        decision=st.sampled_from(DECISIONS),
-        reason=reasons,
-    ),
-    st.just(IssueCredentials()),
-    st.just(RevokeCredentials()),
-    st.builds(
-        RecordAccessApplied,
-        cluster=clusters,
-        revision=st.integers(1, 12),
-        parts=st.dictionaries(st.just("acls"), st.sampled_from(("applied", "no authorizer"))),
-    ),
-    st.builds(RecordAccessFailed, cluster=clusters, reason=st.sampled_from(("silent", "no"))),
-    st.builds(RecordAccessDrifted, cluster=clusters, found=st.just(["x"]), reason=reasons),
-    st.builds(RecordAccessRemoved, cluster=clusters),
-)
 
 
 def stored(event: Event) -> Event:
     """The event as it comes back from the log."""
     return REGISTRY.decode(event.stored_name, event.schema_version, REGISTRY.encode(event))
-
-
-def live(given: list[ApplicationCommand], look: Callable[[Any, Any, list[Any]], None]) -> tuple[Any, list[Event]]:
-    """Carry the commands out, those that are allowed; `look` sees before, after and the events of each."""
-    state, history = application.INITIAL, []
-    for command in given:
-        try:
-            decided = list(application_commands.decide(state, command))
-        except DomainError:
-            continue
-        before, state = state, reduce(application.evolve, decided, state)
-        look(before, state, decided)
-        history += decided
-    return state, history
 
 
 @settings(deadline=None)

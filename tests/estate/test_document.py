@@ -48,6 +48,14 @@ def test_the_default_estate_has_five_clusters_with_two_formats() -> None:
     assert len({cluster.topic_format for cluster in estate.clusters}) == 2
 
 
+def test_an_environment_may_have_applications(tmp_path: Path) -> None:
+    file = tmp_path / "estate.yaml"
+    asked = "applications: {billing: {produces: [orders], request_percentage: 50}}"
+    file.write_text(VALID.replace("{streams:", f"{{{asked}, streams:"))
+    billing = read_estate(file).tenants["acme"].instances["retail"].environments["prod"].applications["billing"]
+    assert billing.model_dump(exclude_unset=True) == {"produces": ["orders"], "request_percentage": 50}
+
+
 def test_one_zone_stands_for_all_brokers_and_zones_are_one_per_broker(tmp_path: Path) -> None:
     file = tmp_path / "estate.yaml"
     file.write_text(VALID)

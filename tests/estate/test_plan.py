@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from backend.estate.broker import Broker, BrokerPorts
 from backend.estate.document import Estate, read_estate
@@ -14,13 +15,14 @@ from backend.estate.jars import JavaMissing, ensure_jars, java_version
 from backend.estate.plan import Kafka, Layout, control_plane_environment, lay_out, make_plan
 from backend.estate.ports import Ports
 from backend.estate.processes import MARKER, Plan, load_plan, save_plan
+from backend.queries.secrets_of_applications import keys_of
 from backend.settings import PROJECT_ROOT, settings
 from tests.estate_fixture import SMALL_ESTATE
 
 
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL"):
+    for name in ("TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL", "TREELINE_SECRETS_KEY"):
         monkeypatch.delenv(name, raising=False)
     settings.cache_clear()
     yield
@@ -54,6 +56,22 @@ def test_given_services_are_used_instead_of_embedded_ones(tmp_path: Path, monkey
     assert not {"postgres", "redis"} & {spec.name for spec in plan.processes}
     # They come to the processes as they came to us.
     assert not {"TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL"} & set(control_plane_environment(layout))
+
+
+def test_the_processes_share_a_key_of_the_homes_for_passwords_unless_one_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.cache_clear()
+    layout, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
+    key = layout.home.secret("secrets-key")
+    assert keys_of(SecretStr(key)) == (key,)
+    assert layout.home.secret_path("secrets-key").stat().st_mode & 0o077 == 0
+    started = {spec.name: spec.environment.get("TREELINE_SECRETS_KEY") for spec in plan.processes}
+    assert {started[name] for name in ("api", "worker:control")} == {key}
+    assert {started[name] for name in ("postgres", "redis", "kafka:cluster-1:1")} == {None}
+    monkeypatch.setenv("TREELINE_SECRETS_KEY", "g" * 40)
+    settings.cache_clear()
+    assert "TREELINE_SECRETS_KEY" not in control_plane_environment(layout)
 
 
 def test_every_process_carries_the_homes_mark_and_the_plan_survives_its_file(tmp_path: Path) -> None:

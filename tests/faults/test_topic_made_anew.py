@@ -46,7 +46,7 @@ def test_a_targets_new_topic_gets_everything_again_exactly_once(small):
     sent, stop = [], threading.Event()
 
     def flow():
-        while not stop.is_set():
+        while not stop.wait(0.05):
             batch = [b"%06d" % n for n in range(len(sent), len(sent) + 50)]
             produce(servers["cluster-1"], TOPIC, [{"value": v, "partition": n % 2} for n, v in enumerate(batch)])
             sent.extend(batch)

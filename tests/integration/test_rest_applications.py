@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -241,6 +242,28 @@ def test_a_deleted_application_is_gone_and_kept_until_clusters_are_clear(acme: R
     with database.engine.connect() as connection:
         assert list_applications(connection, deleted=True) == []
     assert states(declare(acme, consumes=["orders"]), "consumes") == {ORDERS: "granted"}
+
+
+def test_a_cluster_that_was_removed_and_added_again_is_pending(acme: Rest, database: Database) -> None:
+    declare(acme)
+    done = RecordAccessApplied(cluster="c3", revision=1, parts={})
+    records(acme, done)
+    root = acme("GET", "/trees/main").json()["root"]
+    smaller = {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]}
+    assert acme("PUT", "/trees/main", smaller).status_code == 200
+    assert "c3" not in acme("GET", f"{APPLICATIONS}/billing").json()["applied"]
+    declare(acme, "audit")
+    records(acme, done, "acme/retail/prod/audit")
+    assert acme("DELETE", "/clusters/c3").status_code == 204
+    acme("DELETE", f"{APPLICATIONS}/audit")
+    with database.engine.connect() as connection:
+        assert set(list_applications(connection, deleted=True)[0].applied) == {"c1", "c2"}
+    acme.add_clusters("c3")
+    assert acme("PUT", "/trees/main", root).status_code == 200
+    records(acme, done)
+    assert acme("GET", f"{APPLICATIONS}/billing").json()["applied"]["c3"] == "pending"
+    records(acme, replace(done, anew=True))
+    assert acme("GET", f"{APPLICATIONS}/billing").json()["applied"]["c3"] == "applied"
 
 
 def test_the_workers_row_has_technical_names(acme: Rest, database: Database) -> None:

@@ -12,13 +12,14 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from backend.commands import applications, resources, users
+from backend.commands import applications, applying, progress, resources, users
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE, served
 
 app = typer.Typer()
 resources.register(app)
+applying.register(app)
 users.register(app)
 applications.register(app)
 
@@ -82,7 +83,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.cache_clear()
 
 
-def test_a_file_is_applied_once_and_then_changes_nothing(shell: Shell) -> None:
+def test_a_file_is_applied_once_and_then_changes_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     file = shell.file(FILE)
     assert shell("diff", "-f", file).exit_code == 1
     dry = shell("apply", "-f", file, "--dry-run", "--json")
@@ -103,6 +104,15 @@ def test_a_file_is_applied_once_and_then_changes_nothing(shell: Shell) -> None:
     ]
     assert {row["action"] for row in applied} == {"create"}
     assert {row["action"] for row in shell.json("apply", "-f", file)} == {"keep"}
+
+    # No cluster answers here: what waits for them says what they lack.
+    waited = shell("apply", "-f", file, "--wait", "0")
+    assert waited.exit_code == 1
+    assert "after 0 s not on all clusters" in waited.stderr
+    assert "stream acme/retail/prod/orders on c1: pending" in waited.stderr
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0)
+    told = shell("apply", "-f", file)
+    assert "declared: 9 of 9" in told.stderr
     assert shell.json("diff", "-f", file) == []
     assert shell.json("get", "tree")["primary_cluster"] == "c2"
     _change_one_thing(shell)
@@ -235,7 +245,7 @@ def test_applications_are_declared_granted_and_given_passwords(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("get", "things"), "there are: cluster"),
+        (("get", "things"), "there are: application"),
         (("get", "stream", "acme/retail"), "TENANT/INSTANCE/ENVIRONMENT/STREAM"),
         (("get", "cluster"), "CLUSTER"),
         (("describe", "streams", "a"), "TENANT/INSTANCE/ENVIRONMENT/STREAM"),

@@ -1,0 +1,154 @@
+"""`treeline apply` and `diff`: what a file declares, thing by thing, and waiting until every cluster has it.
+
+Progress goes to stderr. Exit codes: 0 ok, 1 refused, or not on all clusters in time, 2 bad input; of `diff`: 0 no
+difference, 1 differences.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from backend.commands import kinds
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.progress import Progress
+from backend.commands.rest import pages, rest_client
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from backend.commands.declared import Declared, Difference
+
+File = Annotated[Path, typer.Option("--filename", "-f", help='YAML file; "-" is standard input.')]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
+Wait = Annotated[
+    float | None,
+    typer.Option(min=0, help="Wait at most so many seconds until every cluster has what the file declares."),
+]
+
+_APPLIED = "applied"
+_LOOK_SECONDS = 1.0
+_SHOWN = 10
+
+
+def register(app: typer.Typer) -> None:
+    """Mount the commands on the program."""
+    for command in (apply, diff):
+        app.command()(command)
+
+
+def apply(
+    file: File,
+    dry_run: DryRun = False,
+    wait: Wait = None,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Create and change what a file declares; what it does not name stays.
+
+    Topics and access on clusters follow; `--wait 60` returns when every cluster has them, and exits with 1 if that
+    takes longer.
+    """
+    from backend.commands.declared import read_file
+
+    declared = read_file(file)
+    with rest_client() as client:
+        done = [_row(difference) for difference in _carried_out(client, declared, dry_run=dry_run)]
+        left = [] if wait is None or dry_run else _wait(client, declared, wait)
+    if dry_run:
+        typer.echo("This was a dry run: nothing changed.", err=True)
+    show(done, Form.JSON if as_json else form, ("kind", "place", "action"), done)
+    if left:
+        listed = "".join(f"\n  {each}" for each in left[:_SHOWN])
+        more = f"\n  and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+        typer.echo(f"Declared, but after {wait:g} s not on all clusters:{listed}{more}", err=True)
+        raise typer.Exit(1)
+
+
+def _carried_out(client: httpx2.Client, declared: Sequence[Declared], *, dry_run: bool) -> Iterator[Difference]:
+    from backend.commands.declared import carry_out, compare
+
+    missing: set[tuple[str, str]] = set()
+    with Progress("declared", len(declared)) as progress:
+        for number, each in enumerate(declared, start=1):
+            difference = compare(client, each)
+            # In a dry run the API cannot be asked about what builds on a thing that is only about to be made.
+            if difference.action != "keep" and not (dry_run and _builds_on(difference, missing)):
+                carry_out(client, difference, dry_run=dry_run)
+            if dry_run and not difference.exists:
+                missing.add((each.kind.name, each.place))
+            progress.reached(number)
+            yield difference
+
+
+def _wait(client: httpx2.Client, declared: Iterable[Declared], seconds: float) -> list[str]:
+    """Wait until all clusters have the file's streams and applications; what is missing in the end, in words."""
+    places: dict[tuple[kinds.Kind, str], set[str]] = {}
+    for each in declared:
+        if each.kind in (kinds.STREAM, kinds.APPLICATION):
+            environment, _, name = each.place.rpartition("/")
+            places.setdefault((each.kind, environment), set()).add(name)
+    deadline = time.monotonic() + seconds
+    with Progress("on the clusters", 0) as progress:
+        while True:
+            found = [
+                (f"{kind.name} {environment}/{row['name']} on {cluster}", state, row["failures"].get(cluster))
+                for (kind, environment), names in places.items()
+                for row in pages(client, kind.collection(environment), {})
+                if row["name"] in names
+                for cluster, state in row["applied"].items()
+            ]
+            waiting = [(what, reason or state) for what, state, reason in found if state != _APPLIED]
+            progress.reached(len(found) - len(waiting), len(found))
+            if not waiting or time.monotonic() > deadline:
+                return [f"{what}: {why}" for what, why in waiting]
+            time.sleep(_LOOK_SECONDS)
+
+
+def diff(file: File, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+    """Say how what a file declares differs from what the control plane has; exit code 1 if it does."""
+    from backend.commands.declared import compare, read_file
+
+    with rest_client() as client:
+        found = [compare(client, declared) for declared in read_file(file)]
+    rows = [
+        {**_row(difference), "field": name, "present": present, "wanted": wanted}
+        for difference in found
+        if difference.action != "keep"
+        for name, (present, wanted) in (_fields(difference) or {"": (None, None)}).items()
+    ]
+    columns = ("kind", "place", "action", "field", "present", "wanted")
+    show(rows, Form.JSON if as_json else form, columns, rows)
+    if rows:
+        raise typer.Exit(1)
+
+
+def _builds_on(difference: Difference, missing: set[tuple[str, str]]) -> bool:
+    """Whether a thing lies within a missing one, is a tree while clusters are missing, a member of a tenant, or an
+    application that names missing streams."""
+    from backend.commands.declared import streams_of
+
+    declared = difference.declared
+    if declared.kind is kinds.TREE:
+        return any(kind == kinds.CLUSTER.name for kind, _ in missing)
+    if declared.kind is kinds.USER:
+        return any(("tenant", tenant) in missing for tenant in declared.body.get("tenants") or {})
+    if declared.kind is kinds.APPLICATION and any(("stream", name) in missing for name in streams_of(declared)):
+        return True
+    parent = declared.place.rpartition("/")[0]
+    return any(place == parent for _, place in missing)
+
+
+def _row(difference: Difference) -> dict[str, Any]:
+    declared = difference.declared
+    return {"kind": declared.kind.name, "place": declared.place, "action": difference.action}
+
+
+def _fields(difference: Difference) -> dict[str, tuple[Any, Any]]:
+    if difference.exists:
+        return difference.changes
+    return {name: (None, wanted) for name, wanted in difference.declared.body.items()}

@@ -1,0 +1,44 @@
+"""How far a command has come, on stderr: one line that changes in a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+import typer
+
+EVERY_SECONDS = 2.0
+
+
+class Progress:
+    """`with Progress("declared", 500) as progress: progress.reached(120)`. Says nothing if all is done at once."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total, self._done = what, total, 0
+        self._began = self._told = time.monotonic()
+        self._terminal = sys.stderr.isatty()
+        self._shown = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def reached(self, done: int, total: int | None = None) -> None:
+        """So many are done, of `total` if that is another number than before."""
+        self._done, self._total = done, self._total if total is None else total
+        if time.monotonic() - self._told >= (EVERY_SECONDS / 10 if self._terminal else EVERY_SECONDS):
+            self._tell()
+
+    def _tell(self) -> None:
+        self._told, self._shown = time.monotonic(), True
+        line = f"{self._what}: {self._done:,} of {self._total:,}, {self._told - self._began:.0f} s"
+        typer.echo(f"\r{line}\x1b[K" if self._terminal else line, err=True, nl=not self._terminal)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The last word, where there was a first one."""
+        if self._shown:
+            self._tell()
+            if self._terminal:
+                typer.echo(err=True)

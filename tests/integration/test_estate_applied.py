@@ -1,0 +1,43 @@
+"""What an estate's file declares is made once, and applications after all streams that they may name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx2
+import yaml
+
+from backend.estate.control_plane import ControlPlane, apply_estate
+from backend.estate.document import read_estate
+from backend.estate.home import Home
+from backend.estate.plan import lay_out
+from backend.estate.ports import Ports
+from tests.database_fixture import Database
+from tests.integration.conftest import TOKEN, Rest, served
+
+BILLING = {"b": {"consumes": ["globex/shop/prod/items"]}}
+ESTATE = {
+    "name": "pair",
+    "primary": "c1",
+    "clusters": {"c1": {}, "c2": {}},
+    "tree": {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]},
+    "tenants": {
+        "acme": {"instances": {"retail": {"environments": {"prod": {"applications": BILLING}}}}},
+        "globex": {"instances": {"shop": {"environments": {"prod": {"streams": {"items": {}}}}}}},
+    },
+}
+
+
+def test_applications_come_after_all_streams(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "estate.yaml").write_text(yaml.safe_dump(ESTATE))
+    home = Home(tmp_path)
+    home.make()
+    layout = lay_out(home, read_estate(tmp_path / "estate.yaml"), Ports(tmp_path / "ports", prefer_defaults=False))
+    with served(database.url) as (url, _):
+        with ControlPlane(url, TOKEN) as api:
+            changed = apply_estate(api, layout, {"c1", "c2"}, print)
+            assert changed[-1] == "application acme/retail/prod/b"
+            assert apply_estate(api, layout, {"c1", "c2"}, print) == []
+        rest = Rest(httpx2.Client(base_url=url, trust_env=False))
+        there = "/tenants/acme/instances/retail/environments/prod/applications/b"
+        assert rest("GET", there).json()["consumes"][0]["state"] == "granted"
