@@ -26,6 +26,28 @@ PROD = "/tenants/acme/retail/prod"
 API_PROD = "/tenants/acme/instances/retail/environments/prod"
 
 
+STREAM = {
+    "partitions": "4",
+    "replication_factor": "1",
+    "min_insync_replicas": "1",
+    "retention_ms": "7 d",
+    "cleanup_policy": "delete",
+    "max_message_bytes": "1 MiB",
+    "distributed": "yes",
+}
+FORMS = {
+    "/tenants/-new": {"name": "initech"},
+    "/tenants/acme/-new": {"name": "wholesale", "tree": "main"},
+    "/tenants/acme/retail/-new": {"name": "test", "margin_seconds": "60", "offset_mode": "margin"},
+    f"{PROD}/-change": {"margin_seconds": "90", "offset_mode": "exact", "version": "3"},
+    f"{PROD}/-new": {"name": "payments", **STREAM},
+    f"{PROD}/orders/-change": {**STREAM, "partitions": "8", "version": "4"},
+    f"{PROD}/orders/-delete": {"confirm": "acme/retail/prod/orders", "version": "4"},
+}
+OPERATORS, OWNERS, MEMBERS = ("operator",), ("operator", "owner"), ("operator", "owner", "member")
+ALLOWED = dict(zip(FORMS, (OPERATORS, OWNERS, OWNERS, OWNERS, MEMBERS, MEMBERS, OWNERS), strict=True))
+
+
 def add_clusters(console: Console) -> None:
     """Three clusters that are down, the last one with shorter names, in a tree."""
     for name, formats in (("c1", {}), ("c2", {}), ("c3", {"topic_format": SHORT, "subject_format": SHORT})):
@@ -78,6 +100,20 @@ class Visitor:
         sent = hidden(self.preview(path, **fields))
         assert fields.items() <= sent.items()
         return self.client.post(path, data={**sent, "step": "confirm"})
+
+
+def visitor(console: Console, kind: str) -> Visitor:
+    """A member or owner of acme, an owner of globex ("stranger"), or who has this role."""
+    if kind in ("owner", "member"):
+        return Visitor(console, kind, acme=kind)
+    if kind == "stranger":
+        return Visitor(console, kind, globex="owner")
+    return Visitor(console, kind, kind)
+
+
+def head(console: Console) -> Any:
+    """The newest event's position and hash."""
+    return console.rest.ok("GET", "/events/head")
 
 
 def record(database: Database, command: Any) -> None:
