@@ -1,4 +1,4 @@
-"""Who calls, and under which request id: what the REST API and the registries ask of every request alike."""
+"""Who calls, under which request id, and with which status it is refused: what API, pages and registries share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ import uuid
 
 from pydantic import SecretStr
 
+from backend.domain.errors import Kind
+
+STATUS = {
+    Kind.INVALID: 422,
+    Kind.CONFLICT: 409,
+    Kind.UNKNOWN: 404,
+    Kind.STALE: 412,
+    Kind.FORBIDDEN: 403,
+    Kind.UNAVAILABLE: 503,
+}
+"""HTTP status of each kind of refusal."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 

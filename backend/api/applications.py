@@ -23,30 +23,17 @@ from backend.api.requests import (
     plausible_names,
     shown_at,
 )
-from backend.api.tenants import ENVIRONMENT, find_environment
-from backend.deciders import APPLICATION
+from backend.api.tenants import ENVIRONMENT
+from backend.changes import applications as changes
 from backend.dispatch import Answer, Outcome
-from backend.domain import acls
-from backend.domain.access import Action, Caller
+from backend.domain.access import Action
 from backend.domain.application import OPERATIONS
-from backend.domain.application_commands import (
-    FIELDS,
-    ChangeApplication,
-    DeclareApplication,
-    DeleteApplication,
-    Facts,
-    IssueCredentials,
-    RevokeCredentials,
-    stream_named,
-)
-from backend.domain.errors import NotFound
+from backend.domain.application_commands import FIELDS
 from backend.domain.names import ApplicationName
 from backend.queries import applications as queries
 from backend.queries import secrets_of_applications as secrets
-from backend.queries.application_groups import group_formats, taken_groups
 from backend.queries.applications import ApplicationRow
-from backend.queries.naming import declared_among
-from backend.queries.tenants import get_instance
+from backend.queries.tenants import find_environment
 
 router = APIRouter(
     prefix=f"/tenants{ENVIRONMENT}/applications", tags=["applications"], dependencies=[Depends(plausible_names)]
@@ -92,35 +79,14 @@ class Place:
     def name(self, application: str) -> ApplicationName:
         return ApplicationName(self.tenant, self.instance, self.environment, application)
 
-    def event_stream(self, application: str) -> str:
-        return f"application-{self.name(application)}"
-
     def find_environment(self, connection: Connection, at: int | None = None) -> None:
         find_environment(connection, self.tenant, self.instance, self.environment, at)
 
     def find(self, connection: Connection, application: str, at: int | None = None) -> ApplicationRow:
         """The application, or NotFound naming what is missing."""
-        self.find_environment(connection, at)
-        row = queries.get_application(connection, self.name(application), at)
-        if row is None:
-            raise NotFound(f"there is no application {self.name(application)}")
-        return row
-
-    def facts(self, connection: Connection, caller: Caller, application: str, body: _Lists) -> Facts:
-        """What a declaration or a change is decided by."""
-        name, instance = self.name(application), get_instance(connection, self.tenant, self.instance)
-        formats = group_formats(connection, instance.tree if instance else "")
-        groups = [application] if body.groups is None else body.groups
-        return Facts(
-            may_decide=caller.tenants_for(Action.DECIDE_ACCESS),
-            missing=_missing(connection, caller, name, body),
-            clusters=formats,
-            taken_groups=taken_groups(connection, formats, name, groups),
-            applications=queries.count_applications(connection, self.tenant, self.instance, self.environment),
-        )
+        return queries.find_application(connection, self.name(application), at)
 
 
-_Lists = NewApplication | ApplicationChanges
 In = Annotated[Place, Depends(Place)]
 
 
@@ -138,18 +104,14 @@ def list_applications(place: In, connection: Reading, at: At, page: Paging) -> d
 @router.post("", status_code=201, openapi_extra=needs(Action.DECLARE_STREAMS))
 def declare_application(place: In, body: NewApplication, write: Writing, caller: Asking) -> Response:
     """Declare an application. What the caller may decide is granted at once, the rest waits for owners."""
-    quotas = body.model_dump(include=set(QUOTAS))
-
-    def build(connection: Connection) -> DeclareApplication:
-        place.find_environment(connection)
-        return DeclareApplication(
-            name=place.name(body.name),
-            groups=None if body.groups is None else tuple(body.groups),
-            produces=tuple(body.produces),
-            consumes=tuple(body.consumes),
-            quotas=quotas,
-            facts=place.facts(connection, caller, body.name, body),
-        )
+    change = changes.declare_application(
+        place.name(body.name),
+        caller,
+        groups=body.groups,
+        produces=body.produces,
+        consumes=body.consumes,
+        quotas=body.model_dump(include=set(QUOTAS)),
+    )
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = place.find(connection, body.name)
@@ -157,7 +119,7 @@ def declare_application(place: In, body: NewApplication, write: Writing, caller:
         headers = {"Location": f"/api/v1/tenants/{place.tenant}/{where}", "ETag": etag(row.version)}
         return Answer(201, shown(row), headers)
 
-    return write.run(APPLICATION, place.event_stream(body.name), build, answer)
+    return write.carry_out(change, answer)
 
 
 @router.get("/{application}", openapi_extra=needs(Action.READ_TENANT))
@@ -172,39 +134,28 @@ def change_application(
     place: In, application: str, body: ApplicationChanges, write: Writing, caller: Asking
 ) -> Response:
     """Change an application. Streams that it no longer names are closed to it, new ones are asked for."""
-    given = body.model_dump(exclude_unset=True, include=set(QUOTAS))
-    lists = {
-        name: None if value is None else tuple(value)
-        for name, value in (("groups", body.groups), ("produces", body.produces), ("consumes", body.consumes))
-    }
-
-    def build(connection: Connection) -> ChangeApplication:
-        write.match(place.find(connection, application).version)
-        facts = place.facts(connection, caller, application, body)
-        return ChangeApplication(**lists, quotas=given, facts=facts)
+    change = changes.change_application(
+        place.name(application),
+        caller,
+        groups=body.groups,
+        produces=body.produces,
+        consumes=body.consumes,
+        quotas=body.model_dump(exclude_unset=True, include=set(QUOTAS)),
+        match=write.match,
+    )
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = place.find(connection, application)
         return Answer(200, shown(row), {"ETag": etag(row.version)})
 
-    return write.run(APPLICATION, place.event_stream(application), build, answer)
+    return write.carry_out(change, answer)
 
 
 @router.delete("/{application}", status_code=204, openapi_extra=needs(Action.DECLARE_STREAMS))
 def delete_application(place: In, application: str, write: Writing) -> Response:
     """Delete an application, its grants and its credentials; clusters are cleared of it asynchronously."""
-    name = place.name(application)
-
-    def build(connection: Connection) -> DeleteApplication:
-        row = place.find(connection, application)
-        write.match(row.version)
-        return DeleteApplication(clusters=queries.clusters_of(connection, row))
-
-    def answer(connection: Connection, _: Outcome) -> Answer:
-        secrets.forget_password(connection, str(name))
-        return Answer(204, None)
-
-    return write.run(APPLICATION, place.event_stream(application), build, answer)
+    change = changes.delete_application(place.name(application), write.match)
+    return write.carry_out(change, lambda connection, _: Answer(204, None))
 
 
 @router.post("/{application}/credentials", status_code=201, openapi_extra=needs(Action.MANAGE_TENANT))
@@ -213,15 +164,8 @@ def issue_credentials(place: In, application: str, write: Writing, services: Sha
     repeat by Idempotency-Key has null there."""
     given = secrets.new_password()
 
-    def build(connection: Connection) -> IssueCredentials:
-        write.match(place.find(connection, application).version)
-        return IssueCredentials()
-
     def answer(connection: Connection, _: Outcome) -> Answer:
-        keys = secrets.keys_to_seal(services.config.secrets_key)
         row = place.find(connection, application)
-        assert row.credentials is not None
-        secrets.keep_password(connection, row.principal, row.credentials, given, keys)
         body = {
             "username": row.principal,
             "password": None,
@@ -230,22 +174,15 @@ def issue_credentials(place: In, application: str, write: Writing, services: Sha
         }
         return Answer(201, body, {"ETag": etag(row.version)}, {} if write.dry_run else {"password": given})
 
-    return write.run(APPLICATION, place.event_stream(application), build, answer)
+    key = services.config.secrets_key
+    return write.carry_out(changes.issue_credentials(place.name(application), given, key, write.match), answer)
 
 
 @router.delete("/{application}/credentials", status_code=204, openapi_extra=needs(Action.MANAGE_TENANT))
 def revoke_credentials(place: In, application: str, write: Writing) -> Response:
     """Take an application's password away; clusters forget it asynchronously."""
-
-    def build(connection: Connection) -> RevokeCredentials:
-        write.match(place.find(connection, application).version)
-        return RevokeCredentials()
-
-    def answer(connection: Connection, _: Outcome) -> Answer:
-        secrets.forget_password(connection, str(place.name(application)))
-        return Answer(204, None)
-
-    return write.run(APPLICATION, place.event_stream(application), build, answer)
+    change = changes.revoke_credentials(place.name(application), write.match)
+    return write.carry_out(change, lambda connection, _: Answer(204, None))
 
 
 def shown(row: ApplicationRow) -> dict[str, Any]:
@@ -274,27 +211,6 @@ def shown(row: ApplicationRow) -> dict[str, Any]:
         "applied": {cluster: each.state for cluster, each in row.applied.items()},
         "failures": {cluster: each.failure for cluster, each in row.applied.items() if each.failure is not None},
         "parts": {cluster: dict(each.parts) for cluster, each in row.applied.items()},
-        "acls": {cluster: _due_acls(row, cluster) for cluster in row.topics},
+        "acls": {cluster: queries.due_acls(row, cluster) for cluster in row.topics},
         "position": row.position,
     }
-
-
-def _due_acls(row: ApplicationRow, cluster: str) -> list[str]:
-    topics = row.topics[cluster]
-    due = acls.acls_of(
-        produces=[topics[stream] for stream in row.produces if stream in topics],
-        consumes=[topics[stream] for stream in row.consumes if stream in topics],
-        groups=row.technical_groups[cluster],
-        transactional_prefix=row.transactional_prefix if row.produces else None,
-    )
-    return [acls.text(acl) for acl in sorted(due)]
-
-
-def _missing(connection: Connection, caller: Caller, name: ApplicationName, body: _Lists) -> frozenset[str]:
-    """Streams named that there are not. Only tenants that the caller may read are looked into: nobody finds out by
-    asking what others have."""
-    readable = caller.tenants_for(Action.READ_TENANT)
-    texts = [*(body.produces or ()), *(body.consumes or ())]
-    named = {stream for stream in (stream_named(text, name) for text in texts) if stream is not None}
-    known = {stream for stream in named if readable is None or stream.tenant in readable}
-    return frozenset(map(str, known - declared_among(connection, known)))

@@ -11,15 +11,14 @@ from sqlalchemy import Connection
 
 from backend.api.access import needs
 from backend.api.requests import At, Body, Paging, Reading, Writing, listed, plausible_names
-from backend.api.tenants import find_tenant
-from backend.deciders import APPLICATION
+from backend.changes import applications as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
 from backend.domain.application import OPERATIONS, GrantState
-from backend.domain.application_commands import DECISIONS, DecideAccess, not_asked
+from backend.domain.application_commands import DECISIONS
 from backend.domain.application_records import LONGEST_REASON
-from backend.domain.names import application_named
 from backend.queries.applications import GrantRow, list_grants
+from backend.queries.tenants import find_tenant
 
 router = APIRouter(
     prefix="/tenants/{tenant}/grants", tags=["applications"], dependencies=[Depends(plausible_names)]
@@ -53,28 +52,17 @@ def get_grants(
 @router.post("", openapi_extra=needs(Action.DECIDE_ACCESS))
 def decide_access(tenant: str, body: Decision, write: Writing) -> Response:
     """Grant or refuse what an application asked for, or withdraw what it was granted; holds at once."""
-    application, stream = application_named(body.application), body.stream
-    if application is None or stream.partition("/")[0] != tenant:
-        raise not_asked(body.application, body.operation, stream)
-    command = DecideAccess(
-        application=application,
-        stream=stream,
-        operation=body.operation,
-        decision=body.decision,
-        reason=body.reason,
+    change = changes.decide_access(
+        tenant, body.application, body.stream, body.operation, body.decision, body.reason
     )
 
-    def build(connection: Connection) -> DecideAccess:
-        find_tenant(connection, tenant)
-        return command
-
     def answer(connection: Connection, _: Outcome) -> Answer:
-        wanted = (body.application, stream, body.operation)
+        wanted = (body.application, body.stream, body.operation)
         rows = list_grants(connection, tenant)
         [row] = [row for row in rows if (row.principal, row.stream, row.operation) == wanted]
         return Answer(200, shown(row))
 
-    return write.run(APPLICATION, f"application-{application}", build, answer)
+    return write.carry_out(change, answer)
 
 
 def shown(row: GrantRow) -> dict[str, Any]:

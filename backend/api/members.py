@@ -12,12 +12,10 @@ from sqlalchemy import Connection
 
 from backend.api.access import needs
 from backend.api.requests import At, Body, Paging, Reading, Writing, listed, plausible_names
-from backend.api.tenants import find_tenant
-from backend.api.users import find_user
-from backend.deciders import USER
+from backend.changes import users as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action, Membership
-from backend.domain.user import EndMembership, GiveMembership
+from backend.queries.tenants import find_tenant
 from backend.queries.users import list_members
 
 router = APIRouter(prefix="/tenants/{tenant}/members", tags=["users"], dependencies=[Depends(plausible_names)])
@@ -40,25 +38,14 @@ def get_members(tenant: str, connection: Reading, at: At, page: Paging) -> dict[
 def give_membership(tenant: str, user: str, body: Belonging, write: Writing) -> Response:
     """Let a user that there is belong to the tenant, or belong otherwise than before."""
 
-    def build(connection: Connection) -> GiveMembership:
-        find_tenant(connection, tenant)
-        find_user(connection, user)
-        return GiveMembership(tenant=tenant, membership=body.membership)
-
     def answer(connection: Connection, _: Outcome) -> Answer:
         [row] = [row for row in list_members(connection, tenant) if row.user == user]
         return Answer(200, asdict(row))
 
-    return write.run(USER, f"user-{user}", build, answer)
+    return write.carry_out(changes.give_membership(tenant, user, body.membership), answer)
 
 
 @router.delete("/{user}", status_code=204, openapi_extra=needs(Action.MANAGE_MEMBERS))
 def end_membership(tenant: str, user: str, write: Writing) -> Response:
     """Take a user out of the tenant; holds for its next request."""
-
-    def build(connection: Connection) -> EndMembership:
-        find_tenant(connection, tenant)
-        find_user(connection, user)
-        return EndMembership(tenant=tenant)
-
-    return write.run(USER, f"user-{user}", build, lambda connection, _: Answer(204, None))
+    return write.carry_out(changes.end_membership(tenant, user), lambda connection, _: Answer(204, None))

@@ -17,6 +17,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
+from backend.callers import STATUS
 from backend.domain.errors import DomainError, Kind
 
 logger = structlog.get_logger(__name__)
@@ -24,14 +25,6 @@ logger = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "2"
 MOST_ERRORS = 20
-STATUS = {
-    Kind.INVALID: 422,
-    Kind.CONFLICT: 409,
-    Kind.UNKNOWN: 404,
-    Kind.STALE: 412,
-    Kind.FORBIDDEN: 403,
-    Kind.UNAVAILABLE: 503,
-}
 _SLUGS = {
     400: "malformed-request",
     401: "not-authenticated",

@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 
 from backend.api.access import Asking
 from backend.api.services import Services
+from backend.changes.change import Change
 from backend.dispatch import Answer, Decider, IdempotencyKey, Outcome
 from backend.domain.errors import NotFound, StaleVersion, ValueInvalid
 from backend.domain.names import is_name
@@ -212,6 +213,10 @@ class Write:
                 answer=answer,
             )
         )
+
+    def carry_out(self, change: Change[S, C], answer: Callable[[Connection, Outcome], Answer]) -> Response:
+        """Carry a change out, with all that goes with it, and answer."""
+        return self.run(change.decider, change.stream, change.build, change.answering(answer))
 
 
 async def _write(

@@ -22,21 +22,17 @@ from backend.api.requests import (
     plausible_names,
     shown_at,
 )
-from backend.api.tenants import ENVIRONMENT, find_environment
-from backend.deciders import TENANT
+from backend.api.tenants import ENVIRONMENT
+from backend.changes import streams as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain import stream_settings
 from backend.domain.access import Action
-from backend.domain.errors import NotFound
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings
-from backend.domain.tenant_commands import ChangeStream, DeclareStream, DeleteStream
-from backend.kafka.records import TopicPlace, clusters_with_records
+from backend.kafka.records import clusters_with_records
 from backend.queries import streams as queries
-from backend.queries.clusters import list_clusters
-from backend.queries.naming import taken_by_others
 from backend.queries.streams import StreamRow
-from backend.queries.tenants import get_instance
+from backend.queries.tenants import find_environment
 
 router = APIRouter(
     prefix=f"/tenants{ENVIRONMENT}/streams", tags=["streams"], dependencies=[Depends(plausible_names)]
@@ -76,20 +72,12 @@ class Place:
     instance: str
     environment: str
 
-    @property
-    def event_stream(self) -> str:
-        return f"tenant-{self.tenant}"
-
     def stream(self, name: str) -> StreamName:
         return StreamName(self.tenant, self.instance, self.environment, name)
 
     def find(self, connection: Connection, name: str, at: int | None = None) -> StreamRow:
         """The stream, or NotFound naming what is missing."""
-        find_environment(connection, self.tenant, self.instance, self.environment, at)
-        row = queries.get_stream(connection, self.tenant, self.instance, self.environment, name, at)
-        if row is None:
-            raise NotFound(f"there is no stream {self.stream(name)}")
-        return row
+        return queries.find_stream(connection, self.stream(name), at)
 
 
 In = Annotated[Place, Depends(Place)]
@@ -109,27 +97,14 @@ def list_streams(place: In, connection: Reading, at: At, page: Paging) -> dict[s
 @router.post("", status_code=201, openapi_extra=needs(Action.DECLARE_STREAMS))
 def declare_stream(place: In, body: NewStream, write: Writing) -> Response:
     """Declare a stream; its topics follow asynchronously."""
-
-    def build(connection: Connection) -> DeclareStream:
-        instance = get_instance(connection, place.tenant, place.instance)
-        tree = instance.tree if instance else ""
-        taken = taken_by_others(connection, tree, place.stream(body.name))
-        return DeclareStream(
-            instance=place.instance,
-            environment=place.environment,
-            stream=body.name,
-            settings=StreamSettings(**body.model_dump(exclude={"name"})),
-            clusters=taken.clusters,
-            taken_topics=taken.topics,
-            taken_subjects=taken.subjects,
-        )
+    settings = StreamSettings(**body.model_dump(exclude={"name"}))
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         where = f"instances/{place.instance}/environments/{place.environment}/streams/{body.name}"
         headers = {"Location": f"/api/v1/tenants/{place.tenant}/{where}", "ETag": etag(outcome.version)}
         return Answer(201, shown(place.find(connection, body.name)), headers)
 
-    return write.run(TENANT, place.event_stream, build, answer)
+    return write.carry_out(changes.declare_stream(place.stream(body.name), settings), answer)
 
 
 @router.get("/{stream}", openapi_extra=needs(Action.READ_TENANT))
@@ -143,17 +118,11 @@ def get_stream(place: In, stream: str, connection: Reading, at: At) -> Response:
 def change_stream(place: In, stream: str, body: StreamChanges, write: Writing) -> Response:
     """Change a stream's settings; they are applied to its topics asynchronously."""
 
-    def build(connection: Connection) -> ChangeStream:
-        write.match(place.find(connection, stream).version)
-        return ChangeStream(
-            instance=place.instance, environment=place.environment, stream=stream, **body.model_dump()
-        )
-
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = place.find(connection, stream)
         return Answer(200, shown(row), {"ETag": etag(row.version)})
 
-    return write.run(TENANT, place.event_stream, build, answer)
+    return write.carry_out(changes.change_stream(place.stream(stream), body.model_dump(), write.match), answer)
 
 
 @router.delete("/{stream}", status_code=204, openapi_extra=needs(Action.MANAGE_TENANT))
@@ -165,26 +134,17 @@ def delete_stream(
     confirm: Annotated[str | None, Query(description="STREAM in full; needed if it has records.")] = None,
 ) -> Response:
     """Delete a stream and, asynchronously, its topics on all clusters."""
-    with_records: tuple[str, ...] = ()
-
-    def build(connection: Connection) -> DeleteStream:
-        write.match(place.find(connection, stream).version)
-        return DeleteStream(
-            instance=place.instance,
-            environment=place.environment,
-            stream=stream,
-            clusters_with_records=with_records,
-            confirm=confirm,
-        )
-
+    name = place.stream(stream)
+    change = changes.delete_stream(name, confirm=confirm, match=write.match)
     if confirm is None:
-        first = write.rehearse(TENANT, place.event_stream, build)
+        first = write.rehearse(change.decider, change.stream, change.build)
         if first is not None:
             return first
         with services.reading() as connection:
-            places = _topic_places(connection, place.find(connection, stream))
-        with_records = clusters_with_records(places, services.config.probe_timeout_seconds)
-    return write.run(TENANT, place.event_stream, build, lambda connection, _: Answer(204, None))
+            places = changes.topic_places(connection, queries.find_stream(connection, name))
+        held = clusters_with_records(places, services.config.probe_timeout_seconds)
+        change = changes.delete_stream(name, confirm=None, clusters_with_records=held, match=write.match)
+    return write.carry_out(change, lambda connection, _: Answer(204, None))
 
 
 def shown(row: StreamRow) -> dict[str, Any]:
@@ -209,11 +169,3 @@ def shown(row: StreamRow) -> dict[str, Any]:
         "under_provisioned": row.under_provisioned,
         "position": row.position,
     }
-
-
-def _topic_places(connection: Connection, row: StreamRow) -> list[TopicPlace]:
-    return [
-        TopicPlace(cluster.name, cluster.bootstrap_servers, cluster.properties, row.technical_names[cluster.name])
-        for cluster in list_clusters(connection)
-        if cluster.name in row.topic_ids
-    ]

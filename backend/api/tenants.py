@@ -11,15 +11,19 @@ from sqlalchemy import Connection
 
 from backend.api.access import Asking, needs
 from backend.api.requests import At, Body, Paging, Reading, Writing, etag, listed, plausible_names, shown_at
-from backend.deciders import TENANT
+from backend.changes import tenants as changes
 from backend.dispatch import Answer, Outcome
-from backend.domain.access import Action, no_tenant
-from backend.domain.errors import NotFound
+from backend.domain.access import Action
 from backend.domain.tenant import DEFAULT_MARGIN_SECONDS, DEFAULT_OFFSET_MODE
-from backend.domain.tenant_commands import ChangeEnvironment, CreateEnvironment, CreateInstance, CreateTenant
 from backend.queries import tenants as queries
-from backend.queries.tenants import EnvironmentRow, InstanceRow, TenantRow
-from backend.queries.trees import tree_names
+from backend.queries.tenants import (
+    EnvironmentRow,
+    InstanceRow,
+    TenantRow,
+    find_environment,
+    find_instance,
+    find_tenant,
+)
 
 router = APIRouter(prefix="/tenants", tags=["tenants"], dependencies=[Depends(plausible_names)])
 INSTANCE = "/{tenant}/instances/{instance}"
@@ -73,7 +77,7 @@ def create_tenant(body: NewTenant, write: Writing) -> Response:
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         return _created(show_tenant(find_tenant(connection, body.name)), outcome, f"/{body.name}")
 
-    return write.run(TENANT, f"tenant-{body.name}", lambda _: CreateTenant(tenant=body.name), answer)
+    return write.carry_out(changes.create_tenant(body.name), answer)
 
 
 @router.get("/{tenant}", openapi_extra=needs(Action.READ_TENANT))
@@ -94,14 +98,11 @@ def list_instances(tenant: str, connection: Reading, at: At, page: Paging) -> di
 def create_instance(tenant: str, body: NewInstance, write: Writing) -> Response:
     """Give a tenant an instance on a tree."""
 
-    def build(connection: Connection) -> CreateInstance:
-        return CreateInstance(instance=body.name, tree=body.tree, known_trees=tree_names(connection))
-
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         row = find_instance(connection, tenant, body.name)
         return _created(show_instance(row), outcome, f"/{tenant}/instances/{body.name}")
 
-    return write.run(TENANT, f"tenant-{tenant}", build, answer)
+    return write.carry_out(changes.create_instance(tenant, body.name, body.tree), answer)
 
 
 @router.get(INSTANCE, openapi_extra=needs(Action.READ_TENANT))
@@ -122,9 +123,10 @@ def list_environments(tenant: str, instance: str, connection: Reading, at: At, p
 @router.post(INSTANCE + "/environments", status_code=201, openapi_extra=needs(Action.MANAGE_TENANT))
 def create_environment(tenant: str, instance: str, body: NewEnvironment, write: Writing) -> Response:
     """Give an instance an environment."""
-    command = CreateEnvironment(
-        instance=instance,
-        environment=body.name,
+    change = changes.create_environment(
+        tenant,
+        instance,
+        body.name,
         margin_seconds=body.margin_seconds,
         offset_mode=body.offset_mode,
         record_name_subjects=body.record_name_subjects,
@@ -135,7 +137,7 @@ def create_environment(tenant: str, instance: str, body: NewEnvironment, write: 
         place = f"/{tenant}/instances/{instance}/environments/{body.name}"
         return _created(show_environment(row), outcome, place)
 
-    return write.run(TENANT, f"tenant-{tenant}", lambda _: command, answer)
+    return write.carry_out(change, answer)
 
 
 @router.get(ENVIRONMENT, openapi_extra=needs(Action.READ_TENANT))
@@ -151,15 +153,13 @@ def change_environment(
 ) -> Response:
     """Change an environment's settings."""
 
-    def build(connection: Connection) -> ChangeEnvironment:
-        write.match(find_environment(connection, tenant, instance, environment).version)
-        return ChangeEnvironment(instance=instance, environment=environment, **body.model_dump())
+    change = changes.change_environment(tenant, instance, environment, **body.model_dump(), match=write.match)
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_environment(connection, tenant, instance, environment)
         return Answer(200, show_environment(row), {"ETag": etag(row.version)})
 
-    return write.run(TENANT, f"tenant-{tenant}", build, answer)
+    return write.carry_out(change, answer)
 
 
 def show_tenant(row: TenantRow) -> dict[str, Any]:
@@ -183,34 +183,6 @@ def show_environment(row: EnvironmentRow) -> dict[str, Any]:
         "record_name_subjects": row.record_name_subjects,
         "position": row.position,
     }
-
-
-def find_tenant(connection: Connection, tenant: str, at: int | None = None) -> TenantRow:
-    """The tenant, or NotFound."""
-    row = queries.get_tenant(connection, tenant, at)
-    if row is None:
-        raise no_tenant(tenant)
-    return row
-
-
-def find_instance(connection: Connection, tenant: str, instance: str, at: int | None = None) -> InstanceRow:
-    """The instance, or NotFound naming what is missing."""
-    find_tenant(connection, tenant, at)
-    row = queries.get_instance(connection, tenant, instance, at)
-    if row is None:
-        raise NotFound(f"{tenant} has no instance {instance!r}")
-    return row
-
-
-def find_environment(
-    connection: Connection, tenant: str, instance: str, environment: str, at: int | None = None
-) -> EnvironmentRow:
-    """The environment, or NotFound naming what is missing."""
-    find_instance(connection, tenant, instance, at)
-    row = queries.get_environment(connection, tenant, instance, environment, at)
-    if row is None:
-        raise NotFound(f"{tenant}/{instance} has no environment {environment!r}")
-    return row
 
 
 def _created(body: dict[str, Any], outcome: Outcome, place: str) -> Answer:

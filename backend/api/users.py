@@ -22,24 +22,14 @@ from backend.api.requests import (
     plausible_names,
     shown_at,
 )
-from backend.deciders import USER
+from backend.changes import users as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action, Role
-from backend.domain.errors import NotFound, ValueInvalid
-from backend.domain.user import (
-    MOST_TENANTS,
-    ChangeUser,
-    CreateUser,
-    IssueToken,
-    RevokeToken,
-    SetPassword,
-    check_password,
-)
+from backend.domain.errors import ValueInvalid
+from backend.domain.user import MOST_TENANTS
 from backend.queries import secrets
 from backend.queries import users as queries
-from backend.queries.login import end_sessions
-from backend.queries.tenants import known_tenants
-from backend.queries.users import TokenRow, UserRow
+from backend.queries.users import TokenRow, UserRow, find_user
 
 router = APIRouter(tags=["users"], dependencies=[Depends(plausible_names)])
 USER_PATH = "/users/{user}"
@@ -94,22 +84,12 @@ def list_users(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 @router.post("/users", status_code=201, openapi_extra=needs(Action.MANAGE_USERS))
 def create_user(body: NewUser, write: Writing) -> Response:
     """Make a user; it can log in once it has a token or a password."""
-    tenants = body.tenants or {}
-
-    def build(connection: Connection) -> CreateUser:
-        return CreateUser(
-            user=body.name,
-            role=body.role,
-            tenants=tenants,
-            known_tenants=known_tenants(connection, tenants),
-            users=queries.count_users(connection),
-        )
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_user(connection, body.name)
         return Answer(201, shown(row), {"Location": f"/api/v1/users/{row.name}", "ETag": etag(row.version)})
 
-    return write.run(USER, f"user-{body.name}", build, answer)
+    return write.carry_out(changes.create_user(body.name, body.role, body.tenants or {}), answer)
 
 
 @router.get(USER_PATH, openapi_extra=needs(Action.READ_ESTATE, or_itself=True))
@@ -123,18 +103,11 @@ def get_user(user: str, connection: Reading, at: At) -> Response:
 def change_user(user: str, body: UserChanges, write: Writing) -> Response:
     """Change a user's role and memberships, disable or enable it; holds for its next request."""
 
-    def build(connection: Connection) -> ChangeUser:
-        write.match(find_user(connection, user).version)
-        known = known_tenants(connection, body.tenants or {})
-        return ChangeUser(**body.model_dump(), known_tenants=known)
-
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_user(connection, user)
-        if row.disabled:
-            end_sessions(connection, user)
         return Answer(200, shown(row), {"ETag": etag(row.version)})
 
-    return write.run(USER, f"user-{user}", build, answer)
+    return write.carry_out(changes.change_user(user, **body.model_dump(), match=write.match), answer)
 
 
 @router.put(USER_PATH + "/password", status_code=204, openapi_extra=needs(Action.MANAGE_USERS))
@@ -143,14 +116,8 @@ def set_password(user: str, body: NewPassword, write: Writing) -> Response:
     if write.idempotency is not None:
         # The key is kept with a digest of the body, by which the password could be tried far too quickly.
         raise ValueInvalid("a password takes no Idempotency-Key: to set it twice is to set it once")
-    check_password(user, body.password.get_secret_value())
-    hashed = secrets.hash_password(body.password.get_secret_value())
-
-    def answer(connection: Connection, _: Outcome) -> Answer:
-        secrets.keep_password(connection, user, hashed)
-        return Answer(204, None)
-
-    return write.run(USER, f"user-{user}", lambda _: SetPassword(), answer)
+    change = changes.set_password(user, body.password.get_secret_value())
+    return write.carry_out(change, lambda connection, _: Answer(204, None))
 
 
 @router.get(TOKENS, openapi_extra=needs(Action.MANAGE_USERS, or_itself=True))
@@ -166,27 +133,20 @@ def issue_token(user: str, body: NewToken, write: Writing) -> Response:
     """Give a user a token. `secret` is in this answer only; a repeat by Idempotency-Key has null there."""
     secret = secrets.new_token()
     end = None if body.expires_in_days is None else write.time + timedelta(days=body.expires_in_days)
-    command = IssueToken(token=body.name, now=write.time, expires_at=end)
 
-    def answer(connection: Connection, outcome: Outcome) -> Answer:
-        secrets.keep_token(connection, user, body.name, outcome.version, secret)
+    def answer(connection: Connection, _: Outcome) -> Answer:
         [row] = [row for row in queries.list_tokens(connection, user) if row.name == body.name]
         headers = {"Location": f"/api/v1/users/{user}/tokens/{body.name}"}
         shown_once = {} if write.dry_run else {"secret": secret}
         return Answer(201, {**shown_token(row), "secret": None}, headers, shown_once)
 
-    return write.run(USER, f"user-{user}", lambda _: command, answer)
+    return write.carry_out(changes.issue_token(user, body.name, secret, write.time, end), answer)
 
 
 @router.delete(TOKENS + "/{token}", status_code=204, openapi_extra=needs(Action.MANAGE_USERS, or_itself=True))
 def revoke_token(user: str, token: str, write: Writing) -> Response:
     """Take a token away; its next request is refused, and the sessions that came from it are over."""
-
-    def answer(connection: Connection, _: Outcome) -> Answer:
-        secrets.forget_token(connection, user, token)
-        return Answer(204, None)
-
-    return write.run(USER, f"user-{user}", lambda _: RevokeToken(token=token), answer)
+    return write.carry_out(changes.revoke_token(user, token), lambda connection, _: Answer(204, None))
 
 
 def shown(row: UserRow) -> dict[str, Any]:
@@ -207,11 +167,3 @@ def shown_token(row: TokenRow) -> dict[str, Any]:
         "issued_at": row.issued_at.isoformat(),
         "expires_at": row.expires_at and row.expires_at.isoformat(),
     }
-
-
-def find_user(connection: Connection, user: str, at: int | None = None) -> UserRow:
-    """The user, or NotFound."""
-    row = queries.get_user(connection, user, at)
-    if row is None:
-        raise NotFound(f"there is no user {user!r}")
-    return row

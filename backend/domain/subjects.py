@@ -20,6 +20,23 @@ from backend.domain.names import StreamName
 _SEPARATOR = "-"
 
 
+class Subjects:
+    """Which streams the subjects of one cluster follow."""
+
+    def __init__(self, subject_format: str, streams: Iterable[StreamName]) -> None:
+        self._streams = {technical_name(subject_format, stream): stream for stream in streams}
+
+    def stream_of(self, subject: str) -> StreamName | None:
+        """The deployed stream whose subject it is; None for one by record name, and for a stranger's."""
+        found = self.parts(subject)
+        return None if found is None else found[0]
+
+    def parts(self, subject: str) -> tuple[StreamName, str] | None:
+        """The stream and what stands behind its name, with the separator."""
+        name = _longest(subject, self._streams)
+        return None if name is None else (self._streams[name], subject[len(name) :])
+
+
 class Translation:
     """From one cluster's subject format into another's."""
 
@@ -27,26 +44,23 @@ class Translation:
         self, source_format: str, target_format: str, streams: Iterable[StreamName], *, record_names: bool = True
     ) -> None:
         """`record_names`: whether subjects of no stream are wanted on the target."""
+        deployed = tuple(streams)
         self._record_names = record_names
-        self._names = {
-            technical_name(source_format, stream): technical_name(target_format, stream) for stream in streams
-        }
+        self._source = Subjects(source_format, deployed)
+        self._targets = {stream: technical_name(target_format, stream) for stream in deployed}
 
     def translate(self, subject: str) -> str:
         """The subject on the target."""
-        name = self._name(subject)
-        return subject if name is None else self._names[name] + subject[len(name) :]
+        found = self._source.parts(subject)
+        return subject if found is None else self._targets[found[0]] + found[1]
 
     def follows_topic(self, subject: str) -> bool:
         """Whether it is a deployed stream's; what is not passes through unchanged."""
-        return self._name(subject) is not None
+        return self._source.parts(subject) is not None
 
     def carries(self, subject: str) -> bool:
         """Whether the target is to have the subject."""
         return self._record_names or self.follows_topic(subject)
-
-    def _name(self, subject: str) -> str | None:
-        return _longest(subject, self._names)
 
 
 class SubjectOwners:
@@ -66,7 +80,8 @@ class SubjectOwners:
         return None
 
 
-def _longest(subject: str, names: Mapping[str, object]) -> str | None:
+def _longest(subject: str, names: Mapping[str, StreamName]) -> str | None:
+    """The longest of the names that the subject begins with, and behind which something stands."""
     end = subject.rfind(_SEPARATOR)
     while end > 0:
         if subject[:end] in names:

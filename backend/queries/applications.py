@@ -10,8 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row, Table
 
+from backend.domain import acls
 from backend.domain.application import CONSUME, PRODUCE, GrantState
 from backend.domain.application_groups import ClusterGroups
+from backend.domain.errors import NotFound
 from backend.domain.formats import technical_name
 from backend.domain.names import ApplicationName, StreamName
 from backend.projections.applications import APPLICATION, application_clusters, applications, grants
@@ -19,6 +21,7 @@ from backend.projections.streams import STREAM, streams
 from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
 from backend.queries.clusters import ClusterRow, leaves_by_tree
+from backend.queries.tenants import find_environment
 
 Key = tuple[str, ...]
 Conditions = Sequence[ColumnElement[bool]]
@@ -158,6 +161,27 @@ def get_application(connection: Connection, name: ApplicationName, at: int | Non
     """One application or None."""
     place = (name.tenant, name.instance, name.environment)
     return next(iter(list_applications(connection, at, *place, name=name.application)), None)
+
+
+def find_application(connection: Connection, name: ApplicationName, at: int | None = None) -> ApplicationRow:
+    """The application, or NotFound naming what is missing."""
+    find_environment(connection, name.tenant, name.instance, name.environment, at)
+    row = get_application(connection, name, at)
+    if row is None:
+        raise NotFound(f"there is no application {name}")
+    return row
+
+
+def due_acls(row: ApplicationRow, cluster: str) -> list[str]:
+    """What an application is to be allowed on a cluster, line by line."""
+    topics = row.topics[cluster]
+    due = acls.acls_of(
+        produces=[topics[stream] for stream in row.produces if stream in topics],
+        consumes=[topics[stream] for stream in row.consumes if stream in topics],
+        groups=row.technical_groups[cluster],
+        transactional_prefix=row.transactional_prefix if row.produces else None,
+    )
+    return [acls.text(acl) for acl in sorted(due)]
 
 
 def clusters_of(connection: Connection, row: ApplicationRow) -> frozenset[str]:

@@ -11,12 +11,14 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row, Table
 
 from backend.domain.births import Births
+from backend.domain.errors import NotFound
 from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
 from backend.projections.streams import STREAM, stream_topics, streams
 from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
 from backend.queries.clusters import ClusterRow, leaves_by_tree, list_clusters
+from backend.queries.tenants import find_environment
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,22 @@ def get_stream(
 ) -> StreamRow | None:
     """One stream or None."""
     return next(iter(list_streams(connection, at, tenant, instance, environment, name=name)), None)
+
+
+def find_stream(connection: Connection, stream: StreamName, at: int | None = None) -> StreamRow:
+    """The stream, or NotFound naming what is missing."""
+    find_environment(connection, stream.tenant, stream.instance, stream.environment, at)
+    row = get_stream(connection, stream.tenant, stream.instance, stream.environment, stream.stream, at)
+    if row is None:
+        raise NotFound(f"there is no stream {stream}")
+    return row
+
+
+def count_streams(connection: Connection, tenant: str | None = None) -> dict[tuple[str, str, str], int]:
+    """How many streams each environment has, by (tenant, instance, environment), as far as it has any."""
+    place = (streams.c.tenant, streams.c.instance, streams.c.environment)
+    query = sa.select(*place, sa.func.count()).where(as_of(streams, None), *_scoped(streams, {"tenant": tenant}))
+    return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query.group_by(*place))}
 
 
 def troubles(connection: Connection) -> dict[str, list[str]]:

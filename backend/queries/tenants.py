@@ -9,6 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row, Table
 
+from backend.domain.access import no_tenant
+from backend.domain.errors import NotFound
 from backend.domain.tenant import EXACT
 from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
@@ -110,6 +112,34 @@ def get_environment(
     """One environment or None."""
     found = _rows(connection, environments, at, tenant=tenant, instance=instance, name=name)
     return next((EnvironmentRow(**row) for row in found), None)
+
+
+def find_tenant(connection: Connection, tenant: str, at: int | None = None) -> TenantRow:
+    """The tenant, or NotFound."""
+    row = get_tenant(connection, tenant, at)
+    if row is None:
+        raise no_tenant(tenant)
+    return row
+
+
+def find_instance(connection: Connection, tenant: str, instance: str, at: int | None = None) -> InstanceRow:
+    """The instance, or NotFound naming what is missing."""
+    find_tenant(connection, tenant, at)
+    row = get_instance(connection, tenant, instance, at)
+    if row is None:
+        raise NotFound(f"{tenant} has no instance {instance!r}")
+    return row
+
+
+def find_environment(
+    connection: Connection, tenant: str, instance: str, environment: str, at: int | None = None
+) -> EnvironmentRow:
+    """The environment, or NotFound naming what is missing."""
+    find_instance(connection, tenant, instance, at)
+    row = get_environment(connection, tenant, instance, environment, at)
+    if row is None:
+        raise NotFound(f"{tenant}/{instance} has no environment {environment!r}")
+    return row
 
 
 def _rows(connection: Connection, table: Table, at: int | None, **key: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 
+from backend.domain.errors import NotFound
 from backend.projections.temporal import as_of
 from backend.projections.users import api_tokens, memberships, users
 
@@ -57,6 +58,14 @@ def list_users(
 def get_user(connection: Connection, name: str, at: int | None = None) -> UserRow | None:
     """One user or None."""
     return next(iter(_users(connection, at, users.c.name == name, None)), None)
+
+
+def find_user(connection: Connection, user: str, at: int | None = None) -> UserRow:
+    """The user, or NotFound."""
+    row = get_user(connection, user, at)
+    if row is None:
+        raise NotFound(f"there is no user {user!r}")
+    return row
 
 
 def count_users(connection: Connection) -> int:

@@ -81,8 +81,8 @@ class Registries:
     """Answers what is below PREFIX; the directory lives as long as the application behind it."""
 
     def __init__(self, app: ASGIApp, directory: Directory, config: Settings, access: Access) -> None:
+        self.directory = directory
         self._app = app
-        self._directory = directory
         self._config = config
         self._access = access
 
@@ -97,15 +97,15 @@ class Registries:
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def done(message: Message) -> None:
             if message["type"] == "lifespan.startup.complete":
-                self._directory.start()
+                self.directory.start()
             elif message["type"].startswith("lifespan.shutdown"):
-                await asyncio.to_thread(self._directory.join)
+                await asyncio.to_thread(self.directory.join)
             await send(message)
 
         async def to_do() -> Message:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
-                self._directory.stop()
+                self.directory.stop()
             return message
 
         await self._app(scope, to_do, done)
@@ -143,7 +143,7 @@ class Registries:
         if by_user:
             sees = await asyncio.to_thread(self._access.scope, headers.get(b"authorization", b""), name)
         hidden = sees is not None and not sees.sees_all
-        registry = self._directory.find(name)
+        registry = self.directory.find(name)
         if registry is not None and method == "GET" and not hidden:
             known = registry.mirror.answer(question)
             if known is not None:
@@ -182,10 +182,10 @@ class Registries:
         found = None
         if len(cluster) <= _LONGEST_CLUSTER and cluster.isascii():
             try:
-                await asyncio.to_thread(self._directory.refresh)
+                await asyncio.to_thread(self.directory.refresh)
             except DatabaseUnavailable as error:
                 raise refusals.store_failed(error.detail) from error
-            found = self._directory.find(cluster)
+            found = self.directory.find(cluster)
         if found is None:
             raise refusals.cluster_unknown(cluster)
         return found

@@ -54,11 +54,16 @@ def referred(catalog: Catalog, reference: Reference) -> SchemaVersion:
     """What a reference is to. Raises Refusal (invalid schema)."""
     version = catalog.version((reference.subject, reference.version))
     if version is None:
-        raise refusals.schema_invalid(
-            f"the reference {reference.name!r} is to version {reference.version} of subject "
-            f"{reference.subject!r}, which is not registered"
-        )
+        raise not_registered(reference)
     return version
+
+
+def not_registered(reference: Reference) -> refusals.Refusal:
+    """The one answer for a reference to what there is not, and to what its sender may not know of."""
+    return refusals.schema_invalid(
+        f"the reference {reference.name!r} is to version {reference.version} of subject "
+        f"{reference.subject!r}, which is not registered"
+    )
 
 
 def _referenced(catalog: Catalog, content: Content) -> list[Referenced]:

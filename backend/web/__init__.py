@@ -4,9 +4,32 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from backend.web import account_page, login_page, static, tree_page, users_page
+from backend.web import (
+    account_page,
+    application_forms,
+    application_page,
+    credentials_form,
+    grants_page,
+    login_page,
+    schema_form,
+    schemas_page,
+    static,
+    stream_forms,
+    stream_page,
+    tenant_forms,
+    tenants_page,
+    tree_page,
+    users_page,
+)
 
 
 def routes() -> list[APIRouter]:
     """Every page's router."""
-    return [page.router for page in (static, login_page, tree_page, users_page, account_page)]
+    # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
+    pages = (
+        *(static, login_page, tree_page, users_page, account_page),
+        *(application_forms, credentials_form, application_page, grants_page, tenant_forms, stream_forms),
+        *(tenants_page, stream_page),
+        *(schema_form, schemas_page),
+    )
+    return [page.router for page in pages]

@@ -9,16 +9,18 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from backend.changes import users as changes
 from backend.domain.access import ADMIN_NAME, Action, Caller
 from backend.domain.errors import DomainError, NotAllowed
 from backend.queries import secrets
 from backend.queries import users as queries
 from backend.web import templates
+from backend.web.asked import Asked
 from backend.web.forms import Fields, Form
 from backend.web.login_page import login_page
 from backend.web.pages import entering
 from backend.web.services import Shared, Viewer, frame
-from backend.web.user_changes import Change
+from backend.web.token_form import issue_from_form
 
 router = APIRouter(include_in_schema=False)
 
@@ -39,7 +41,7 @@ def issue_token(request: Request, services: Shared, viewer: Viewer, fields: Form
         return login_page(request, 401)
     try:
         _refuse_by_token(viewer)
-        secret = Change(services, request, viewer, viewer.name).issue_token(fields)
+        secret = issue_from_form(Asked(services, request, viewer), viewer.name, fields)
     except DomainError as error:
         return _shown(request, services, viewer, status=422, error=error.detail)
     return _shown(request, services, viewer, secret=secret)
@@ -51,7 +53,7 @@ def revoke_token(token: str, request: Request, services: Shared, viewer: Viewer,
     if viewer is None:
         return login_page(request, 401)
     try:
-        Change(services, request, viewer, viewer.name).revoke_token(token)
+        Asked(services, request, viewer).carry_out(changes.revoke_token(viewer.name, token))
     except DomainError as error:
         return _shown(request, services, viewer, status=422, error=error.detail)
     return RedirectResponse("/account", 303)
@@ -65,7 +67,7 @@ def set_password(request: Request, services: Shared, viewer: Viewer, fields: For
     try:
         _refuse_by_token(viewer)
         _check_present(services, viewer, fields)
-        Change(services, request, viewer, viewer.name).set_password(fields.get("password", ""))
+        Asked(services, request, viewer).carry_out(changes.set_password(viewer.name, fields.get("password", "")))
     except DomainError as error:
         return _shown(request, services, viewer, status=422, error=error.detail)
     return login_page(request, 200, "Your password is another one now. Log in with it.")

@@ -11,8 +11,10 @@ from fastapi import Depends, Request
 from sqlalchemy import Connection, Engine
 
 from backend.dispatch import Dispatcher
-from backend.domain.access import Action, Caller, may
+from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.eventlog.listen import EventListener
+from backend.registry.directory import Directory
+from backend.settings import Settings
 from backend.web.forms import form_key
 
 
@@ -20,6 +22,7 @@ class ConsoleServices(Protocol):
     """Shared between requests, from start to end of the process. (Pages do not import the API: both are leaves
     of one tree of layers, and either can be served without the other.)"""
 
+    config: Settings
     engine: Engine
     dispatcher: Dispatcher
     listener: EventListener
@@ -43,16 +46,27 @@ def _viewer(request: Request) -> Caller | None:
 
 
 Shared = Annotated[ConsoleServices, Depends(_services)]
+
+
+def _registries(request: Request) -> Directory:
+    registries: Directory = request.app.state.registries
+    return registries
+
+
+# The schema registries that this process serves.
+Registries = Annotated[Directory, Depends(_registries)]
 # Who looks; None without a session.
 Viewer = Annotated[Caller | None, Depends(_viewer)]
 
 
 def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
     """What every page shows around its content: who looks, the pages that it may see, the key of its forms."""
-    pages = [("Tree", "/tree"), ("Users", "/users")] if may(viewer, Action.READ_ESTATE) else []
+    estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
+    offered = [("Tree", "/tree", estate), ("Tenants", "/tenants", tenants), ("Schemas", "/schemas", tenants)]
+    offered += [("Users", "/users", estate), ("Account", "/account", True)]
     here = f"/{request.url.path.split('/')[1] or 'tree'}"
     return {
         "viewer": viewer.name,
-        "pages": [(name, address, address == here) for name, address in [*pages, ("Account", "/account")]],
+        "pages": [(name, address, address == here) for name, address, seen in offered if seen],
         "form_key": form_key(request),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -14,6 +15,12 @@ from backend.web import figures
 from backend.web.static import address
 
 _FRONTEND = PROJECT_ROOT / "frontend"
+
+
+def _quoted(text: str) -> str:
+    """A text as one part of an address, or the value of one parameter."""
+    return quote(text, safe="")
+
 
 _environment = Environment(
     loader=FileSystemLoader([_FRONTEND / "templates", _FRONTEND / "components"]),
@@ -29,6 +36,7 @@ _environment.filters.update(
     shortened=figures.shortened,
     unbroken=figures.unbroken,
     day=figures.day,
+    quoted=_quoted,
 )
 _environment.globals.update(static=address)
 

@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from backend.domain.access import Action, may, refusal
+from backend.domain.access import Action, may, may_somewhere, refusal
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.queries import events
 from backend.queries.callers import caller_of_session
@@ -41,7 +41,7 @@ def tree_page(
 ) -> Response:
     """The page, now or at an earlier position of the event log. Who may not read the estate begins elsewhere."""
     if viewer is not None and request.url.path == "/" and not may(viewer, Action.READ_ESTATE):
-        return RedirectResponse("/account", 303)
+        return RedirectResponse("/tenants" if may_somewhere(viewer, Action.READ_TENANT) else "/account", 303)
     instead = entering(request, viewer, Action.READ_ESTATE)
     if instead is not None or viewer is None:
         return instead or Response(status_code=401)

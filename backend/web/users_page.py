@@ -7,21 +7,20 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
-from sqlalchemy import Connection
 
-from backend.dispatch import Outcome
+from backend.changes import users as changes
+from backend.changes.users import UserChange
 from backend.domain.access import Action, Caller, Membership, Role, may, refusal
 from backend.domain.errors import DomainError
 from backend.domain.names import is_name
-from backend.domain.user import ChangeUser, CreateUser, EndMembership, GiveMembership, UserCommand
 from backend.queries import users as queries
-from backend.queries.login import end_sessions
-from backend.queries.tenants import known_tenants, list_tenants
+from backend.queries.tenants import list_tenants
 from backend.web import templates
+from backend.web.asked import Asked
 from backend.web.forms import Form
 from backend.web.pages import entering
 from backend.web.services import Shared, Viewer, frame
-from backend.web.user_changes import Change
+from backend.web.token_form import issue_from_form
 
 router = APIRouter(include_in_schema=False)
 
@@ -52,12 +51,8 @@ def users_page(request: Request, services: Shared, viewer: Viewer) -> Response:
 def create_user(request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
     """Make a user and go to its page."""
     name = fields.get("user", "")
-
-    def build(connection: Connection) -> CreateUser:
-        return CreateUser(user=name, role=fields.get("role", ""), users=queries.count_users(connection))
-
     try:
-        Change(services, request, viewer, name).run(build)
+        Asked(services, request, viewer).carry_out(changes.create_user(name, fields.get("role", ""), {}))
     except DomainError as error:
         return _list(request, services, viewer, status=422, error=error.detail, given=fields)
     return RedirectResponse(f"/users/{name}", 303)
@@ -73,26 +68,25 @@ def user_page(user: str, request: Request, services: Shared, viewer: Viewer) -> 
 def change_user(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
     """Change role, or disable or enable."""
     disabled = {"disable": True, "enable": False}.get(fields.get("state", ""))
-    return _changed(request, services, viewer, user, ChangeUser(role=fields.get("role"), disabled=disabled))
+    change = changes.change_user(user, role=fields.get("role"), disabled=disabled)
+    return _changed(request, services, viewer, user, change)
 
 
 @router.post(USER + "/tenants")
 def change_membership(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
     """Let a user belong to a tenant, or no longer."""
     tenant, membership = fields.get("tenant", ""), fields.get("membership", "")
-    with services.reading() as connection:
-        known = is_name(tenant) and tenant in known_tenants(connection, [tenant])
-    if not known:
-        return _one(request, services, viewer, user, status=422, error=f"There is no tenant {tenant[:100]!a}.")
-    command = GiveMembership(tenant=tenant, membership=membership) if membership else EndMembership(tenant=tenant)
-    return _changed(request, services, viewer, user, command)
+    change = (
+        changes.give_membership(tenant, user, membership) if membership else changes.end_membership(tenant, user)
+    )
+    return _changed(request, services, viewer, user, change)
 
 
 @router.post(USER + "/password")
 def set_password(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
     """Set a password."""
     try:
-        Change(services, request, viewer, user).set_password(fields.get("password", ""))
+        Asked(services, request, viewer).carry_out(changes.set_password(user, fields.get("password", "")))
     except DomainError as error:
         return _one(request, services, viewer, user, status=422, error=error.detail)
     return _one(request, services, viewer, user, done=f"{user} has a new password, and is logged out everywhere.")
@@ -102,7 +96,7 @@ def set_password(user: str, request: Request, services: Shared, viewer: Managing
 def issue_token(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
     """Give the user a token and show it, this once."""
     try:
-        secret = Change(services, request, viewer, user).issue_token(fields)
+        secret = issue_from_form(Asked(services, request, viewer), user, fields)
     except DomainError as error:
         return _one(request, services, viewer, user, status=422, error=error.detail)
     return _one(request, services, viewer, user, secret=secret)
@@ -112,20 +106,15 @@ def issue_token(user: str, request: Request, services: Shared, viewer: Managing,
 def revoke_token(user: str, token: str, request: Request, services: Shared, viewer: Managing, _: Form) -> Response:
     """Take a token away."""
     try:
-        Change(services, request, viewer, user).revoke_token(token)
+        Asked(services, request, viewer).carry_out(changes.revoke_token(user, token))
     except DomainError as error:
         return _one(request, services, viewer, user, status=422, error=error.detail)
     return RedirectResponse(f"/users/{user}", 303)
 
 
-def _changed(request: Request, services: Shared, viewer: Caller, user: str, command: UserCommand) -> Response:
-    def also(connection: Connection, _: Outcome) -> None:
-        row = queries.get_user(connection, user)
-        if row is not None and row.disabled:
-            end_sessions(connection, user)
-
+def _changed(request: Request, services: Shared, viewer: Caller, user: str, change: UserChange) -> Response:
     try:
-        Change(services, request, viewer, user).run(command, also)
+        Asked(services, request, viewer).carry_out(change)
     except DomainError as error:
         return _one(request, services, viewer, user, status=422, error=error.detail)
     return RedirectResponse(f"/users/{user}", 303)

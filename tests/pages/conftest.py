@@ -21,6 +21,8 @@ from pydantic import SecretStr
 
 from backend import web
 from backend.api.app import create_app
+from backend.registry.app import with_registries
+from backend.registry.directory import Directory
 from backend.settings import PROJECT_ROOT, Settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
@@ -37,6 +39,8 @@ class Console:
 
     url: str
     token: str
+    registries: Directory | None = None
+    """What it has read of schemas, if it runs in this process."""
 
     @property
     def rest(self) -> RestClient:
@@ -53,19 +57,24 @@ class Console:
 
 
 @contextmanager
-def serve_here(database_url: str) -> Iterator[Console]:
+def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any) -> Iterator[Console]:
     """The API and console on a thread of the test process, which starts at once."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url))
+    app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url, **settings))
     for router in web.routes():
         app.include_router(router)
-    server = uvicorn.Server(uvicorn.Config(app, "127.0.0.1", port, log_level="warning"))
+    served = with_registries(app, app.state.services)
+    app.state.registries = served.directory
+    # Following clusters that are away costs their threads' time; few pages ask for it.
+    server = uvicorn.Server(
+        uvicorn.Config(served if with_schemas else app, "127.0.0.1", port, log_level="warning")
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         eventually(lambda: server.started, f"{url} is served")
-        yield Console(url, TOKEN)
+        yield Console(url, TOKEN, served.directory)
     finally:
         app.state.services.closing.set()
         server.should_exit = True

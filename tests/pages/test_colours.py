@@ -22,8 +22,8 @@ PAIRS = [
     *((text, "raised") for text in ("warn", "bad")),
     *((text, "bad-ground") for text in ("ink", "soft-ink", "bad", "accent")),
     ("bad", "ground"),
-    ("ink", "note-ground"),
-    ("ink", "past-ground"),
+    *((text, ground) for text in ("ink", "soft-ink") for ground in ("note-ground", "past-ground")),
+    ("good", "note-ground"),
 ]
 # Level on its own tint: (colour, share of it in the surface); inner nodes and bands.
 TINTS = [(level, level, share) for level in LEVELS for share in (0.07, 0.10)] + [

@@ -78,7 +78,10 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
 
 @pytest.mark.parametrize(
     ("role", "offered", "first"),
-    [("tenant", ["Account"], "/account"), ("viewer", ["Tree", "Users", "Account"], "/")],
+    [
+        ("tenant", ["Tenants", "Schemas", "Account"], "/tenants"),
+        ("viewer", ["Tree", "Tenants", "Schemas", "Users", "Account"], "/"),
+    ],
 )
 def test_pages_show_what_their_viewer_may_see_and_do(
     console: Console, open_page, role: str, offered: list[str], first: str

@@ -1,0 +1,82 @@
+"""Changes of streams. Their topics follow on every cluster of the tree, asynchronously."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from backend.changes.change import Change, Match, any_version
+from backend.changes.tenants import TenantChange, event_stream
+from backend.deciders import TENANT
+from backend.domain.names import StreamName
+from backend.domain.stream_settings import StreamSettings
+from backend.domain.tenant_commands import ChangeStream, DeclareStream, DeleteStream
+from backend.kafka.records import TopicPlace
+from backend.queries.clusters import list_clusters
+from backend.queries.naming import taken_by_others
+from backend.queries.streams import StreamRow, find_stream
+from backend.queries.tenants import get_instance
+
+
+def declare_stream(stream: StreamName, settings: StreamSettings) -> TenantChange:
+    """Declare a stream."""
+
+    def build(connection: Connection) -> DeclareStream:
+        instance = get_instance(connection, stream.tenant, stream.instance)
+        taken = taken_by_others(connection, instance.tree if instance else "", stream)
+        return DeclareStream(
+            instance=stream.instance,
+            environment=stream.environment,
+            stream=stream.stream,
+            settings=settings,
+            clusters=taken.clusters,
+            taken_topics=taken.topics,
+            taken_subjects=taken.subjects,
+        )
+
+    return Change(TENANT, event_stream(stream.tenant), build)
+
+
+def change_stream(stream: StreamName, wished: Mapping[str, Any], match: Match = any_version) -> TenantChange:
+    """Change settings of a stream; `wished` has those of `StreamSettings` that are to change, None keeps one."""
+
+    def build(connection: Connection) -> ChangeStream:
+        match(find_stream(connection, stream).version)
+        return ChangeStream(
+            instance=stream.instance, environment=stream.environment, stream=stream.stream, **wished
+        )
+
+    return Change(TENANT, event_stream(stream.tenant), build)
+
+
+def delete_stream(
+    stream: StreamName,
+    *,
+    confirm: str | None,
+    clusters_with_records: tuple[str, ...] = (),
+    match: Match = any_version,
+) -> TenantChange:
+    """Delete a stream and its topics; `confirm` is STREAM, needed if any topic has records."""
+
+    def build(connection: Connection) -> DeleteStream:
+        match(find_stream(connection, stream).version)
+        return DeleteStream(
+            instance=stream.instance,
+            environment=stream.environment,
+            stream=stream.stream,
+            clusters_with_records=clusters_with_records,
+            confirm=confirm,
+        )
+
+    return Change(TENANT, event_stream(stream.tenant), build)
+
+
+def topic_places(connection: Connection, row: StreamRow) -> list[TopicPlace]:
+    """Where a stream's topics are, as far as any is recorded."""
+    return [
+        TopicPlace(cluster.name, cluster.bootstrap_servers, cluster.properties, row.technical_names[cluster.name])
+        for cluster in list_clusters(connection)
+        if cluster.name in row.topic_ids
+    ]

@@ -1,0 +1,134 @@
+"""Changes of users, with what goes with them: hashes of secrets, and sessions that are over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from backend.changes.change import Change, Match, any_version
+from backend.deciders import USER
+from backend.dispatch import Outcome
+from backend.domain.access import no_tenant
+from backend.domain.names import is_name
+from backend.domain.user import (
+    ChangeUser,
+    CreateUser,
+    EndMembership,
+    GiveMembership,
+    IssueToken,
+    RevokeToken,
+    SetPassword,
+    User,
+    UserCommand,
+    check_password,
+)
+from backend.queries import secrets
+from backend.queries.login import end_sessions
+from backend.queries.tenants import known_tenants
+from backend.queries.users import count_users, find_user, get_user
+
+UserChange = Change[User | None, UserCommand]
+
+
+def create_user(user: str, role: str, tenants: Mapping[str, str]) -> UserChange:
+    """Make a user; `tenants`: tenant -> membership."""
+
+    def build(connection: Connection) -> CreateUser:
+        return CreateUser(
+            user=user,
+            role=role,
+            tenants=tenants,
+            known_tenants=known_tenants(connection, tenants),
+            users=count_users(connection),
+        )
+
+    return Change(USER, event_stream(user), build)
+
+
+def change_user(
+    user: str,
+    *,
+    role: str | None,
+    disabled: bool | None,
+    tenants: Mapping[str, str] | None = None,
+    match: Match = any_version,
+) -> UserChange:
+    """Change a user's role and memberships, disable or enable it; None keeps a value.
+
+    Who is disabled is logged out.
+    """
+
+    def build(connection: Connection) -> ChangeUser:
+        match(find_user(connection, user).version)
+        known = known_tenants(connection, tenants or {})
+        return ChangeUser(role=role, disabled=disabled, tenants=tenants, known_tenants=known)
+
+    def also(connection: Connection, _: Outcome) -> None:
+        row = get_user(connection, user)
+        if row is not None and row.disabled:
+            end_sessions(connection, user)
+
+    return Change(USER, event_stream(user), build, also)
+
+
+def give_membership(tenant: str, user: str, membership: str) -> UserChange:
+    """Let a user that there is belong to the tenant, or belong otherwise than before."""
+
+    def build(connection: Connection) -> GiveMembership:
+        _check_both(connection, tenant, user)
+        return GiveMembership(tenant=tenant, membership=membership)
+
+    return Change(USER, event_stream(user), build)
+
+
+def end_membership(tenant: str, user: str) -> UserChange:
+    """Take a user out of the tenant; holds for its next request."""
+
+    def build(connection: Connection) -> EndMembership:
+        _check_both(connection, tenant, user)
+        return EndMembership(tenant=tenant)
+
+    return Change(USER, event_stream(user), build)
+
+
+def _check_both(connection: Connection, tenant: str, user: str) -> None:
+    if not is_name(tenant) or tenant not in known_tenants(connection, [tenant]):
+        raise no_tenant(tenant)
+    find_user(connection, user)
+
+
+def set_password(user: str, password: str) -> UserChange:
+    """Set a password, which ends the user's sessions. Raises ValueInvalid for one that is none."""
+    check_password(user, password)
+    hashed = secrets.hash_password(password)
+
+    def also(connection: Connection, _: Outcome) -> None:
+        secrets.keep_password(connection, user, hashed)
+
+    return Change(USER, event_stream(user), lambda _: SetPassword(), also)
+
+
+def issue_token(user: str, token: str, secret: str, now: datetime, expires_at: datetime | None) -> UserChange:
+    """Give a user a token; `secret` is what it is, which nobody can be told again afterwards."""
+    command = IssueToken(token=token, now=now, expires_at=expires_at)
+
+    def also(connection: Connection, outcome: Outcome) -> None:
+        secrets.keep_token(connection, user, token, outcome.version, secret)
+
+    return Change(USER, event_stream(user), lambda _: command, also)
+
+
+def revoke_token(user: str, token: str) -> UserChange:
+    """Take a token away; its next request is refused, and the sessions that came from it are over."""
+
+    def also(connection: Connection, _: Outcome) -> None:
+        secrets.forget_token(connection, user, token)
+
+    return Change(USER, event_stream(user), lambda _: RevokeToken(token=token), also)
+
+
+def event_stream(user: str) -> str:
+    """The event stream of a user."""
+    return f"user-{user}"

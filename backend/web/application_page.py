@@ -1,0 +1,81 @@
+"""`/tenants/{t}/{i}/{e}/-applications/{application}`: what a program may do, and what it is called where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access import Action, Caller
+from backend.domain.names import ApplicationName
+from backend.queries.applications import find_application
+from backend.web import templates
+from backend.web.application_view import application_view
+from backend.web.pages import PageRoute, enter, offer, reasons
+from backend.web.services import Shared, Viewer, frame
+from backend.web.tenants_page import ENVIRONMENT
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+APPLICATIONS = ENVIRONMENT + "/-applications"
+APPLICATION = APPLICATIONS + "/{application}"
+TEMPLATE = "application.html"
+
+
+@router.get(APPLICATION)
+def application_page(
+    tenant: str,
+    instance: str,
+    environment: str,
+    application: str,
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+) -> Response:
+    """One application."""
+    caller = enter(viewer, Action.READ_TENANT, tenant)
+    with services.reading() as connection:
+        context = application_context(
+            connection, caller, ApplicationName(tenant, instance, environment, application)
+        )
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(APPLICATION + "/-applied")
+def application_applied(
+    tenant: str, instance: str, environment: str, application: str, services: Shared, viewer: Viewer
+) -> Response:
+    """What is applied where, alone: the page asks for it until everything is."""
+    caller = enter(viewer, Action.READ_TENANT, tenant)
+    with services.reading() as connection:
+        context = application_context(
+            connection, caller, ApplicationName(tenant, instance, environment, application)
+        )
+    return HTMLResponse(templates.block(TEMPLATE, "applied", context))
+
+
+def address_of(name: ApplicationName) -> str:
+    """Of an application's page."""
+    return f"/tenants/{name.tenant}/{name.instance}/{name.environment}/-applications/{name.application}"
+
+
+def application_context(connection: Connection, caller: Caller, name: ApplicationName) -> Mapping[str, Any]:
+    """What its page shows. Raises NotFound."""
+    here = address_of(name)
+    offers = [
+        offer(caller, Action.DECLARE_STREAMS, name.tenant, "Change", f"{here}/-change"),
+        offer(caller, Action.MANAGE_TENANT, name.tenant, "Issue a password", f"{here}/-credentials"),
+    ]
+    return {
+        "application": application_view(find_application(connection, name)),
+        "above": here.rpartition("/-applications")[0],
+        "here": here,
+        "offers": offers,
+        "reasons": reasons(offers),
+        "secret": "",
+        "done": "",
+        "error": "",
+    }

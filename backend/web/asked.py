@@ -1,0 +1,73 @@
+"""What a page's viewer asks to be changed, carried out or tried: the changes are those of the REST API."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from fastapi import Request
+from sqlalchemy import Connection
+
+from backend.changes.change import Change
+from backend.dispatch import Answer, IdempotencyKey, Outcome
+from backend.domain.access import Caller
+from backend.eventlog.recorded import Metadata
+from backend.web.services import ConsoleServices
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request that changes something; all of its ways raise the domain's errors."""
+
+    services: ConsoleServices
+    request: Request
+    viewer: Caller
+
+    def carry_out(self, change: Change[Any, Any]) -> None:
+        """Do it."""
+        self._execute(change, lambda connection, outcome: None)
+
+    def carry_out_once(self, change: Change[Any, Any], once: str, given: Mapping[str, str]) -> bool:
+        """Do it, unless the same form was sent before; whether it was not.
+
+        `once`: which page the form stood on; `given`: what was sent with it.
+        """
+        sent = json.dumps([self.request.url.path, sorted(given.items())])
+        key = IdempotencyKey(f"page {once}", hashlib.sha256(sent.encode()).hexdigest())
+        first: list[Outcome] = []
+
+        def answer(_: Connection, outcome: Outcome) -> Answer:
+            first.append(outcome)
+            return Answer(303, None)
+
+        self._execute(change, answer, once=key)
+        return bool(first)
+
+    def try_out(self, change: Change[Any, Any], look: Callable[[Connection, Outcome], A]) -> A:
+        """What `look` sees of everything as if it were done; nothing is kept of it."""
+        return self._execute(change, look, dry_run=True)
+
+    def _execute(
+        self,
+        change: Change[Any, Any],
+        answer: Callable[[Connection, Outcome], A],
+        *,
+        dry_run: bool = False,
+        once: IdempotencyKey | None = None,
+    ) -> A:
+        return self.services.dispatcher.execute(
+            change.decider,
+            change.stream,
+            change.build,
+            metadata=Metadata(actor=self.viewer.name, request_id=self.request.state.request_id),
+            time=datetime.now(UTC),
+            dry_run=dry_run,
+            idempotency=once,
+            answer=change.answering(answer),
+        )

@@ -1,0 +1,116 @@
+"""The form that gives an application a password, and the page that shows it, this once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+from pydantic import SecretStr
+from sqlalchemy import Connection
+
+from backend.changes import applications as changes
+from backend.dispatch import Outcome
+from backend.domain.access import Action
+from backend.domain.names import ApplicationName
+from backend.queries import secrets_of_applications as secrets
+from backend.queries.applications import ApplicationRow, find_application
+from backend.web import templates
+from backend.web.application_forms import api_of, existing_application, trail_of
+from backend.web.application_page import APPLICATION, TEMPLATE, address_of, application_context
+from backend.web.asked import Asked
+from backend.web.effect import Effect
+from backend.web.form_page import FormPage, answer_form, show_form, version_seen
+from backend.web.forms import Fields, Form
+from backend.web.pages import PageRoute, enter
+from backend.web.same_change import SameChange, curl
+from backend.web.services import Shared, Viewer, frame
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@dataclass(frozen=True)
+class Issuing:
+    """The act of this form."""
+
+    row: ApplicationRow
+    secrets_key: SecretStr | None
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run; the password of it is nobody's."""
+        name = self.row.full_name
+
+        def look(connection: Connection, _: Outcome) -> int | None:
+            return find_application(connection, name).credentials
+
+        change = changes.issue_credentials(name, secrets.new_password(), self.secrets_key, version_seen(given))
+        number = asked.try_out(change, look)
+        before = (
+            " The one that it has stops working, as soon as each cluster has heard of it." if number != 1 else ""
+        )
+        call = curl("POST", f"{api_of(name)}/{name.application}/credentials", version=self.row.version)
+        return Effect(
+            sentence=f"{name} gets password number {number}, which is shown once, on the next page.{before}",
+            same=SameChange(None, f"treeline credentials issue {name}", call),
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Issue it and show it; a form that is sent twice shows it once."""
+        name, password = self.row.full_name, secrets.new_password()
+        change = changes.issue_credentials(name, password, self.secrets_key, version_seen(given))
+        if not asked.carry_out_once(change, once, given):
+            return RedirectResponse(address_of(name), 303)
+        with asked.services.reading() as connection:
+            context = application_context(connection, asked.viewer, name)
+        return templates.page(TEMPLATE, {**frame(asked.request, asked.viewer), **context, "secret": password})
+
+
+def _page(row: ApplicationRow, secrets_key: SecretStr | None) -> FormPage:
+    name = row.full_name
+
+    def usual(connection: Connection) -> Fields:
+        return {"version": str(find_application(connection, name).version)}
+
+    return FormPage(
+        template="credentials_form.html",
+        address=f"{address_of(name)}/-credentials",
+        heading="Issue a password",
+        trail=trail_of(name, existing=True),
+        verb="Issue the password",
+        act=Issuing(row, secrets_key),
+        usual=usual,
+        choices={"application": row},
+    )
+
+
+@router.get(APPLICATION + "/-credentials")
+def credentials_form(
+    tenant: str,
+    instance: str,
+    environment: str,
+    application: str,
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+) -> Response:
+    """The form that issues a password."""
+    caller = enter(viewer, Action.MANAGE_TENANT, tenant)
+    row = existing_application(services, ApplicationName(tenant, instance, environment, application))
+    return show_form(request, services, caller, _page(row, services.config.secrets_key))
+
+
+@router.post(APPLICATION + "/-credentials")
+def issue_credentials(
+    tenant: str,
+    instance: str,
+    environment: str,
+    application: str,
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    fields: Form,
+) -> Response:
+    """Try it out, or issue the password."""
+    caller = enter(viewer, Action.MANAGE_TENANT, tenant)
+    row = existing_application(services, ApplicationName(tenant, instance, environment, application))
+    return answer_form(request, services, caller, _page(row, services.config.secrets_key), fields)

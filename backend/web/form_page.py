@@ -1,0 +1,206 @@
+"""The way of every form that changes something: form -> preview -> done.
+
+    GET                 the form
+    POST step=check     a block of it: what the change would do, while one types (needs JavaScript)
+    POST step=preview   a page that says what the change would do, and how to do the same elsewhere
+    POST step=edit      back from there to the form, as it was filled in
+    POST step=confirm   it is done, and the browser is sent on
+
+What would be done is asked of the dispatcher by a dry run of the very command, so nothing is decided here. What is
+refused is said on the form, with what was typed still in it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.callers import STATUS
+from backend.changes.change import Change
+from backend.dispatch import Outcome
+from backend.domain.access import Caller
+from backend.domain.errors import DomainError, StaleVersion, ValueInvalid
+from backend.web import templates
+from backend.web.asked import Asked
+from backend.web.effect import Effect, NameOn
+from backend.web.forms import Fields
+from backend.web.services import ConsoleServices, frame
+
+CHECK, PREVIEW, EDIT, CONFIRM = "check", "preview", "edit", "confirm"
+_ONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_OF_THE_FORM = ("step", "once")
+
+
+class Act(Protocol):
+    """What a form does. Both raise the domain's errors."""
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """What would be, and nothing is done."""
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Do it, once for each `once`; what is shown then, or where to go."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """An act that is a command on an event stream."""
+
+    change: Callable[[Fields], Change[Any, Any]]
+    effect: Callable[[Connection, Outcome, Fields], Effect]
+    """Sees everything as if it were done."""
+    place: Callable[[Fields], str]
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run."""
+        return asked.try_out(
+            self.change(given), lambda connection, outcome: self.effect(connection, outcome, given)
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """As the REST API does it."""
+        asked.carry_out_once(self.change(given), once, given)
+        return RedirectResponse(self.place(given), 303)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormPage:
+    """One form. Its fields have the names that the REST API gives them."""
+
+    template: str
+    address: str
+    """Where it is shown, and where it is sent."""
+    heading: str
+    trail: Sequence[tuple[str, str]]
+    """(name, address) of the pages above; the last one is where Cancel leads to."""
+    verb: str
+    """What the button that does it says."""
+    act: Act
+    usual: Callable[[Connection], Fields] = field(default=lambda connection: {})
+    """What stands in the form at first, and the version that it was read at."""
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    """What the template shows besides."""
+    names: Callable[[Connection, Fields], tuple[NameOn, ...]] = field(default=lambda connection, given: ())
+    """Technical names, also of what would be refused."""
+    empty: str = ""
+    """What stands where the effect will be, before anything was typed."""
+
+
+def show_form(request: Request, services: ConsoleServices, viewer: Caller, page: FormPage) -> Response:
+    """The form as it is opened."""
+    with services.reading() as connection:
+        given = page.usual(connection)
+    return _form(request, viewer, page, given)
+
+
+def answer_form(
+    request: Request, services: ConsoleServices, viewer: Caller, page: FormPage, fields: Fields
+) -> Response:
+    """Answer one step of the form's way."""
+    step = fields.get("step", PREVIEW)
+    given = {name: value for name, value in fields.items() if name not in _OF_THE_FORM}
+    if step == EDIT:
+        return _form(request, viewer, page, given)
+    asked = Asked(services, request, viewer)
+    try:
+        _check_texts(given)
+        once = fields.get("once", "")
+        if step == CONFIRM and _ONCE.fullmatch(once):
+            return page.act.carry_out(asked, given, once)
+        effect = page.act.try_out(asked, given)
+    except DomainError as error:
+        return _refused(request, services, viewer, page, step, given, error)
+    if step == CHECK:
+        return _block(page, effect=effect, names=effect.names)
+    shown = {"effect": effect, "given": given, "once": secrets.token_urlsafe(16)}
+    return templates.page("preview.html", {**frame(request, viewer), **_about(page), **shown})
+
+
+def version_seen(given: Fields) -> Callable[[int], None]:
+    """A Match for what the form was opened at. Raises StaleVersion."""
+
+    def match(version: int) -> None:
+        if given.get("version") != str(version):
+            raise StaleVersion(
+                "somebody changed it since you opened this form. Below is what you typed; go on to see what it "
+                "would change now"
+            )
+
+    return match
+
+
+def _refused(
+    request: Request,
+    services: ConsoleServices,
+    viewer: Caller,
+    page: FormPage,
+    step: str,
+    given: Fields,
+    error: DomainError,
+) -> Response:
+    with services.reading() as connection:
+        # What is no text has no name either, and the database takes it not even as a question.
+        names = page.names(connection, given) if all("\x00" not in value for value in given.values()) else ()
+        if isinstance(error, StaleVersion):
+            given = {**given, "version": page.usual(connection).get("version", "")}
+    if step == CHECK:
+        problems = [each.detail for each in error.errors if each.detail not in error.detail]
+        return _block(page, refused=error.detail, problems=problems, names=names)
+    errors: dict[str, list[str]] = {}
+    for each in error.errors:
+        # An error within a list stands at the list's field.
+        errors.setdefault(each.pointer.removeprefix("/").partition("/")[0], []).append(each.detail)
+    return _form(
+        request, viewer, page, given, status=STATUS[error.kind], refused=error.detail, errors=errors, names=names
+    )
+
+
+def _form(
+    request: Request,
+    viewer: Caller,
+    page: FormPage,
+    given: Fields,
+    *,
+    status: int = 200,
+    refused: str = "",
+    errors: Mapping[str, list[str]] | None = None,
+    names: tuple[NameOn, ...] = (),
+) -> Response:
+    about = {"refused": refused, "errors": errors or {}, "problems": (), "names": names, "effect": None}
+    shown = {"given": given, **about}
+    return templates.page(page.template, {**frame(request, viewer), **_about(page), **shown}, status)
+
+
+def _block(
+    page: FormPage,
+    *,
+    effect: Effect | None = None,
+    refused: str = "",
+    problems: Sequence[str] = (),
+    names: tuple[NameOn, ...] = (),
+) -> Response:
+    shown = {"effect": effect, "refused": refused, "problems": problems, "names": names}
+    return HTMLResponse(templates.block("form.html", "effect", {**_about(page), **shown}))
+
+
+def _about(page: FormPage) -> dict[str, Any]:
+    return {
+        "address": page.address,
+        "heading": page.heading,
+        "trail": page.trail,
+        "verb": page.verb,
+        "empty": page.empty,
+        **page.choices,
+    }
+
+
+def _check_texts(given: Fields) -> None:
+    for name, value in given.items():
+        if "\x00" in value:
+            raise ValueInvalid(f"{name[:60]!a} contains NUL, which no text can hold")

@@ -1,0 +1,55 @@
+"""What a form is about to do, as those without a browser do it: a YAML file, the command line, curl."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+_LEVELS = ("tenants", "instances", "environments", "streams")
+
+
+@dataclass(frozen=True)
+class SameChange:
+    """`yaml` and `command` are None where a file, or the program, cannot say it."""
+
+    yaml: str | None
+    command: str | None
+    curl: str
+
+
+def declared(place: Sequence[str], content: Mapping[str, Any], curl: str) -> SameChange:
+    """A thing within a tenant, created or changed by a file; `place`: tenant, instance, ..."""
+    file = f"{place[-1]}.yaml"
+    return SameChange(yaml_of(place, content), f"treeline diff -f {file}\ntreeline apply -f {file}", curl)
+
+
+def yaml_of(place: Sequence[str], content: Mapping[str, Any]) -> str:
+    """The file's text."""
+    document: Any = dict(content)
+    for level, name in zip(reversed(_LEVELS[: len(place)]), reversed(place), strict=True):
+        document = {level: {name: document}}
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return text.rstrip()
+
+
+def api_path(place: Sequence[str], collection: bool = False) -> str:
+    """Where the API has a thing within a tenant, or the list that it is in."""
+    parts = [part for pair in zip(_LEVELS, place, strict=False) for part in pair]
+    return "/api/v1/" + "/".join(parts[:-1] if collection else parts)
+
+
+def curl(method: str, path: str, body: Any = None, *, version: int | None = None) -> str:
+    """A call of the API; `version`: of the thing as it was seen, so that nothing newer is written over."""
+    lines = [f'curl -X {method} "$TREELINE_URL{path}"', '-H "Authorization: Bearer $TREELINE_TOKEN"']
+    if version is not None:
+        tag = f'"{version}"'
+        lines.append(f"-H 'If-Match: {tag}'")
+    if body is not None:
+        lines.append('-H "Content-Type: application/json"')
+        lines.append(f"-d {shlex.quote(json.dumps(body))}")
+    return " \\\n  ".join(lines)

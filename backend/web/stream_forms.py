@@ -1,0 +1,301 @@
+"""Forms of streams: declare, change, delete; each takes the way of `form_page.py`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.changes import streams as changes
+from backend.changes.tenants import TenantChange
+from backend.dispatch import Outcome
+from backend.domain.access import Action
+from backend.domain.errors import FieldError, ValueInvalid
+from backend.domain.limits import refuse
+from backend.domain.names import LONGEST_STREAM, StreamName
+from backend.domain.stream_settings import CLEANUP_POLICIES, StreamSettings
+from backend.queries.naming import leaf_formats
+from backend.queries.streams import StreamRow, find_stream
+from backend.queries.tenants import find_environment, get_instance
+from backend.web.effect import Effect, NameOn, fields_of, listed
+from backend.web.figures import counted
+from backend.web.form_page import Command, FormPage, answer_form, show_form, version_seen
+from backend.web.forms import Fields, Form
+from backend.web.measures import duration_ms, duration_shown, size_bytes, size_shown, whole_number
+from backend.web.pages import PageRoute, enter
+from backend.web.same_change import SameChange, api_path, curl, declared
+from backend.web.services import Shared, Viewer
+from backend.web.stream_page import STREAM
+from backend.web.stream_view import names_on, settings_of, settings_shown
+from backend.web.tenant_forms import TENANTS
+from backend.web.tenants_page import ENVIRONMENT
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+_USUAL = StreamSettings()
+_CHOICES = {"policies": CLEANUP_POLICIES, "longest": LONGEST_STREAM}
+_NUMBERS = ("partitions", "replication_factor", "min_insync_replicas")
+
+
+def _trail(tenant: str, instance: str, environment: str) -> list[tuple[str, str]]:
+    here = f"/tenants/{tenant}"
+    return [
+        TENANTS,
+        (tenant, here),
+        (instance, f"{here}#{instance}"),
+        (environment, f"{here}/{instance}/{environment}"),
+    ]
+
+
+def _as_given(settings: StreamSettings) -> Fields:
+    """Settings as the form has them."""
+    return {
+        **{name: str(getattr(settings, name)) for name in _NUMBERS},
+        "retention_ms": duration_shown(settings.retention_ms),
+        "cleanup_policy": settings.cleanup_policy,
+        "max_message_bytes": size_shown(settings.max_message_bytes),
+        "distributed": "yes" if settings.distributed else "no",
+    }
+
+
+def _settings(given: Fields) -> StreamSettings:
+    """What the form says. Raises ValueInvalid naming all that is no number, duration or size."""
+    readers = {
+        **dict.fromkeys(_NUMBERS, whole_number),
+        "retention_ms": duration_ms,
+        "max_message_bytes": size_bytes,
+    }
+    found: dict[str, Any] = {}
+    errors: list[FieldError] = []
+    for name, read in readers.items():
+        try:
+            found[name] = read(given.get(name, ""), f"/{name}")
+        except ValueInvalid as error:
+            errors += error.errors
+    refuse(errors)
+    distributed = given.get("distributed") == "yes"
+    return StreamSettings(**found, cleanup_policy=given.get("cleanup_policy", ""), distributed=distributed)
+
+
+def _notes(row: StreamRow) -> tuple[str, ...]:
+    notes = []
+    if row.under_provisioned:
+        notes.append(
+            f"{listed(row.under_provisioned)}: fewer brokers than replicas asked for; the topic there has as many "
+            "replicas as there are brokers."
+        )
+    if not row.technical_names:
+        notes.append(f"The tree {row.tree} has no clusters: topics follow when it has.")
+    return tuple(notes)
+
+
+# --- declare
+
+
+def _new_stream(tenant: str, instance: str, environment: str) -> FormPage:
+    here = f"/tenants/{tenant}/{instance}/{environment}"
+
+    def named(given: Fields) -> StreamName:
+        return StreamName(tenant, instance, environment, given.get("name", ""))
+
+    def change(given: Fields) -> TenantChange:
+        return changes.declare_stream(named(given), _settings(given))
+
+    def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
+        row = find_stream(connection, named(given))
+        settings = settings_of(row)
+        body = {name: value for name, value in asdict(settings).items() if value != getattr(_USUAL, name)}
+        body = {"partitions": settings.partitions, **body}
+        place = [tenant, instance, environment, row.name]
+        call = curl("POST", api_path(place, collection=True), {"name": row.name, **body})
+        clusters = counted(len(row.technical_names), "cluster")
+        return Effect(
+            sentence=f"{row.stream} can be declared; a topic of {counted(row.partitions, 'partition')} follows on "
+            f"{clusters}.",
+            same=declared(place, body, call),
+            fields=fields_of(settings_shown(settings)),
+            names=names_on(named(given), leaf_formats(connection, row.tree)),
+            notes=_notes(row),
+        )
+
+    def names(connection: Connection, given: Fields) -> tuple[NameOn, ...]:
+        row = get_instance(connection, tenant, instance)
+        formats = leaf_formats(connection, row.tree) if row and given.get("name") else ()
+        return names_on(named(given), formats)
+
+    return FormPage(
+        template="stream_form.html",
+        address=f"{here}/-new",
+        heading="Declare a stream",
+        trail=_trail(tenant, instance, environment),
+        verb="Declare the stream",
+        act=Command(
+            lambda given: changes.declare_stream(named(given), _settings(given)),
+            effect,
+            lambda given: f"{here}/{given['name']}",
+        ),
+        usual=lambda _: _as_given(_USUAL),
+        choices={**_CHOICES, "is_new": True},
+        names=names,
+        empty="Type a name: here stands what it becomes on each cluster, and whether it can be had.",
+    )
+
+
+@router.get(ENVIRONMENT + "/-new")
+def new_stream(
+    tenant: str, instance: str, environment: str, request: Request, services: Shared, viewer: Viewer
+) -> Response:
+    """The form that declares a stream."""
+    caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
+    with services.reading() as connection:
+        find_environment(connection, tenant, instance, environment)
+    return show_form(request, services, caller, _new_stream(tenant, instance, environment))
+
+
+@router.post(ENVIRONMENT + "/-new")
+def declare_stream(
+    tenant: str, instance: str, environment: str, request: Request, services: Shared, viewer: Viewer, fields: Form
+) -> Response:
+    """Try it out, or declare the stream."""
+    caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
+    return answer_form(request, services, caller, _new_stream(tenant, instance, environment), fields)
+
+
+# --- change
+
+
+def _stream_form(before: StreamRow) -> FormPage:
+    name = StreamName(before.tenant, before.instance, before.environment, before.name)
+    place = (before.tenant, before.instance, before.environment, before.name)
+    here = "/tenants/" + "/".join(place)
+
+    def change(given: Fields) -> TenantChange:
+        return changes.change_stream(name, asdict(_settings(given)), version_seen(given))
+
+    def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
+        row = find_stream(connection, name)
+        after, present = asdict(settings_of(row)), asdict(settings_of(before))
+        changed = {field: value for field, value in after.items() if value != present[field]}
+        clusters = counted(len(row.technical_names), "cluster")
+        return Effect(
+            sentence=f"{row.stream} will be this; its topics on {clusters} follow."
+            if outcome.events
+            else "Nothing would change: it is so already.",
+            same=declared(place, changed, curl("PATCH", api_path(place), changed, version=before.version)),
+            fields=fields_of(settings_shown(settings_of(row)), settings_shown(settings_of(before))),
+            notes=_notes(row),
+            nothing=not outcome.events,
+        )
+
+    def usual(connection: Connection) -> Fields:
+        row = find_stream(connection, name)
+        return {"version": str(row.version), **_as_given(settings_of(row))}
+
+    return FormPage(
+        template="stream_form.html",
+        address=f"{here}/-change",
+        heading=f"Change {before.name}",
+        trail=[*_trail(*place[:3]), (before.name, here)],
+        verb="Change the stream",
+        act=Command(change, effect, lambda _: here),
+        usual=usual,
+        choices={**_CHOICES, "is_new": False},
+    )
+
+
+def _existing(services: Shared, tenant: str, instance: str, environment: str, stream: str) -> StreamRow:
+    with services.reading() as connection:
+        return find_stream(connection, StreamName(tenant, instance, environment, stream))
+
+
+@router.get(STREAM + "/-change")
+def stream_form(
+    tenant: str, instance: str, environment: str, stream: str, request: Request, services: Shared, viewer: Viewer
+) -> Response:
+    """The form that changes a stream."""
+    caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
+    page = _stream_form(_existing(services, tenant, instance, environment, stream))
+    return show_form(request, services, caller, page)
+
+
+@router.post(STREAM + "/-change")
+def change_stream(
+    tenant: str,
+    instance: str,
+    environment: str,
+    stream: str,
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    fields: Form,
+) -> Response:
+    """Try it out, or change the stream."""
+    caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
+    page = _stream_form(_existing(services, tenant, instance, environment, stream))
+    return answer_form(request, services, caller, page, fields)
+
+
+# --- delete
+
+
+def _delete_form(row: StreamRow) -> FormPage:
+    place = (row.tenant, row.instance, row.environment, row.name)
+    name, here = StreamName(*place), "/tenants/" + "/".join(place)
+    above = here.rpartition("/")[0]
+
+    def change(given: Fields) -> TenantChange:
+        # Whether there are records is not asked here: a person always has to mean it.
+        return changes.delete_stream(name, confirm=given.get("confirm", ""), match=version_seen(given))
+
+    def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
+        topics = [NameOn(of, topic, "") for of, topic in row.technical_names.items() if of in row.topic_ids]
+        command = f"treeline delete stream {row.stream} --confirm {row.stream}"
+        call = curl("DELETE", f"{api_path(place)}?confirm={row.stream}", version=row.version)
+        gone = f"Its topics go, with all their records, on {counted(len(topics), 'cluster')}"
+        gone = gone if topics else "It has no topics yet"
+        return Effect(
+            sentence=f"{row.stream} will be gone. {gone}; this cannot be undone.",
+            same=SameChange(None, command, call),
+            names=tuple(topics),
+        )
+
+    return FormPage(
+        template="stream_delete.html",
+        address=f"{here}/-delete",
+        heading=f"Delete {row.name}",
+        trail=[*_trail(*place[:3]), (row.name, here)],
+        verb="Delete the stream and its records",
+        act=Command(change, effect, lambda _: above),
+        usual=lambda connection: {"version": str(find_stream(connection, name).version)},
+        choices={"stream": row},
+    )
+
+
+@router.get(STREAM + "/-delete")
+def delete_form(
+    tenant: str, instance: str, environment: str, stream: str, request: Request, services: Shared, viewer: Viewer
+) -> Response:
+    """The form that deletes a stream."""
+    caller = enter(viewer, Action.MANAGE_TENANT, tenant)
+    page = _delete_form(_existing(services, tenant, instance, environment, stream))
+    return show_form(request, services, caller, page)
+
+
+@router.post(STREAM + "/-delete")
+def delete_stream(
+    tenant: str,
+    instance: str,
+    environment: str,
+    stream: str,
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    fields: Form,
+) -> Response:
+    """Try it out, or delete the stream."""
+    caller = enter(viewer, Action.MANAGE_TENANT, tenant)
+    page = _delete_form(_existing(services, tenant, instance, environment, stream))
+    return answer_form(request, services, caller, page, fields)

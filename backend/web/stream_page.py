@@ -1,0 +1,64 @@
+"""`/tenants/{t}/{i}/{e}/{stream}`: what a stream is called and whether it is applied, cluster by cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access import Action, Caller
+from backend.domain.names import StreamName
+from backend.queries.naming import leaf_formats
+from backend.queries.streams import find_stream
+from backend.web import templates
+from backend.web.pages import PageRoute, enter, offer, reasons
+from backend.web.services import Shared, Viewer, frame
+from backend.web.stream_view import view
+from backend.web.tenants_page import ENVIRONMENT
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+STREAM = ENVIRONMENT + "/{stream}"
+TEMPLATE = "stream.html"
+
+
+@router.get(STREAM)
+def stream_page(
+    tenant: str, instance: str, environment: str, stream: str, request: Request, services: Shared, viewer: Viewer
+) -> Response:
+    """One stream."""
+    caller = enter(viewer, Action.READ_TENANT, tenant)
+    with services.reading() as connection:
+        context = _context(connection, caller, StreamName(tenant, instance, environment, stream))
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(STREAM + "/-applied")
+def stream_applied(
+    tenant: str, instance: str, environment: str, stream: str, services: Shared, viewer: Viewer
+) -> Response:
+    """What is applied where, alone: the page asks for it until everything is."""
+    caller = enter(viewer, Action.READ_TENANT, tenant)
+    with services.reading() as connection:
+        context = _context(connection, caller, StreamName(tenant, instance, environment, stream))
+    return HTMLResponse(templates.block(TEMPLATE, "applied", context))
+
+
+def _context(connection: Connection, caller: Caller, name: StreamName) -> Mapping[str, Any]:
+    row = find_stream(connection, name)
+    above = f"/tenants/{name.tenant}/{name.instance}/{name.environment}"
+    here = f"{above}/{name.stream}"
+    offers = [
+        offer(caller, Action.DECLARE_STREAMS, name.tenant, "Change", f"{here}/-change"),
+        offer(caller, Action.MANAGE_TENANT, name.tenant, "Delete", f"{here}/-delete"),
+    ]
+    return {
+        "stream": view(row, leaf_formats(connection, row.tree)),
+        "above": above,
+        "here": here,
+        "offers": offers,
+        "reasons": reasons(offers),
+    }

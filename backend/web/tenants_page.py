@@ -1,0 +1,156 @@
+"""`/tenants`: tenants, what is in one, and an environment with its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access import Action, Caller, may
+from backend.domain.application import GrantState
+from backend.queries import streams, tenants
+from backend.queries.applications import list_applications, list_grants
+from backend.queries.trees import tree_names
+from backend.web import templates
+from backend.web.application_view import application_view
+from backend.web.pages import PageRoute, enter, enter_somewhere, offer, reasons
+from backend.web.services import Shared, Viewer, frame
+from backend.web.stream_view import leftovers, view
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+MOST_SHOWN = 200
+TENANT = "/tenants/{tenant}"
+INSTANCE = TENANT + "/{instance}"
+ENVIRONMENT = INSTANCE + "/{environment}"
+
+
+@router.get("/tenants")
+def tenants_page(
+    request: Request, services: Shared, viewer: Viewer, after: Annotated[str, Query(max_length=300)] = ""
+) -> Response:
+    """The tenants that the viewer may know of."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    known = caller.tenants_for(Action.READ_TENANT)
+    with services.reading() as connection:
+        names = [row.name for row in tenants.list_tenants(connection) if known is None or row.name in known]
+        following = [name for name in names if name > after]
+        counts = streams.count_streams(connection)
+    shown = following[:MOST_SHOWN]
+    totals = {name: sum(n for (tenant, *_), n in counts.items() if tenant == name) for name in shown}
+    places = {name: sum(tenant == name for tenant, *_ in counts) for name in shown}
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "New tenant", "/tenants/-new")]
+    context = {
+        "tenants": [(name, places[name], totals[name], caller.tenants.get(name)) for name in shown],
+        "following": shown[-1] if len(following) > MOST_SHOWN else None,
+        "offers": offers,
+        "reasons": reasons(offers),
+    }
+    return templates.page("tenants.html", {**frame(request, caller), **context})
+
+
+@router.get(TENANT)
+def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """One tenant: its instances, their trees and environments."""
+    caller = enter(viewer, Action.READ_TENANT, tenant)
+    with services.reading() as connection:
+        tenants.find_tenant(connection, tenant)
+        counts = streams.count_streams(connection, tenant)
+        instances = [
+            (row, [(each, counts.get((tenant, row.name, each.name), 0)) for each in found])
+            for row in tenants.list_instances(connection, tenant)
+            for found in [tenants.list_environments(connection, tenant, row.name)]
+        ]
+        trees = tree_names(connection)
+        waiting = len(list_grants(connection, tenant, state=GrantState.REQUESTED))
+    here = f"/tenants/{tenant}"
+    offers = [offer(caller, Action.MANAGE_TENANT, tenant, "New instance", f"{here}/-new")]
+    context = {
+        "tenant": tenant,
+        "here": here,
+        "instances": instances,
+        "trees": sorted(trees),
+        "waiting": waiting,
+        "may_decide": may(caller, Action.DECIDE_ACCESS, tenant),
+        "membership": caller.tenants.get(tenant),
+        "offers": offers,
+        "reasons": reasons(offers),
+        "may_manage": offers[0].refused is None,
+    }
+    return templates.page("tenant.html", {**frame(request, caller), **context})
+
+
+@router.get(INSTANCE)
+def instance_page(tenant: str, instance: str, services: Shared, viewer: Viewer) -> Response:
+    """An instance is a part of its tenant's page."""
+    enter(viewer, Action.READ_TENANT, tenant)
+    with services.reading() as connection:
+        tenants.find_instance(connection, tenant, instance)
+    return RedirectResponse(f"/tenants/{tenant}#{instance}", 303)
+
+
+@router.get(ENVIRONMENT)
+def environment_page(
+    tenant: str,
+    instance: str,
+    environment: str,
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    after: Annotated[str, Query(max_length=300)] = "",
+) -> Response:
+    """One environment: how groups go on elsewhere, and its streams."""
+    caller = enter(viewer, Action.READ_TENANT, tenant)
+    with services.reading() as connection:
+        context = _environment(connection, caller, tenant, instance, environment, after)
+    return templates.page("environment.html", {**frame(request, caller), **context})
+
+
+@router.get(ENVIRONMENT + "/-streams")
+def environment_streams(
+    tenant: str,
+    instance: str,
+    environment: str,
+    services: Shared,
+    viewer: Viewer,
+    after: Annotated[str, Query(max_length=300)] = "",
+) -> Response:
+    """The page's streams alone, which it asks for while topics are being applied."""
+    caller = enter(viewer, Action.READ_TENANT, tenant)
+    with services.reading() as connection:
+        context = _environment(connection, caller, tenant, instance, environment, after)
+    return HTMLResponse(templates.block("environment.html", "streams", context))
+
+
+def _environment(
+    connection: Connection, caller: Caller, tenant: str, instance: str, environment: str, after: str
+) -> Mapping[str, Any]:
+    row = tenants.find_environment(connection, tenant, instance, environment)
+    found = streams.list_streams(
+        connection, None, tenant, instance, environment, after=after or None, limit=MOST_SHOWN + 1
+    )
+    shown = [view(each) for each in found[:MOST_SHOWN]]
+    applications = list_applications(connection, None, tenant, instance, environment, limit=MOST_SHOWN)
+    removing = leftovers(connection, tenant, instance, environment)
+    here = f"/tenants/{tenant}/{instance}/{environment}"
+    offers = [
+        offer(caller, Action.DECLARE_STREAMS, tenant, "Declare a stream", f"{here}/-new"),
+        offer(caller, Action.DECLARE_STREAMS, tenant, "Declare an application", f"{here}/-applications/-new"),
+        offer(caller, Action.MANAGE_TENANT, tenant, "Change the environment", f"{here}/-change"),
+    ]
+    return {
+        "environment": row,
+        "here": here,
+        "after": after,
+        "streams": shown,
+        "removing": removing,
+        "following": shown[-1].row.name if len(found) > MOST_SHOWN else None,
+        "applications": [application_view(each) for each in applications],
+        "more_applications": len(applications) == MOST_SHOWN,
+        "unsettled": bool(removing) or any(not each.settled for each in shown),
+        "offers": offers,
+        "reasons": reasons(offers),
+    }
