@@ -7,19 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from backend.domain.errors import ClusterUnreachable, FieldError
 from backend.kafka.client_config import client_config
-from backend.kafka.errors import sentence
+from backend.kafka.errors import kafka_error, sentence
 
-
-@dataclass(frozen=True)
-class BrokerFacts:
-    """One broker: its id and rack (zone), None if it names none."""
-
-    id: int
-    rack: str | None
+# To be told of the brokers alone, and of no thousands of topics. No topic can have this name, so that no broker
+# makes one of it, however it is set.
+_NO_TOPIC = "_treeline/none"
+_FIRST_PATIENCE_SECONDS = 0.25
+_LEAST_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,8 @@ class ClusterFacts:
     """What a cluster says of itself."""
 
     kafka_cluster_id: str
-    brokers: tuple[BrokerFacts, ...]
+    brokers: tuple[int, ...]
+    """Their ids."""
 
 
 class ConnectionReasons:
@@ -50,17 +49,33 @@ class ConnectionReasons:
 
 
 def describe(admin: AdminClient, reasons: ConnectionReasons, timeout_seconds: float) -> ClusterFacts:
-    """The facts, through an existing client. Raises KafkaException, or TimeoutError once all brokers are down."""
-    future = admin.describe_cluster(request_timeout=timeout_seconds)
-    deadline = time.monotonic() + timeout_seconds
-    while not future.done():
-        admin.poll(0.02)
+    """The facts, through an existing client. Raises KafkaException, or TimeoutError once all brokers are down.
+
+    Not by `describe_cluster`: where all brokers of a cluster are fenced (a pause of its only one is enough) the
+    answer names none, and librdkafka then ends the process by an assertion (2.16: its parser of that answer gives
+    neither a result nor an error).
+    """
+    deadline, patience = time.monotonic() + timeout_seconds, _FIRST_PATIENCE_SECONDS
+    while (found := _ask(admin, min(patience, max(_LEAST_SECONDS, deadline - time.monotonic())))) is None:
+        admin.poll(0)
         if reasons.all_down or time.monotonic() > deadline:
             raise TimeoutError(reasons.last or f"no answer within {timeout_seconds:g} s")
-    found = future.result()
+        patience *= 2
+    if not found.brokers:
+        raise TimeoutError("its brokers are all fenced: none of them answers its controller")
     reasons.forget()
-    brokers = tuple(BrokerFacts(node.id, node.rack) for node in sorted(found.nodes, key=lambda node: node.id))
-    return ClusterFacts(found.cluster_id, brokers)
+    return ClusterFacts(str(found.cluster_id), tuple(sorted(found.brokers)))
+
+
+def _ask(admin: AdminClient, seconds: float) -> ClusterMetadata | None:
+    """What a broker says of the cluster; None: not yet."""
+    try:
+        return admin.list_topics(_NO_TOPIC, seconds)
+    except KafkaException as error:
+        inner = kafka_error(error)
+        if inner is not None and inner.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
+            return None
+        raise
 
 
 def probe(bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float = 5.0) -> ClusterFacts:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from backend.kafka.errors import kafka_error
+from backend.kafka.probe import ConnectionReasons, describe
 
 LARGEST_RECORD_BYTES = 64 * 1024 * 1024
 ID_HEADER = "treeline-set-aside"
@@ -26,9 +27,9 @@ _CONFIG = {
 
 
 def ensure_topic(admin: AdminClient, topic: str) -> None:
-    """Create the topic if it is not there. Raises KafkaException."""
+    """Create the topic if it is not there. Raises KafkaException, TimeoutError."""
     # Not by metadata of the topic: brokers may be set to make what a producer asks about, with their own settings.
-    brokers = len(admin.describe_cluster(request_timeout=_SECONDS).result(_SECONDS + 1).nodes)
+    brokers = len(describe(admin, ConnectionReasons(), _SECONDS).brokers)
     new = NewTopic(topic, num_partitions=1, replication_factor=min(3, brokers), config=_CONFIG)
     try:
         admin.create_topics([new], operation_timeout=_SECONDS, request_timeout=_SECONDS)[topic].result(_SECONDS)

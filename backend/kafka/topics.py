@@ -64,8 +64,12 @@ class TopicAdmin:
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
         self._timeout = timeout_seconds
         self._reasons = ConnectionReasons()
+        self._config = client_config(bootstrap_servers, properties, error_cb=self._reasons)
+        self._admin = self._open()
+
+    def _open(self) -> AdminClient:
         try:
-            self._admin = AdminClient(client_config(bootstrap_servers, properties, error_cb=self._reasons))
+            return AdminClient(dict(self._config))
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(f"the client refuses its configuration: {sentence(error)}") from error
 
@@ -76,6 +80,8 @@ class TopicAdmin:
         except (KafkaException, TimeoutError) as error:
             reason = self._reasons.last or sentence(error)
             self._reasons.forget()
+            # librdkafka 2.16 may never connect again once it was told that all brokers of its cluster are gone.
+            self._admin = self._open()
             raise KafkaCallFailed(reason) from error
         wanted = sorted(set(names))
         found, refused = self.describe(wanted)

@@ -180,8 +180,11 @@ class Mirror:
                 look_at = time.monotonic() + (RETRY_SECONDS if self.reason else LOOK_SECONDS)
 
     def _is_still(self, topic: SchemasTopic, topic_id: str) -> bool:
-        """Whether the topic is the one that is read, as far as its cluster says. While it says nothing the reader
-        stays: it hears first when the cluster is back. Raises AnotherCluster."""
+        """Whether to read on as before: the topic is the one that is read, as far as its cluster says.
+
+        While it says nothing the reader stays, since it hears first when the cluster is back; then there is a new
+        one, since not every client comes back from everything. Raises AnotherCluster.
+        """
         try:
             facts = topic.look()
         except AnotherCluster:
@@ -189,8 +192,8 @@ class Mirror:
         except KafkaCallFailed as error:
             self._tell(error)
             return True
-        self.reason = None
-        return facts is not None and facts.topic_id == topic_id
+        was_away, self.reason = self.reason is not None, None
+        return not was_away and facts is not None and facts.topic_id == topic_id
 
     def _apply(self, catalog: Catalog, records: Sequence[LogRecord]) -> None:
         unreadable: list[tuple[int, str]] = []
