@@ -57,6 +57,7 @@ def test_down_leaves_no_process_and_up_resumes_the_data(boot_estate: Boot) -> No
     assert list(estate.home.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_a_killed_supervisor_leaves_nothing_and_up_starts_anew(boot_estate: Boot) -> None:
     estate = boot_estate(SMALL_ESTATE)
     os.kill(supervisor(estate), signal.SIGKILL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.estate_fixture import DEFAULT_ESTATE, RunningEstate
@@ -45,6 +46,7 @@ def rates(page: Page) -> set[str]:
     return set(page.evaluate("[...window.seen]")) - {"0/s"}
 
 
+@pytest.mark.nightly
 def test_twelve_distributors_run_and_their_rates_follow_the_records(boot_estate, open_page) -> None:
     # Its own: on one that others use, distributors may be degraded by what was tried there.
     estate = boot_estate(DEFAULT_ESTATE)

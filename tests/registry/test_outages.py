@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -13,21 +14,27 @@ from backend.estate import faults
 from backend.estate.home import Home
 from backend.estate.processes import load_plan
 from backend.eventlog.engine import create_engine
-from tests.estate_fixture import SMALL_ESTATE, RunningEstate
+from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, configure
 from tests.registry.conftest import TOPIC, Address, settled
 from tests.registry.written_log import avro
 
-PATH = "/subjects/s/versions"
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
+    """Two clusters behind the proxy; tests may break them, and mend them again."""
+    home = tmp_path_factory.mktemp("outages") / "home"
+    running = boot(home, SMALL_ESTATE)
+    assert running.booted.returncode == 0, running.booted.stderr
+    yield running
+    treeline(home, "down", "--wipe")
 
 
 @pytest.fixture
-def small(boot_estate) -> RunningEstate:
-    """Two clusters behind the proxy; this test may break them."""
-    running: RunningEstate = boot_estate(SMALL_ESTATE)
-    assert running.booted.returncode == 0, running.booted.stderr
-    return running
+def path(request: pytest.FixtureRequest) -> str:
+    """Versions of a subject of the test's own."""
+    return f"/subjects/{request.node.name}/versions"
 
 
 @pytest.fixture
@@ -35,8 +42,8 @@ def registry(small: RunningEstate) -> Address:
     return Address(f"{small.url}/registries/cluster-1")
 
 
-def register(registry: Address, *fields: str) -> int:
-    answer = registry("POST", PATH, {"schema": avro(*fields)})
+def register(registry: Address, path: str, *fields: str) -> int:
+    answer = registry("POST", path, {"schema": avro(*fields)})
     assert answer.status_code == 200, answer.text
     found: int = answer.json()["id"]
     return found
@@ -59,13 +66,13 @@ def code(registry: Address, method: str, path: str, body: object = None) -> tupl
     return None if answer.is_success else (answer.status_code, answer.json()["error_code"])
 
 
-def test_while_a_cluster_is_away_reads_are_answered_and_writes_are_refused(small, registry):
-    schema_id = register(registry, "a")
+def test_while_a_cluster_is_away_reads_are_answered_and_writes_are_refused(small, registry, path):
+    schema_id = register(registry, path, "a")
     faults.order(Home(small.home), "cut", "cluster-1", direction="both")
     assert registry.get(f"/schemas/ids/{schema_id}") == {"schema": avro("a")}
-    refused = code(registry, "POST", PATH, {"schema": avro("a", "b?")})
+    refused = code(registry, "POST", path, {"schema": avro("a", "b?")})
     assert refused in ((500, 50001), (500, 50002))
-    assert registry("POST", PATH, {"schema": avro("a")}).json() == {"id": schema_id}
+    assert registry("POST", path, {"schema": avro("a")}).json() == {"id": schema_id}
 
     # A process that has never read it has nothing to say, and says that.
     kill_api(small)
@@ -73,13 +80,13 @@ def test_while_a_cluster_is_away_reads_are_answered_and_writes_are_refused(small
     faults.order(Home(small.home), "heal", "cluster-1")
     found = settled(lambda: registry("GET", f"/schemas/ids/{schema_id}"), "the topic is read again")
     assert found == {"schema": avro("a")}
-    answer = settled(lambda: registry("POST", PATH, {"schema": avro("a", "b?")}), "schemas are written again")
+    answer = settled(lambda: registry("POST", path, {"schema": avro("a", "b?")}), "schemas are written again")
     assert answer["id"] > schema_id
 
 
-def test_a_topic_that_was_made_anew_is_read_from_its_beginning(small, registry):
-    register(registry, "a")
-    register(registry, "a", "b?")
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning(small, registry, path):
+    register(registry, path, "a")
+    register(registry, path, "a", "b?")
     admin = AdminClient({"bootstrap.servers": small.bootstrap_servers("cluster-1")})
     admin.delete_topics([TOPIC])[TOPIC].result(DEADLINE_SECONDS)
     # The first write makes it anew; ids begin anew with it, since nobody knows of the old ones.
@@ -88,26 +95,26 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning(small, registry):
     assert registry.get("/subjects") == ["new"]
 
 
-def test_a_topic_that_loses_records_is_not_written_to(small, registry):
-    register(registry, "a")
+def test_a_topic_that_loses_records_is_not_written_to(small, registry, path):
+    register(registry, path, "a")
     servers = small.bootstrap_servers("cluster-1")
     configure(servers, TOPIC, {"cleanup.policy": "delete"})
     kill_api(small)
     settled(lambda: registry("GET", "/subjects"), "the API has read the topic")
-    answer = registry("POST", PATH, {"schema": avro("a", "b?")})
+    answer = registry("POST", path, {"schema": avro("a", "b?")})
     assert (answer.status_code, answer.json()["error_code"]) == (500, 50001)
     assert "cleanup.policy" in answer.json()["message"]
     configure(servers, TOPIC, {"cleanup.policy": "compact"})
-    register(registry, "a", "b?")
+    register(registry, path, "a", "b?")
 
 
-def test_a_writer_waits_for_the_one_that_writes_and_gives_up_at_last(small, registry):
-    register(registry, "a")
+def test_a_writer_waits_for_the_one_that_writes_and_gives_up_at_last(small, registry, path):
+    register(registry, path, "a")
     spec = next(each for each in load_plan(Home(small.home).plan).processes if each.name == "api")
     engine = create_engine(spec.environment["TREELINE_DATABASE_URL"])
     with engine.connect() as connection:
         name = "hashtextextended('treeline.registry cluster-1', 0)"
         connection.execute(text(f"SELECT pg_advisory_xact_lock({name})"))
-        assert code(registry, "POST", PATH, {"schema": avro("a", "b?")}) == (500, 50002)
+        assert code(registry, "POST", path, {"schema": avro("a", "b?")}) == (500, 50002)
     engine.dispose()
-    register(registry, "a", "b?")
+    register(registry, path, "a", "b?")

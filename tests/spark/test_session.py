@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -28,6 +30,7 @@ assert asked() == before
 """
 
 
+@pytest.mark.nightly
 def test_a_jvm_that_was_killed_is_started_again(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, timeout=300

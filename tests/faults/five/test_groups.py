@@ -66,6 +66,7 @@ def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
     assert {groups.next_value(each) for each in groups.servers} == {"r0030"}
 
 
+@pytest.mark.nightly
 def test_progress_leaves_the_map_of_a_cluster_that_was_away_when_the_stream_was_deleted(place, make_groups: Made):
     groups, other = make_groups("exact"), make_groups("exact")
     for each, cluster in ((groups, "cluster-3"), (other, "cluster-1")):
@@ -83,6 +84,7 @@ def test_progress_leaves_the_map_of_a_cluster_that_was_away_when_the_stream_was_
     eventually(lambda: groups.shown("cluster-3") is None, "and not shown any more", 0.2)
 
 
+@pytest.mark.nightly
 def test_an_idle_group_is_found_though_the_worker_is_killed_when_its_stream_becomes_known(
     place, make_groups: Made
 ):
@@ -100,6 +102,7 @@ def test_an_idle_group_is_found_though_the_worker_is_killed_when_its_stream_beco
     assert {groups.next_value(each) for each in groups.servers} == {"r0010"}, "without another commit"
 
 
+@pytest.mark.nightly
 def test_what_a_deleted_group_had_made_elsewhere_before_stays_away_though_the_worker_is_killed(
     place, make_groups: Made
 ):

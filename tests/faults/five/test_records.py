@@ -49,6 +49,7 @@ def missing_kinds(run: Run) -> set[str]:
     return {name for name, holds in KINDS.items() if not any(map(holds, drafts))}
 
 
+@pytest.mark.nightly
 def test_partitions_are_added_while_records_flow(whole):
     with Run(whole, partitions=2, replication_factor=1) as run:
         run.flow(1)
