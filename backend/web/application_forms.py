@@ -20,7 +20,7 @@ from backend.domain.limits import refuse
 from backend.domain.names import ApplicationName
 from backend.queries.applications import ApplicationRow, find_application
 from backend.queries.tenants import find_environment
-from backend.web.application_page import APPLICATION, APPLICATIONS, address_of
+from backend.web.application_page import APPLICATION, APPLICATIONS, Named, address_of
 from backend.web.application_view import application_view
 from backend.web.effect import Effect, fields_of
 from backend.web.figures import counted
@@ -229,37 +229,16 @@ def existing_application(services: ConsoleServices, name: ApplicationName) -> Ap
 
 
 @router.get(APPLICATION + "/-change")
-def application_form(
-    tenant: str,
-    instance: str,
-    environment: str,
-    application: str,
-    request: Request,
-    services: Shared,
-    viewer: Viewer,
-) -> Response:
+def application_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
     """The form that changes an application."""
-    caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
-    page = _application_form(
-        caller, existing_application(services, ApplicationName(tenant, instance, environment, application))
-    )
+    caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
+    page = _application_form(caller, existing_application(services, name))
     return show_form(request, services, caller, page)
 
 
 @router.post(APPLICATION + "/-change")
-def change_application(
-    tenant: str,
-    instance: str,
-    environment: str,
-    application: str,
-    request: Request,
-    services: Shared,
-    viewer: Viewer,
-    fields: Form,
-) -> Response:
+def change_application(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Try it out, or change the application."""
-    caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
-    page = _application_form(
-        caller, existing_application(services, ApplicationName(tenant, instance, environment, application))
-    )
+    caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
+    page = _application_form(caller, existing_application(services, name))
     return answer_form(request, services, caller, page, fields)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
@@ -22,38 +22,26 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 APPLICATIONS = ENVIRONMENT + "/-applications"
 APPLICATION = APPLICATIONS + "/{application}"
+Named = Annotated[ApplicationName, Depends(ApplicationName)]
+"""The application that such a path names."""
 TEMPLATE = "application.html"
 
 
 @router.get(APPLICATION)
-def application_page(
-    tenant: str,
-    instance: str,
-    environment: str,
-    application: str,
-    request: Request,
-    services: Shared,
-    viewer: Viewer,
-) -> Response:
+def application_page(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
     """One application."""
-    caller = enter(viewer, Action.READ_TENANT, tenant)
+    caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
-        context = application_context(
-            connection, caller, ApplicationName(tenant, instance, environment, application)
-        )
+        context = application_context(connection, caller, name)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
 @router.get(APPLICATION + "/-applied")
-def application_applied(
-    tenant: str, instance: str, environment: str, application: str, services: Shared, viewer: Viewer
-) -> Response:
+def application_applied(name: Named, services: Shared, viewer: Viewer) -> Response:
     """What is applied where, alone: the page asks for it until everything is."""
-    caller = enter(viewer, Action.READ_TENANT, tenant)
+    caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
-        context = application_context(
-            connection, caller, ApplicationName(tenant, instance, environment, application)
-        )
+        context = application_context(connection, caller, name)
     return HTMLResponse(templates.block(TEMPLATE, "applied", context))
 
 

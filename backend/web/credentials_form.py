@@ -12,12 +12,11 @@ from sqlalchemy import Connection
 from backend.changes import applications as changes
 from backend.dispatch import Outcome
 from backend.domain.access import Action
-from backend.domain.names import ApplicationName
 from backend.queries import secrets_of_applications as secrets
 from backend.queries.applications import ApplicationRow, find_application
 from backend.web import templates
 from backend.web.application_forms import api_of, existing_application, trail_of
-from backend.web.application_page import APPLICATION, TEMPLATE, address_of, application_context
+from backend.web.application_page import APPLICATION, TEMPLATE, Named, address_of, application_context
 from backend.web.asked import Asked
 from backend.web.effect import Effect
 from backend.web.form_page import FormPage, answer_form, show_form, version_seen
@@ -84,33 +83,16 @@ def _page(row: ApplicationRow, secrets_key: SecretStr | None) -> FormPage:
 
 
 @router.get(APPLICATION + "/-credentials")
-def credentials_form(
-    tenant: str,
-    instance: str,
-    environment: str,
-    application: str,
-    request: Request,
-    services: Shared,
-    viewer: Viewer,
-) -> Response:
+def credentials_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
     """The form that issues a password."""
-    caller = enter(viewer, Action.MANAGE_TENANT, tenant)
-    row = existing_application(services, ApplicationName(tenant, instance, environment, application))
+    caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
+    row = existing_application(services, name)
     return show_form(request, services, caller, _page(row, services.config.secrets_key))
 
 
 @router.post(APPLICATION + "/-credentials")
-def issue_credentials(
-    tenant: str,
-    instance: str,
-    environment: str,
-    application: str,
-    request: Request,
-    services: Shared,
-    viewer: Viewer,
-    fields: Form,
-) -> Response:
+def issue_credentials(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Try it out, or issue the password."""
-    caller = enter(viewer, Action.MANAGE_TENANT, tenant)
-    row = existing_application(services, ApplicationName(tenant, instance, environment, application))
+    caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
+    row = existing_application(services, name)
     return answer_form(request, services, caller, _page(row, services.config.secrets_key), fields)

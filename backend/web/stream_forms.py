@@ -28,7 +28,7 @@ from backend.web.measures import duration_ms, duration_shown, size_bytes, size_s
 from backend.web.pages import PageRoute, enter
 from backend.web.same_change import SameChange, api_path, curl, declared
 from backend.web.services import Shared, Viewer
-from backend.web.stream_page import STREAM
+from backend.web.stream_page import STREAM, Named
 from backend.web.stream_view import names_on, settings_of, settings_shown
 from backend.web.tenant_forms import TENANTS
 from backend.web.tenants_page import ENVIRONMENT
@@ -206,35 +206,24 @@ def _stream_form(before: StreamRow) -> FormPage:
     )
 
 
-def _existing(services: Shared, tenant: str, instance: str, environment: str, stream: str) -> StreamRow:
+def _existing(services: Shared, name: StreamName) -> StreamRow:
     with services.reading() as connection:
-        return find_stream(connection, StreamName(tenant, instance, environment, stream))
+        return find_stream(connection, name)
 
 
 @router.get(STREAM + "/-change")
-def stream_form(
-    tenant: str, instance: str, environment: str, stream: str, request: Request, services: Shared, viewer: Viewer
-) -> Response:
+def stream_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
     """The form that changes a stream."""
-    caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
-    page = _stream_form(_existing(services, tenant, instance, environment, stream))
+    caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
+    page = _stream_form(_existing(services, name))
     return show_form(request, services, caller, page)
 
 
 @router.post(STREAM + "/-change")
-def change_stream(
-    tenant: str,
-    instance: str,
-    environment: str,
-    stream: str,
-    request: Request,
-    services: Shared,
-    viewer: Viewer,
-    fields: Form,
-) -> Response:
+def change_stream(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Try it out, or change the stream."""
-    caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
-    page = _stream_form(_existing(services, tenant, instance, environment, stream))
+    caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
+    page = _stream_form(_existing(services, name))
     return answer_form(request, services, caller, page, fields)
 
 
@@ -275,27 +264,16 @@ def _delete_form(row: StreamRow) -> FormPage:
 
 
 @router.get(STREAM + "/-delete")
-def delete_form(
-    tenant: str, instance: str, environment: str, stream: str, request: Request, services: Shared, viewer: Viewer
-) -> Response:
+def delete_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
     """The form that deletes a stream."""
-    caller = enter(viewer, Action.MANAGE_TENANT, tenant)
-    page = _delete_form(_existing(services, tenant, instance, environment, stream))
+    caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
+    page = _delete_form(_existing(services, name))
     return show_form(request, services, caller, page)
 
 
 @router.post(STREAM + "/-delete")
-def delete_stream(
-    tenant: str,
-    instance: str,
-    environment: str,
-    stream: str,
-    request: Request,
-    services: Shared,
-    viewer: Viewer,
-    fields: Form,
-) -> Response:
+def delete_stream(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Try it out, or delete the stream."""
-    caller = enter(viewer, Action.MANAGE_TENANT, tenant)
-    page = _delete_form(_existing(services, tenant, instance, environment, stream))
+    caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
+    page = _delete_form(_existing(services, name))
     return answer_form(request, services, caller, page, fields)

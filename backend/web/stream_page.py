@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
@@ -22,28 +22,26 @@ from backend.web.tenants_page import ENVIRONMENT
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 STREAM = ENVIRONMENT + "/{stream}"
+Named = Annotated[StreamName, Depends(StreamName)]
+"""The stream that such a path names."""
 TEMPLATE = "stream.html"
 
 
 @router.get(STREAM)
-def stream_page(
-    tenant: str, instance: str, environment: str, stream: str, request: Request, services: Shared, viewer: Viewer
-) -> Response:
+def stream_page(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
     """One stream."""
-    caller = enter(viewer, Action.READ_TENANT, tenant)
+    caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
-        context = _context(connection, caller, StreamName(tenant, instance, environment, stream))
+        context = _context(connection, caller, name)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
 @router.get(STREAM + "/-applied")
-def stream_applied(
-    tenant: str, instance: str, environment: str, stream: str, services: Shared, viewer: Viewer
-) -> Response:
+def stream_applied(name: Named, services: Shared, viewer: Viewer) -> Response:
     """What is applied where, alone: the page asks for it until everything is."""
-    caller = enter(viewer, Action.READ_TENANT, tenant)
+    caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
-        context = _context(connection, caller, StreamName(tenant, instance, environment, stream))
+        context = _context(connection, caller, name)
     return HTMLResponse(templates.block(TEMPLATE, "applied", context))
 
 
