@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import secrets
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Engine
 
+from backend.estate.ports import free_ports
 from backend.estate.postgres import PostgresServer
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
@@ -35,7 +35,7 @@ class RunningPostgres:
     def __init__(self, data_dir: Path, options: dict[str, str] | None = None) -> None:
         self.server = PostgresServer(
             data_dir=data_dir,
-            port=_free_port(),
+            port=free_ports(1)[0],
             password=secrets.token_urlsafe(8),
             options=options if options is not None else FAST,
         )
@@ -151,13 +151,6 @@ def migrate(url: str, revision: str = "head", application_login: str | None = No
         command.upgrade(config, revision)
         connection.commit()
     engine.dispose()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _die_with_parent() -> None:

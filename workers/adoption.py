@@ -116,7 +116,7 @@ def _commands(connection: Connection, batch: Sequence[AdoptedTopic]) -> list[tup
     """What declares the batch, with the tenants, instances and environments that are missing."""
     commands: list[tuple[str, TenantCommand]] = []
     declared = adoptions.partitions_of_streams(connection)
-    taken = naming.taken_names(connection, MAIN)
+    taken = naming.taken_names(connection, MAIN, removing=False)
     for topic in batch:
         name = _name(topic)
         if name in declared:

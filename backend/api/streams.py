@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
+from pydantic import Field
 from sqlalchemy import Connection
 
 from backend.api.access import needs
@@ -34,6 +35,9 @@ from backend.queries import streams as queries
 from backend.queries.streams import StreamRow
 from backend.queries.tenants import find_environment
 
+MOST_AT_ONCE = 200
+"""Streams that one request declares: commands run one after another, and this one takes some hundred ms."""
+
 router = APIRouter(
     prefix=f"/tenants{ENVIRONMENT}/streams", tags=["streams"], dependencies=[Depends(plausible_names)]
 )
@@ -50,6 +54,12 @@ class NewStream(Body):
     cleanup_policy: str = "delete"
     max_message_bytes: int = stream_settings.DEFAULT_MAX_MESSAGE_BYTES
     distributed: bool = True
+
+
+class NewStreams(Body):
+    """Streams to declare, all of them or none."""
+
+    streams: list[NewStream] = Field(min_length=1, max_length=MOST_AT_ONCE)
 
 
 class StreamChanges(Body):
@@ -97,14 +107,29 @@ def list_streams(place: In, connection: Reading, at: At, page: Paging) -> dict[s
 @router.post("", status_code=201, openapi_extra=needs(Action.DECLARE_STREAMS))
 def declare_stream(place: In, body: NewStream, write: Writing) -> Response:
     """Declare a stream; its topics follow asynchronously."""
-    settings = StreamSettings(**body.model_dump(exclude={"name"}))
+    change = changes.declare_stream(place.stream(body.name), _settings(body))
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         where = f"instances/{place.instance}/environments/{place.environment}/streams/{body.name}"
         headers = {"Location": f"/api/v1/tenants/{place.tenant}/{where}", "ETag": etag(outcome.version)}
         return Answer(201, shown(place.find(connection, body.name)), headers)
 
-    return write.carry_out(changes.declare_stream(place.stream(body.name), settings), answer)
+    return write.carry_out(change, answer)
+
+
+@router.post(":declare", status_code=201, openapi_extra=needs(Action.DECLARE_STREAMS))
+def declare_streams(place: In, body: NewStreams, write: Writing) -> Response:
+    """Declare several streams at once, all or none; their topics follow asynchronously."""
+    wanted = [(each.name, _settings(each)) for each in body.streams]
+    change = changes.declare_streams(place.tenant, place.instance, place.environment, wanted)
+
+    def answer(connection: Connection, _: Outcome) -> Answer:
+        rows = queries.list_streams(
+            connection, None, place.tenant, place.instance, place.environment, names=[name for name, _ in wanted]
+        )
+        return Answer(201, {"items": [shown(row) for row in rows]})
+
+    return write.carry_out(change, answer)
 
 
 @router.get("/{stream}", openapi_extra=needs(Action.READ_TENANT))
@@ -145,6 +170,10 @@ def delete_stream(
         held = clusters_with_records(places, services.config.probe_timeout_seconds)
         change = changes.delete_stream(name, confirm=None, clusters_with_records=held, match=write.match)
     return write.carry_out(change, lambda connection, _: Answer(204, None))
+
+
+def _settings(body: NewStream) -> StreamSettings:
+    return StreamSettings(**body.model_dump(exclude={"name"}))
 
 
 def shown(row: StreamRow) -> dict[str, Any]:

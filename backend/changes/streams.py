@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -12,10 +12,10 @@ from backend.changes.tenants import TenantChange, event_stream
 from backend.deciders import TENANT
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings
-from backend.domain.tenant_commands import ChangeStream, DeclareStream, DeleteStream
+from backend.domain.tenant_commands import ChangeStream, DeclareStream, DeclareStreams, DeleteStream
 from backend.kafka.records import TopicPlace
 from backend.queries.clusters import list_clusters
-from backend.queries.naming import taken_by_others
+from backend.queries.naming import taken_by_others, taken_names
 from backend.queries.streams import StreamRow, find_stream
 from backend.queries.tenants import get_instance
 
@@ -37,6 +37,26 @@ def declare_stream(stream: StreamName, settings: StreamSettings) -> TenantChange
         )
 
     return Change(TENANT, event_stream(stream.tenant), build)
+
+
+def declare_streams(
+    tenant: str, instance: str, environment: str, streams: Sequence[tuple[str, StreamSettings]]
+) -> TenantChange:
+    """Declare several streams of one environment, all or none."""
+
+    def build(connection: Connection) -> DeclareStreams:
+        found = get_instance(connection, tenant, instance)
+        taken = taken_names(connection, found.tree if found else "")
+        return DeclareStreams(
+            instance=instance,
+            environment=environment,
+            streams=streams,
+            clusters=taken.clusters,
+            taken_topics=taken.topics,
+            taken_subjects=taken.subjects,
+        )
+
+    return Change(TENANT, event_stream(tenant), build)
 
 
 def change_stream(stream: StreamName, wished: Mapping[str, Any], match: Match = any_version) -> TenantChange:

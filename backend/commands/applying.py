@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,8 @@ from backend.commands.rest import pages, rest_client
 if TYPE_CHECKING:
     import httpx2
 
-    from backend.commands.declared import Declared, Difference
+    from backend.commands.declared import Declared
+    from backend.commands.differences import Difference
 
 File = Annotated[Path, typer.Option("--filename", "-f", help='YAML file; "-" is standard input.')]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
@@ -70,19 +72,37 @@ def apply(
 
 
 def _carried_out(client: httpx2.Client, declared: Sequence[Declared], *, dry_run: bool) -> Iterator[Difference]:
-    from backend.commands.declared import carry_out, compare
+    from backend.commands.differences import Present, carry_out, declare_streams
 
+    present = Present(client, declared)
     missing: set[tuple[str, str]] = set()
     with Progress("declared", len(declared)) as progress:
-        for number, each in enumerate(declared, start=1):
-            difference = compare(client, each)
+        done = 0
+        for batch in _batches(declared):
+            found = [present.compare(each) for each in batch]
             # In a dry run the API cannot be asked about what builds on a thing that is only about to be made.
-            if difference.action != "keep" and not (dry_run and _builds_on(difference, missing)):
-                carry_out(client, difference, dry_run=dry_run)
-            if dry_run and not difference.exists:
-                missing.add((each.kind.name, each.place))
-            progress.reached(number)
-            yield difference
+            due = [one for one in found if one.action != "keep" and not (dry_run and _builds_on(one, missing))]
+            if batch[0].kind is kinds.STREAM:
+                declare_streams(client, [one.declared for one in due if not one.exists], dry_run=dry_run)
+                due = [one for one in due if one.exists]
+            for one in due:
+                carry_out(client, one, dry_run=dry_run)
+            if dry_run:
+                missing |= {(one.declared.kind.name, one.declared.place) for one in found if not one.exists}
+            done += len(batch)
+            progress.reached(done)
+            yield from found
+
+
+def _batches(declared: Iterable[Declared]) -> Iterator[list[Declared]]:
+    """Streams of one environment that follow on each other, so many that one request declares them; all else by
+    itself."""
+    from backend.commands.differences import AT_ONCE
+
+    for (kind, _), group in groupby(declared, key=lambda each: (each.kind, each.within)):
+        rows = list(group)
+        size = AT_ONCE if kind is kinds.STREAM else 1
+        yield from (rows[first : first + size] for first in range(0, len(rows), size))
 
 
 def _wait(client: httpx2.Client, declared: Iterable[Declared], seconds: float) -> list[str]:
@@ -90,8 +110,7 @@ def _wait(client: httpx2.Client, declared: Iterable[Declared], seconds: float) -
     places: dict[tuple[kinds.Kind, str], set[str]] = {}
     for each in declared:
         if each.kind in (kinds.STREAM, kinds.APPLICATION):
-            environment, _, name = each.place.rpartition("/")
-            places.setdefault((each.kind, environment), set()).add(name)
+            places.setdefault((each.kind, each.within), set()).add(each.name)
     deadline = time.monotonic() + seconds
     with Progress("on the clusters", 0) as progress:
         while True:
@@ -111,10 +130,13 @@ def _wait(client: httpx2.Client, declared: Iterable[Declared], seconds: float) -
 
 def diff(file: File, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
     """Say how what a file declares differs from what the control plane has; exit code 1 if it does."""
-    from backend.commands.declared import compare, read_file
+    from backend.commands.declared import read_file
+    from backend.commands.differences import Present
 
+    declared = read_file(file)
     with rest_client() as client:
-        found = [compare(client, declared) for declared in read_file(file)]
+        present = Present(client, declared)
+        found = [present.compare(each) for each in declared]
     rows = [
         {**_row(difference), "field": name, "present": present, "wanted": wanted}
         for difference in found
@@ -139,8 +161,7 @@ def _builds_on(difference: Difference, missing: set[tuple[str, str]]) -> bool:
         return any(("tenant", tenant) in missing for tenant in declared.body.get("tenants") or {})
     if declared.kind is kinds.APPLICATION and any(("stream", name) in missing for name in streams_of(declared)):
         return True
-    parent = declared.place.rpartition("/")[0]
-    return any(place == parent for _, place in missing)
+    return any(place == declared.within for _, place in missing)
 
 
 def _row(difference: Difference) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -43,13 +43,16 @@ def rest_client() -> Iterator[httpx2.Client]:
             fail(f"TREELINE_URL is not an address: {error}", 2)
 
 
-def answer(response: httpx2.Response) -> Any:
-    """The JSON of a success; a problem ends the program with what it says."""
+def answer(response: httpx2.Response, called: Callable[[str], str] = str) -> Any:
+    """The JSON of a success; a problem ends the program with what it says.
+
+    `called` makes of a place in the request what the user calls it.
+    """
     if response.is_success:
         return response.json()
     try:
         problem = response.json()
-        places = [f"  {error['pointer']}: {error['detail']}" for error in problem.get("errors", [])]
+        places = [f"  {called(error['pointer'])}: {error['detail']}" for error in problem.get("errors", [])]
         sentence = "\n".join([f"{problem['title']} {problem.get('detail') or ''}".strip(), *places])
     except (ValueError, KeyError, TypeError):
         sentence = f"The control plane answered {response.status_code}, not as Treeline does."

@@ -42,6 +42,12 @@ class DomainError(Exception):
         self.detail = detail
         self.errors = errors
 
+    def within(self, pointer: str) -> DomainError:
+        """The same failure, of something that stands at `pointer` in the request."""
+        errors = self.errors or (FieldError("", self.detail),)
+        moved = tuple(FieldError(pointer + each.pointer, each.detail) for each in errors)
+        return type(self)(f"{pointer.lstrip('/')}: {self.detail}", moved)
+
     @property
     def title(self) -> str:
         return (type(self).__doc__ or "").strip().splitlines()[0]

@@ -149,6 +149,18 @@ def refuse_taken(
                 raise _taken(kind, name, stream, shown, formats.cluster, "/name")
 
 
+def take_names(
+    stream: StreamName,
+    clusters: Iterable[ClusterFormats],
+    topics: dict[tuple[str, str], StreamName],
+    subjects: dict[tuple[str, str], StreamName],
+) -> None:
+    """Note in the facts of `refuse_taken` that a stream has its names on the clusters."""
+    for of in clusters:
+        topics[of.cluster, clash_key(technical_name(of.topic_format, stream))] = stream
+        subjects[of.cluster, technical_name(of.subject_format, stream)] = stream
+
+
 def check_deployment(streams: Iterable[StreamName], formats: ClusterFormats, pointer: str) -> None:
     """Raise unless every stream has a legal technical name of its own on this cluster.
 

@@ -7,7 +7,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from backend.domain import formats
-from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
+from backend.domain.errors import (
+    TAKEN,
+    AlreadyExists,
+    DomainError,
+    FieldError,
+    NotFound,
+    StateConflict,
+    ValueInvalid,
+)
 from backend.domain.formats import ClusterFormats
 from backend.domain.limits import range_errors, refuse
 from backend.domain.names import LONGEST_STREAM, StreamName, check_name
@@ -87,6 +95,18 @@ class DeclareStream:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeclareStreams:
+    """Declare several streams of one environment: all of them, or none. The facts are those of `DeclareStream`."""
+
+    instance: str
+    environment: str
+    streams: Sequence[tuple[str, StreamSettings]]
+    clusters: Sequence[ClusterFormats] = ()
+    taken_topics: Mapping[tuple[str, str], StreamName] = field(default_factory=dict)
+    taken_subjects: Mapping[tuple[str, str], StreamName] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChangeStream:
     """Change a stream's settings; None keeps a value."""
 
@@ -115,7 +135,8 @@ class DeleteStream:
 
 
 _StreamCommand = DeclareStream | ChangeStream | DeleteStream | StreamRecord
-TenantCommand = CreateTenant | CreateInstance | CreateEnvironment | ChangeEnvironment | _StreamCommand
+_ScopeCommand = CreateTenant | CreateInstance | CreateEnvironment | ChangeEnvironment
+TenantCommand = _ScopeCommand | _StreamCommand | DeclareStreams
 
 # --- decide
 
@@ -139,6 +160,8 @@ def decide(state: Tenant | None, command: TenantCommand) -> list[TenantEvent]:
             return _create_environment(state, command)
         case ChangeEnvironment():
             return _change_environment(state, command)
+        case DeclareStreams():
+            return _declare_all(state, command)
         case _:
             return _decide_stream(state, command)
 
@@ -248,6 +271,32 @@ def _declare(name: StreamName, stream: Stream | None, command: DeclareStream) ->
     formats.refuse_taken(name, command.clusters, command.taken_topics, command.taken_subjects)
     revision = stream.revision + 1 if stream else 1
     return StreamDeclared(**_fields(name, revision, command.settings))
+
+
+def _declare_all(state: Tenant, command: DeclareStreams) -> list[TenantEvent]:
+    """What declares one stream after the other; a refusal says which one it is of."""
+    environment = _environment(state, command.instance, command.environment)
+    topics, subjects = dict(command.taken_topics), dict(command.taken_subjects)
+    found: dict[str, TenantEvent] = {}
+    for number, (stream, settings) in enumerate(command.streams):
+        name = StreamName(state.name, command.instance, command.environment, stream)
+        one = DeclareStream(
+            instance=command.instance,
+            environment=command.environment,
+            stream=stream,
+            settings=settings,
+            clusters=command.clusters,
+            taken_topics=topics,
+            taken_subjects=subjects,
+        )
+        try:
+            if stream in found:
+                raise ValueInvalid(f"{name} is in the list twice", (FieldError("/name", "it is listed twice"),))
+            found[stream] = _declare(name, environment.streams.get(stream), one)
+        except DomainError as error:
+            raise error.within(f"/streams/{number}") from error
+        formats.take_names(name, command.clusters, topics, subjects)
+    return list(found.values())
 
 
 def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[TenantEvent]:

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, FromClause
 
-from backend.domain.formats import ClusterFormats, clash_key, technical_name
+from backend.domain.formats import ClusterFormats, clash_key, take_names, technical_name
 from backend.domain.names import StreamName
 from backend.projections.clusters import clusters
 from backend.projections.streams import STREAM, stream_topics, streams
@@ -32,9 +32,7 @@ class TakenNames:
 
     def add(self, stream: StreamName) -> None:
         """Note that a stream has its names on all of the clusters."""
-        for of in self.clusters:
-            self.topics[of.cluster, clash_key(technical_name(of.topic_format, stream))] = stream
-            self.subjects[of.cluster, technical_name(of.subject_format, stream)] = stream
+        take_names(stream, self.clusters, self.topics, self.subjects)
 
 
 def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> TakenNames:
@@ -61,13 +59,18 @@ def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> Ta
     return taken
 
 
-def taken_names(connection: Connection, tree: str) -> TakenNames:
+def taken_names(connection: Connection, tree: str, *, removing: bool = True) -> TakenNames:
     """`taken_by_others` for many streams at once: every technical name that is taken on the tree.
 
-    A name that a deleted stream's topic still has is not among them; declaring the same stream is refused while it
-    lasts, and another one's topic waits for it to go.
+    `removing` False leaves out the names of deleted streams' topics that are not removed yet: another stream's
+    topic of such a name waits for it to go.
     """
     taken = TakenNames(leaf_formats(connection, tree))
+    if removing:
+        of = {each.cluster: each for each in taken.clusters}
+        gone = sa.select(stream_topics).where(as_of(stream_topics, None), stream_topics.c.removing)
+        for row in connection.execute(gone.where(stream_topics.c.cluster.in_(of))):
+            take_names(_name(row), [of[row.cluster]], taken.topics, taken.subjects)
     for stream in declared_streams(connection, tree):
         taken.add(stream)
     return taken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
 from backend.queries.clusters import ClusterRow, leaves_by_tree, list_clusters
 from backend.queries.tenants import find_environment
+
+_Scope = Mapping[str, str | Collection[str] | None]
+"""Part of a stream's name -> what it must be, one of several, or None for any."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,15 @@ def list_streams(
     instance: str | None = None,
     environment: str | None = None,
     *,
-    name: str | None = None,
+    names: Collection[str] | None = None,
     after: str | None = None,
     limit: int | None = None,
 ) -> list[StreamRow]:
     """The streams of all tenants, or of one tenant, instance, environment, by name.
 
-    `after` and `limit` page by `name`, so they make sense within one environment.
+    `names`, `after` and `limit` choose by `name`, so they make sense within one environment.
     """
-    scope = {"tenant": tenant, "instance": instance, "environment": environment, "stream": name}
+    scope = {"tenant": tenant, "instance": instance, "environment": environment, "stream": names}
     query = (
         sa.select(streams, instances.c.tree)
         .join(
@@ -113,7 +116,7 @@ def get_stream(
     connection: Connection, tenant: str, instance: str, environment: str, name: str, at: int | None = None
 ) -> StreamRow | None:
     """One stream or None."""
-    return next(iter(list_streams(connection, at, tenant, instance, environment, name=name)), None)
+    return next(iter(list_streams(connection, at, tenant, instance, environment, names=(name,))), None)
 
 
 def find_stream(connection: Connection, stream: StreamName, at: int | None = None) -> StreamRow:
@@ -199,9 +202,7 @@ def _tails(kept: Mapping[str, Sequence[Sequence[int]]]) -> dict[int, Births]:
     return {int(p): tuple((offset, born) for offset, born in births) for p, births in kept.items()}
 
 
-def _topics(
-    connection: Connection, at: int | None, scope: Mapping[str, str | None]
-) -> dict[tuple[str, ...], dict[str, Row[Any]]]:
+def _topics(connection: Connection, at: int | None, scope: _Scope) -> dict[tuple[str, ...], dict[str, Row[Any]]]:
     topics: dict[tuple[str, ...], dict[str, Row[Any]]] = defaultdict(dict)
     query = sa.select(stream_topics).where(as_of(stream_topics, at), *_scoped(stream_topics, scope))
     for row in connection.execute(query):
@@ -209,8 +210,12 @@ def _topics(
     return topics
 
 
-def _scoped(table: Table, scope: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
-    return [table.c[part] == value for part, value in scope.items() if value is not None]
+def _scoped(table: Table, scope: _Scope) -> list[ColumnElement[bool]]:
+    return [
+        table.c[part] == value if isinstance(value, str) else table.c[part].in_(value)
+        for part, value in scope.items()
+        if value is not None
+    ]
 
 
 def _key(row: Row[Any]) -> tuple[str, str, str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -21,12 +20,13 @@ from pydantic import SecretStr
 
 from backend import logs
 from backend.api.app import create_app
+from backend.estate.ports import free_ports
 from backend.settings import PROJECT_ROOT, Settings
 from tests.database_fixture import TEMPLATE, Database, RunningPostgres, create_database
 
 logs.configure()
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 120
 TOKEN = "a token of the tests"
 SECRETS_KEY = "a key of the tests that seals passwords"
 NOBODY_LISTENS = "127.0.0.1:9"  # the discard port; nothing answers there
@@ -106,9 +106,7 @@ def rest_settings(database_url: str, **changes: Any) -> Settings:
 @contextmanager
 def served(database_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The API as `treeline up` starts it; its address and process."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_ports(1)[0]
     command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
     environment = os.environ | {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN}
     environment |= {"TREELINE_SECRETS_KEY": SECRETS_KEY}
@@ -122,6 +120,7 @@ def served(database_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
                     break
             except httpx2.TransportError:
                 time.sleep(0.05)
+        assert process.poll() is None, "the API has ended"
         yield url, process
     finally:
         process.kill()

@@ -166,6 +166,40 @@ def _delete(shell: Shell) -> None:
     assert "tree main" in leaf.stderr
 
 
+def test_many_streams_are_declared_at_once_and_a_refusal_names_the_one(shell: Shell) -> None:
+    prod: dict[str, Any] = {"streams": {f"s{number:03}": {"partitions": 2} for number in range(130)}}
+    few = {**FILE, "tenants": {"acme": {"instances": {"retail": {"environments": {"prod": prod}}}}}}
+    file = shell.file(few)
+    applied = shell.json("apply", "-f", file)
+    assert [row["place"] for row in applied][-130:] == [f"acme/retail/prod/{name}" for name in prod["streams"]]
+    assert {row["action"] for row in applied} == {"create"}
+    # Those that are there are found by their list, those that differ are changed, and the rest is made.
+    prod["streams"] |= {"s005": {"partitions": 3}, "new": None}
+    file = shell.file(few)
+    assert {(row["place"], row["present"], row["wanted"]) for row in _differing(shell, file)} == {
+        ("acme/retail/prod/s005", 2, 3),
+        ("acme/retail/prod/new", None, None),
+    }
+    actions = {row["place"]: row["action"] for row in shell.json("apply", "-f", file)}
+    assert {place: action for place, action in actions.items() if action != "keep"} == {
+        "acme/retail/prod/s005": "change",
+        "acme/retail/prod/new": "create",
+    }
+    prod["streams"] = {**{f"t{number}": None for number in range(20)}, "bad": {"partitions": 0}, "t20": None}
+    for words in (("--dry-run",), ()):
+        refused = shell("apply", "-f", shell.file(few), *words)
+        assert refused.exit_code == 2
+        assert "  acme/retail/prod/bad/partitions: must be from 1" in refused.stderr
+        assert len(shell.json("get", "streams", "acme/retail/prod")["items"]) == 131
+
+
+def _differing(shell: Shell, file: str) -> list[dict[str, Any]]:
+    found = shell("diff", "-f", file, "--json")
+    assert found.exit_code == 1, found.stderr
+    rows: list[dict[str, Any]] = json.loads(found.stdout)
+    return rows
+
+
 def test_users_are_declared_and_given_what_they_need(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {"ada": {"role": "operator"}, "bob": {"tenants": {"acme": "owner"}}}
     file = shell.file({"tenants": {"acme": {}}, "users": wanted})

@@ -57,6 +57,42 @@ def test_each_thing_is_created_found_and_listed(settled: Rest) -> None:
         problem(again, 409, "already-exists")
 
 
+def test_many_streams_are_declared_at_once(tenant: Rest) -> None:
+    wanted = [{"name": name, "partitions": 2} for name in ("b", "a")]
+    dry = tenant("POST", f"{PROD}/streams:declare?dry_run=true", {"streams": wanted})
+    assert (dry.status_code, tenant("GET", f"{PROD}/streams").json()["items"]) == (201, [])
+    answer = tenant("POST", f"{PROD}/streams:declare", {"streams": wanted}, **{"Idempotency-Key": "k"})
+    assert answer.status_code == 201
+    assert answer.json()["items"] == tenant("GET", f"{PROD}/streams").json()["items"]
+    assert [row["name"] for row in answer.json()["items"]] == ["a", "b"]
+    again = tenant("POST", f"{PROD}/streams:declare", {"streams": wanted}, **{"Idempotency-Key": "k"})
+    assert (again.status_code, again.json()) == (201, answer.json())
+
+
+@pytest.mark.parametrize(
+    ("streams", "status", "slug", "pointer"),
+    [
+        ([{"name": "c"}, {"name": "a"}], 409, "already-exists", "/streams/1/name"),
+        ([{"name": "c"}, {"name": "c"}], 422, "value-invalid", "/streams/1/name"),
+        ([{"name": "c"}, {"name": "d", "partitions": 0}], 422, "value-invalid", "/streams/1/partitions"),
+        ([{"name": "c"}, {"name": "D!"}], 422, "name-invalid", "/streams/1"),
+        ([], 422, None, "/streams"),
+        ([{"name": f"s{n}"} for n in range(201)], 422, None, "/streams"),
+        ([{"name": "c", "partitionss": 1}], 422, None, "/streams/0/partitionss"),
+    ],
+)
+def test_of_many_streams_all_are_declared_or_none(
+    tenant: Rest, streams: list[dict[str, Any]], status: int, slug: str | None, pointer: str
+) -> None:
+    tenant("POST", f"{PROD}/streams", {"name": "a"})
+    found = tenant("POST", f"{PROD}/streams:declare", {"streams": streams})
+    assert found.status_code == status
+    if slug is not None:
+        problem(found, status, slug)
+    assert found.json()["errors"][0]["pointer"].startswith(pointer)
+    assert [row["name"] for row in tenant("GET", f"{PROD}/streams").json()["items"]] == ["a"]
+
+
 def test_a_stream_is_declared_with_its_technical_names(tenant: Rest) -> None:
     body = {
         "name": "orders",

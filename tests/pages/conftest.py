@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from pydantic import SecretStr
 
 from backend import web
 from backend.api.app import create_app
+from backend.estate.ports import free_ports
 from backend.registry.app import with_registries
 from backend.registry.directory import Directory
 from backend.settings import PROJECT_ROOT, Settings
@@ -59,7 +59,7 @@ class Console:
 @contextmanager
 def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any) -> Iterator[Console]:
     """The API and console on a thread of the test process, which starts at once."""
-    port = free_port()
+    port = free_ports(1)[0]
     url = f"http://127.0.0.1:{port}"
     app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url, **settings))
     for router in web.routes():
@@ -86,7 +86,7 @@ def serve(
     database_url: str, log: Path, port: int | None = None
 ) -> Iterator[tuple[Console, subprocess.Popen[bytes]]]:
     """The API and console as a process of their own."""
-    port = port or free_port()
+    port = port or free_ports(1)[0]
     url = f"http://127.0.0.1:{port}"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
     environment |= {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN, "TREELINE_URL": url}
@@ -107,13 +107,6 @@ def serve(
     finally:
         process.kill()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from backend.estate.home import Home
+from backend.estate.ports import free_ports
 from backend.estate.processes import load_plan
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
@@ -59,9 +59,7 @@ class ApiProcess:
 
     def __init__(self, home: Home) -> None:
         spec = next(each for each in load_plan(home.plan).processes if each.name == "api")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = str(probe.getsockname()[1])
+        port = str(free_ports(1)[0])
         argv = list(spec.argv)
         argv[argv.index("--port") + 1] = port
         self._argv, self._spec = argv, spec
