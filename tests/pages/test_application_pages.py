@@ -5,10 +5,8 @@ from __future__ import annotations
 import html
 import re
 
-import pytest
-
 from tests.database_fixture import Database
-from tests.pages.conftest import Console, serve_here
+from tests.pages.consoles import Console, serve_here
 from tests.pages.visitors import PROD, Visitor, add_clusters, add_tenants, code, hidden, rows, said
 
 NEW = f"{PROD}/-applications/-new"
@@ -16,13 +14,6 @@ BILLING = f"{PROD}/-applications/billing"
 FIELDS = {"name": "billing", "groups": "", "produces": "orders", "consumes": "globex/shop/prod/items"}
 ASKED = {"application": "acme/retail/prod/billing", "stream": "globex/shop/prod/items", "operation": "consume"}
 DECIDE = "/tenants/globex/-grants/-decide"
-
-
-@pytest.fixture
-def acme(console: Console) -> Console:
-    add_clusters(console)
-    add_tenants(console)
-    return console
 
 
 def test_an_application_is_declared_asked_for_and_granted(acme: Console) -> None:
