@@ -68,9 +68,14 @@ class RunningPostgres:
         if content is None:
             return TEMPLATE
         if content not in self._filled:
-            name = f"{TEMPLATE}_{len(self._filled)}"
+            name = f"{TEMPLATE}_{secrets.token_hex(6)}"
             create_database(self.server, name, template=TEMPLATE)
             content(self.server.url(name))
+            # PostgreSQL copies no database with a connection to it, and those may outlive who made them.
+            run_as_owner(self.server, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+            run_as_owner(
+                self.server, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            )
             self._filled[content] = name
         return self._filled[content]
 
@@ -122,16 +127,16 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPostgr
 
 
 @pytest.fixture
-def content() -> Content | None:
+def database_content() -> Content | None:
     """What fills a test's database beforehand; None: nothing. Overridden where many tests begin with the same."""
     return None
 
 
 @pytest.fixture
-def database(postgres: RunningPostgres, content: Content | None) -> Iterator[Database]:
+def database(postgres: RunningPostgres, database_content: Content | None) -> Iterator[Database]:
     """A fresh database, dropped after the test."""
     name = f"test_{secrets.token_hex(6)}"
-    create_database(postgres.server, name, template=postgres.template(content))
+    create_database(postgres.server, name, template=postgres.template(database_content))
     url = postgres.server.url(name)
     engine, owner = create_engine(url), create_engine(url, role=None)
     yield Database(url, engine, owner)

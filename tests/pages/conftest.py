@@ -17,7 +17,7 @@ CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-network
 
 
 @pytest.fixture
-def content(request: pytest.FixtureRequest) -> Content | None:
+def database_content(request: pytest.FixtureRequest) -> Content | None:
     """What `acme` promises is there from the beginning."""
     return clusters_and_tenants if "acme" in request.fixturenames else None
 
