@@ -16,6 +16,7 @@ from backend.commands import (
     edge_losses,
     estate,
     events,
+    exporting,
     login,
     offsets,
     resources,
@@ -30,6 +31,7 @@ estate.register(app)
 verify.register(app)
 resources.register(app)
 applying.register(app)
+exporting.register(app)
 adopt.register(app)
 events.register(app)
 distributor.register(app)

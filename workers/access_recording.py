@@ -70,4 +70,4 @@ def _command(step: Record) -> ApplicationRecord:
         case RecordDrift(found=found, reason=why):
             return RecordAccessDrifted(cluster=wanted.cluster, found=found, reason=why, revision=revision)
         case RemovePrincipal():
-            return RecordAccessRemoved(cluster=wanted.cluster)
+            return RecordAccessRemoved(cluster=wanted.cluster, left=wanted.left)

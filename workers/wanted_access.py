@@ -23,18 +23,21 @@ def read(connection: Connection) -> Mapping[str, Sequence[WantedAccess]]:
 
 def of_row(row: ApplicationRow) -> list[WantedAccess]:
     """What one application should have on each cluster that it is on, or may be left on."""
+    gone = row.applied if row.deleted else row.leaving
+    present = {} if row.deleted else row.applied
     return [
-        _gone(row.principal, cluster, recorded) if row.deleted else _present(row, cluster, recorded)
-        for cluster, recorded in row.applied.items()
+        *(_present(row, cluster, recorded) for cluster, recorded in present.items()),
+        *(_gone(row, cluster, recorded) for cluster, recorded in gone.items()),
     ]
 
 
-def _gone(principal: str, cluster: str, recorded: ClusterApplied) -> WantedAccess:
+def _gone(row: ApplicationRow, cluster: str, recorded: ClusterApplied) -> WantedAccess:
     return WantedAccess(
-        principal=principal,
+        principal=row.principal,
         cluster=cluster,
         revision=0,
         gone=True,
+        left=not row.deleted,
         failure=recorded.failure,
         parts=recorded.parts,
     )

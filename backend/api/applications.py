@@ -210,6 +210,7 @@ def shown(row: ApplicationRow) -> dict[str, Any]:
         "transactional_id_prefix": row.transactional_prefix,
         "applied": {cluster: each.state for cluster, each in row.applied.items()},
         "failures": {cluster: each.failure for cluster, each in row.applied.items() if each.failure is not None},
+        "leaving": {cluster: each.failure for cluster, each in row.leaving.items()},
         "parts": {cluster: dict(each.parts) for cluster, each in row.applied.items()},
         "acls": {cluster: queries.due_acls(row, cluster) for cluster in row.topics},
         "position": row.position,

@@ -43,6 +43,7 @@ class NewUser(Body):
 
     name: str
     role: str = Field(Role.TENANT.value, description=_ROLES)
+    disabled: bool = False
     tenants: dict[str, str] | None = _TENANTS
 
 
@@ -89,7 +90,8 @@ def create_user(body: NewUser, write: Writing) -> Response:
         row = find_user(connection, body.name)
         return Answer(201, shown(row), {"Location": f"/api/v1/users/{row.name}", "ETag": etag(row.version)})
 
-    return write.carry_out(changes.create_user(body.name, body.role, body.tenants or {}), answer)
+    change = changes.create_user(body.name, body.role, body.tenants or {}, disabled=body.disabled)
+    return write.carry_out(change, answer)
 
 
 @router.get(USER_PATH, openapi_extra=needs(Action.READ_ESTATE, or_itself=True))

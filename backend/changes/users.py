@@ -32,13 +32,14 @@ from backend.queries.users import count_users, find_user, get_user
 UserChange = Change[User | None, UserCommand]
 
 
-def create_user(user: str, role: str, tenants: Mapping[str, str]) -> UserChange:
+def create_user(user: str, role: str, tenants: Mapping[str, str], *, disabled: bool = False) -> UserChange:
     """Make a user; `tenants`: tenant -> membership."""
 
     def build(connection: Connection) -> CreateUser:
         return CreateUser(
             user=user,
             role=role,
+            disabled=disabled,
             tenants=tenants,
             known_tenants=known_tenants(connection, tenants),
             users=count_users(connection),

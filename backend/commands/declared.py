@@ -56,7 +56,8 @@ def read_file(path: Path) -> list[Declared]:
 
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        document = yaml.safe_load(text)
+        # libyaml's reader is ten times faster, which a file of some thousand streams makes felt.
+        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         fail(f"{path} cannot be read: {error}", 2)
     sections = _mapping(document, "the file")

@@ -45,7 +45,9 @@ class WantedAccess:
     quotas: Mapping[str, float] = field(default_factory=dict)
     """By Kafka's names; units are Kafka's, bytes a second and percent."""
     gone: bool = False
-    """Deleted, or no longer on this cluster: nothing may be left."""
+    """Deleted, or this cluster has left its tree: nothing may be left."""
+    left: bool = False
+    """Gone for the second reason: the application itself is still there."""
     applied: int | None = None
     """The revision that is recorded as applied."""
     failure: str | None = None

@@ -10,6 +10,7 @@ with all that changes what clusters must have; what was recorded for an older on
            any --the application no longer names the stream--> (none); named again, it asks again
     cluster: pending --RecordAccessApplied--> applied --anything new--> pending ...
                 |--RecordAccessFailed--> failed --RecordAccessApplied--> applied
+             any --the cluster leaves the tree--> (none), by RecordAccessRemoved
     application: declared --Delete--> deleted, until RecordAccessRemoved on each cluster; can be declared anew
 
 Its password is no part of it (`backend/queries/secrets_of_applications.py`). What people ask for is decided in
@@ -200,7 +201,7 @@ class ApplicationDrifted(Event, name="ApplicationDrifted", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationRemoved(Event, name="ApplicationRemoved", version=1):
-    """The cluster has nothing of the deleted application any more."""
+    """The cluster has nothing of the application any more: it was deleted, or the cluster has left the tree."""
 
     tenant: str
     instance: str

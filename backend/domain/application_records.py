@@ -35,12 +35,12 @@ class RecordAccessApplied:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordAccessFailed:
-    """A worker could not make it, or could not remove what a deleted application had."""
+    """A worker could not make it, or could not remove what the application had where it is to have nothing."""
 
     cluster: str
     reason: str
     revision: int | None = None
-    """What it tried to apply; if that is not the present one, nothing is recorded."""
+    """What it tried to apply, None if to remove; if that is not the present one, nothing is recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +58,9 @@ class RecordAccessRemoved:
     """A worker removed everything of a deleted application from a cluster, or found nothing."""
 
     cluster: str
+    left: bool = False
+    """The application is there, the cluster is no longer in its tree, which this stream does not tell. If it is in
+    it again meanwhile, all is due there anew."""
 
 
 ApplicationRecord = RecordAccessApplied | RecordAccessFailed | RecordAccessDrifted | RecordAccessRemoved
@@ -70,7 +73,8 @@ def decide_record(state: Application, command: ApplicationRecord) -> list[Cluste
     present = state.clusters.get(command.cluster, OnCluster())
     name = {**asdict(state.name), "cluster": command.cluster}
     if isinstance(command, RecordAccessRemoved):
-        return [ApplicationRemoved(**name)] if present.removing else []
+        due = present.removing or (command.left and command.cluster in state.clusters)
+        return [ApplicationRemoved(**name)] if due else []
     if command.revision is not None and command.revision != state.revision:
         return []
     if state.settings is None and not present.removing:

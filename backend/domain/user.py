@@ -109,6 +109,7 @@ class CreateUser:
 
     user: str
     role: str = Role.TENANT
+    disabled: bool = False
     tenants: Mapping[str, str] = field(default_factory=dict)
     """Tenant -> membership."""
     known_tenants: frozenset[str] = frozenset()
@@ -233,7 +234,8 @@ def _create(state: User | None, command: CreateUser) -> list[UserEvent]:
         raise StateConflict(f"there are {MOST_USERS} users already, which is the most")
     role = _one_of(Role, command.role, "/role")
     memberships = _memberships(command.user, {}, command.tenants, command.known_tenants)
-    return [UserCreated(user=command.user, role=role), *memberships]
+    disabled = [UserChanged(user=command.user, role=role, disabled=True)] if command.disabled else []
+    return [UserCreated(user=command.user, role=role), *disabled, *memberships]
 
 
 def _change(state: User, command: ChangeUser) -> list[UserEvent]:

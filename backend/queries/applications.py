@@ -91,6 +91,8 @@ class ApplicationRow:
     """Cluster of the instance's tree -> technical groups."""
     applied: Mapping[str, ClusterApplied]
     """Cluster of the instance's tree; of a deleted one those that may still have something of it."""
+    leaving: Mapping[str, ClusterApplied] = field(default_factory=dict)
+    """Cluster that has left the tree and may still have something of it, which is to be removed."""
     grants: tuple[GrantRow, ...] = field(default=())
     """All that it asked for, whatever came of it."""
     version: int = 0
@@ -236,6 +238,7 @@ def _application(row: Row[Any], around: _Around) -> ApplicationRow:
     name, recorded = ApplicationName(*key), around.clusters.get(key, {})
     pending = {} if row.deleted else {leaf.name: ClusterApplied("pending", 0, None, {}) for leaf in leaves}
     known = {cluster: each for cluster, each in recorded.items() if row.deleted or cluster in pending}
+    leaving = {cluster: each for cluster, each in recorded.items() if cluster not in known}
     return ApplicationRow(
         tenant=row.tenant,
         instance=row.instance,
@@ -258,6 +261,7 @@ def _application(row: Row[Any], around: _Around) -> ApplicationRow:
             for leaf in leaves
         },
         applied={**pending, **known},
+        leaving=leaving,
         grants=tuple(asked),
         version=row.version,
         position=row.valid_from,

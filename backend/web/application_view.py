@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backend.domain.application import GrantState
 from backend.queries.applications import ApplicationRow, ClusterApplied, due_acls
 from backend.web.figures import counted
 
-_GLYPHS = {"applied": "running", "pending": "starting", "failed": "blocked"}
+_REMOVING = "removing"
+_GLYPHS = {"applied": "running", "pending": "starting", _REMOVING: "starting", "failed": "blocked"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class ApplicationView:
 
     row: ApplicationRow
     clusters: tuple[OnCluster, ...]
+    leaving: tuple[OnCluster, ...] = ()
+    """Clusters that have left the tree and may still have something of it."""
 
     @property
     def state(self) -> str:
@@ -52,7 +55,7 @@ class ApplicationView:
     @property
     def settled(self) -> bool:
         """Whether there is nothing to wait for from clusters."""
-        return all(each.applied.state == "applied" for each in self.clusters)
+        return not self.leaving and all(each.applied.state == "applied" for each in self.clusters)
 
     @property
     def sentence(self) -> str:
@@ -74,4 +77,9 @@ def application_view(row: ApplicationRow) -> ApplicationView:
         OnCluster(cluster, groups, tuple(due_acls(row, cluster)), row.applied[cluster])
         for cluster, groups in row.technical_groups.items()
     )
-    return ApplicationView(row, tuple(clusters))
+    return ApplicationView(row, tuple(clusters), tuple(_leaving(*each) for each in row.leaving.items()))
+
+
+def _leaving(cluster: str, recorded: ClusterApplied) -> OnCluster:
+    state = _REMOVING if recorded.failure is None else recorded.state
+    return OnCluster(cluster, (), (), replace(recorded, state=state, parts={}))

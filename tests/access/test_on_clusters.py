@@ -258,3 +258,24 @@ def test_a_cluster_that_is_away_holds_up_nobody_and_gets_all_when_it_is_back(
     eventually(lambda: len(two.reader.events("ApplicationRemoved")) == 3, "removed there too", 0.3)
     assert acls(control_plane, "cluster-2", two.reader.principal) == {}
     rest.ok("DELETE", late.path)
+
+
+def test_a_cluster_that_leaves_the_tree_loses_all_and_gets_it_again_with_the_tree(
+    two: Two, rest: RestClient, control_plane: Login
+) -> None:
+    who, left = two.writer.principal, "cluster-2"
+    root = rest.ok("GET", "/trees/main")["root"]
+    smaller = {"level": 2, "children": [{"cluster": "cluster-1"}, {"cluster": OPEN}]}
+    rest.ok("PUT", "/trees/main", smaller)
+    try:
+        eventually(lambda: two.writer.shown()["leaving"] == {}, "removed there", 0.3)
+        assert [row["cluster"] for row in two.writer.events("ApplicationRemoved")] == [left]
+        assert acls(control_plane, left, who) == {}
+        assert iterations(control_plane, left, who) is None
+        assert not logs_in(two.writing, left)
+        assert logs_in(two.writing, "cluster-1")
+    finally:
+        rest.ok("PUT", "/trees/main", root)
+    two.writer.applied()
+    everywhere(lambda c: logs_in(two.writing, c), "let in again, by the same password")
+    assert two.writer.events("ApplicationDrifted") == []

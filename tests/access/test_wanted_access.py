@@ -60,6 +60,16 @@ def test_a_failure_is_not_taken_for_applied() -> None:
     assert (only.applied, only.failure) == (None, "refused")
 
 
+def test_nothing_is_wanted_on_a_cluster_that_left_the_tree_and_may_have_something() -> None:
+    there = ClusterApplied("pending", 3, None, {"acls": "applied"})
+    left = replace(ROW, applied={"c2": PENDING}, leaving={"c1": there})
+    wanted = {each.cluster: each for each in of_row(left)}
+    assert wanted["c1"] == WantedAccess(
+        principal=NAME, cluster="c1", revision=0, gone=True, left=True, parts={"acls": "applied"}
+    )
+    assert wanted["c2"] == of_row(ROW)[1]
+
+
 def test_of_a_deleted_application_nothing_is_wanted_where_something_may_be_left() -> None:
     deleted = replace(ROW, deleted=True, applied={"c2": ClusterApplied("pending", 0, None, {"acls": "applied"})})
     assert of_row(deleted) == [

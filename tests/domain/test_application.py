@@ -78,6 +78,7 @@ DELETED = ApplicationDeleted(**NAME, revision=2, clusters=("c1",))
 APPLIED = ApplicationApplied(**NAME, cluster="c1", revision=1, parts={"acls": "applied"})
 FAILED = ApplicationApplyFailed(**NAME, cluster="c1", reason="silent")
 REMOVED = ApplicationRemoved(**NAME, cluster="c1")
+LEFT = RecordAccessRemoved(cluster="c1", left=True)
 CLUSTERS = ("c1", "c2")
 NOBODY, OWNER, ALL = Facts(), Facts(may_decide=frozenset({"acme"})), Facts(may_decide=None)
 GROUPS = Facts(clusters=(ClusterGroups("c1", "{tenant}-{group}"), ClusterGroups("c2", "{group}")))
@@ -200,6 +201,15 @@ def test_decisions(given: list[Event], command: ApplicationCommand, then: list[E
         ([DECLARED, APPLIED], RecordAccessRemoved(cluster="c1"), []),
         ([DECLARED, DELETED], RecordAccessRemoved(cluster="c1"), [REMOVED]),
         ([DECLARED, DELETED, REMOVED], RecordAccessRemoved(cluster="c1"), []),
+        # The cluster has left the tree.
+        ([DECLARED, APPLIED], LEFT, [REMOVED]),
+        ([DECLARED, APPLIED, ISSUED], LEFT, [REMOVED]),
+        ([DECLARED, FAILED], LEFT, [REMOVED]),
+        ([DECLARED, APPLIED, REMOVED], LEFT, []),
+        ([DECLARED], LEFT, []),
+        ([DECLARED, APPLIED], RecordAccessFailed(cluster="c1", reason="silent"), [FAILED]),
+        # And is in it again.
+        ([DECLARED, APPLIED, REMOVED], applied(), [APPLIED]),
         ([DECLARED, DELETED], applied(revision=2), []),
         ([DECLARED, DELETED], RecordAccessFailed(cluster="c1", reason="silent"), [FAILED]),
         ([DECLARED, DELETED], RecordAccessFailed(cluster="c2", reason="silent"), []),

@@ -61,6 +61,11 @@ def when(given: Sequence[Event], command: UserCommand) -> list[Any]:
         ([], CreateUser(user="ada"), [CREATED]),
         ([], CreateUser(user="ada", role="viewer"), [UserCreated(user="ada", role="viewer")]),
         ([], CreateUser(user="ada", tenants={"acme": "owner"}, known_tenants=KNOWN), [CREATED, OWNER]),
+        (
+            [],
+            CreateUser(user="ada", disabled=True, tenants={"acme": "owner"}, known_tenants=KNOWN),
+            [CREATED, DISABLED, OWNER],
+        ),
         ([CREATED], ChangeUser(), []),
         ([CREATED], ChangeUser(role="tenant", disabled=False, tenants={}), []),
         ([CREATED], ChangeUser(disabled=True), [DISABLED]),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from backend.domain.access_steps import WantedAccess
 from backend.domain.application_records import RecordAccessApplied, RecordAccessFailed, RecordAccessRemoved
 from backend.domain.names import ApplicationName
 from backend.queries.applications import list_applications
@@ -28,6 +29,7 @@ from tests.integration.applications import (
 )
 from tests.integration.callers import new_user
 from tests.integration.conftest import Rest, problem
+from workers import wanted_access
 
 
 @pytest.fixture
@@ -64,6 +66,7 @@ def test_an_application_shows_what_it_may_and_what_is_due_everywhere(acme: Rest)
         "transactional_id_prefix": "acme/retail/prod/billing/",
         "applied": dict.fromkeys(CLUSTERS, "pending"),
         "failures": {},
+        "leaving": {},
         "parts": {each: {} for each in CLUSTERS},
         "acls": dict.fromkeys(CLUSTERS, due),
         "position": acme.head(),
@@ -240,6 +243,42 @@ def test_a_deleted_application_is_gone_and_kept_until_clusters_are_clear(acme: R
     with database.engine.connect() as connection:
         assert list_applications(connection, deleted=True) == []
     assert states(declare(acme, consumes=["orders"]), "consumes") == {ORDERS: "granted"}
+
+
+def test_what_a_cluster_that_left_the_tree_may_have_is_leaving_until_it_is_removed(
+    acme: Rest, database: Database
+) -> None:
+    declare(acme, produces=["orders"])
+    done = RecordAccessApplied(cluster="c3", revision=2, parts={"acls": "applied"})
+    records(acme, done)
+    root = acme("GET", "/trees/main").json()["root"]
+    smaller = {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]}
+    assert acme("PUT", "/trees/main", smaller).status_code == 200
+
+    def shown(what: str) -> Any:
+        return acme("GET", f"{APPLICATIONS}/billing").json()[what]
+
+    def wanted() -> list[WantedAccess]:
+        with database.engine.connect() as connection:
+            return list(wanted_access.read(connection).get("c3", ()))
+
+    assert (set(shown("applied")), shown("leaving")) == ({"c1", "c2"}, {"c3": None})
+    parts = {"acls": "applied"}
+    assert wanted() == [
+        WantedAccess(principal=BILLING, cluster="c3", revision=0, gone=True, left=True, parts=parts)
+    ]
+    records(acme, RecordAccessFailed(cluster="c3", reason="silent"))
+    assert shown("leaving") == {"c3": "silent"}
+    # Another password is not for a cluster that is to have none; and why it has something still, is asked anew.
+    acme("POST", f"{APPLICATIONS}/billing/credentials")
+    assert (shown("leaving"), wanted()[0].credentials) == ({"c3": None}, None)
+    records(acme, RecordAccessRemoved(cluster="c3", left=True))
+    assert (shown("leaving"), wanted()) == ({}, [])
+    # A worker that had begun before the tree was another one.
+    records(acme, replace(done, revision=3))
+    assert shown("leaving") == {"c3": None}
+    assert acme("PUT", "/trees/main", root).status_code == 200
+    assert (shown("leaving"), shown("applied")["c3"]) == ({}, "applied")
 
 
 def test_a_cluster_that_was_removed_and_added_again_is_pending(acme: Rest, database: Database) -> None:

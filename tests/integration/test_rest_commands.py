@@ -8,20 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-from backend.commands import applications, applying, progress, resources, users
+from backend.commands import progress
 from backend.settings import settings
 from tests.database_fixture import Database
-from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE, served
-
-app = typer.Typer()
-resources.register(app)
-applying.register(app)
-users.register(app)
-applications.register(app)
+from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE
+from tests.integration.shell import Shell, app, shell_of
 
 FILE: dict[str, Any] = {
     "clusters": {
@@ -43,34 +37,11 @@ FILE: dict[str, Any] = {
 }
 
 
-class Shell:
-    """Runs commands against one control plane."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / "declared.yaml"
-
-    def __call__(self, *words: str) -> Result:
-        return CliRunner().invoke(app, list(words))
-
-    def json(self, *words: str) -> Any:
-        result = self(*words, "--json")
-        assert result.exit_code == 0, result.stderr
-        return json.loads(result.stdout)
-
-    def file(self, content: Any) -> str:
-        self._file.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
-        return str(self._file)
-
-
 @pytest.fixture
-def shell(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    """Commands that find the control plane in the environment."""
-    with served(database.url) as (url, _):
-        monkeypatch.setenv("TREELINE_URL", url)
-        monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
-        settings.cache_clear()
-        yield Shell(tmp_path)
-    settings.cache_clear()
+def shell(database: Database, tmp_path: Path) -> Iterator[Shell]:
+    """Commands against a control plane that has nothing yet."""
+    with shell_of(database.url, tmp_path) as found:
+        yield found
 
 
 @pytest.fixture

@@ -1,0 +1,52 @@
+"""Commands of `treeline` against a control plane that runs, in the test's own process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner, Result
+
+from backend.commands import applications, applying, exporting, resources, users
+from backend.settings import settings
+from tests.integration.conftest import TOKEN, served
+
+app = typer.Typer()
+for commands in (resources, applying, exporting, users, applications):
+    commands.register(app)
+
+
+class Shell:
+    """Runs commands against one control plane."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "declared.yaml"
+
+    def __call__(self, *words: str) -> Result:
+        return CliRunner().invoke(app, list(words))
+
+    def json(self, *words: str) -> Any:
+        result = self(*words, "--json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    def file(self, content: Any) -> str:
+        self._file.write_text(content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False))
+        return str(self._file)
+
+
+@contextmanager
+def shell_of(database_url: str, folder: Path, token: str = TOKEN) -> Iterator[Shell]:
+    """Commands that find a control plane on this database in the environment."""
+    with served(database_url) as (url, _), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TREELINE_URL", url)
+        patch.setenv("TREELINE_TOKEN", token)
+        settings.cache_clear()
+        yield Shell(folder)
+    settings.cache_clear()
