@@ -81,9 +81,9 @@ class Visitor:
 
     def __init__(self, console: Console, name: str, role: str = "tenant", **tenants: str) -> None:
         console.rest.ok("POST", "/users", {"name": name, "role": role, "tenants": tenants})
-        secret = console.rest.ok("POST", f"/users/{name}/tokens", {"name": "t"})["secret"]
+        self.token = console.rest.ok("POST", f"/users/{name}/tokens", {"name": "t"})["secret"]
         self.client = httpx2.Client(base_url=console.url, trust_env=False, timeout=30)
-        assert self.client.get(Console(console.url, secret).login_link()).status_code == 303
+        assert self.client.get(Console(console.url, self.token).login_link()).status_code == 303
 
     def get(self, path: str) -> httpx2.Response:
         return self.client.get(path)
