@@ -11,6 +11,7 @@ from backend.web import (
     credentials_form,
     grants_page,
     login_page,
+    member_forms,
     schema_form,
     schemas_page,
     static,
@@ -28,7 +29,15 @@ def routes() -> list[APIRouter]:
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
         *(static, login_page, tree_page, users_page, account_page),
-        *(application_forms, credentials_form, application_page, grants_page, tenant_forms, stream_forms),
+        *(
+            application_forms,
+            credentials_form,
+            application_page,
+            grants_page,
+            member_forms,
+            tenant_forms,
+            stream_forms,
+        ),
         *(tenants_page, stream_page),
         *(schema_form, schemas_page),
     )
