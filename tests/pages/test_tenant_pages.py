@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka import Producer
 
 from backend.commands.declared import read_file
 from backend.domain.stream_records import RecordApplied, RecordApplyFailed
@@ -96,7 +97,7 @@ def test_one_goes_back_from_the_preview_to_the_form_as_it_was(acme: Console, pat
     form = operator.client.post(path, data={**sent, "step": "edit"})
     assert form.status_code == 200
     shown = values(form)
-    assert shown
+    assert shown or path.endswith("-delete")
     assert shown.items() <= FORMS[path].items()
 
 
@@ -247,21 +248,58 @@ def test_a_form_that_somebody_was_faster_than_shows_what_was_typed_and_goes_on_f
     assert operator.confirm(path, **{**FORMS[path], "version": again[1]}).status_code == 303
 
 
-def test_deleting_needs_the_streams_whole_name(database: Database, owner: Visitor) -> None:
-    path = f"{PROD}/orders/-delete"
+@pytest.fixture
+def filled() -> Iterator[str]:
+    """The address of a broker, played by librdkafka, with a record of acme's under the long names of c1 and c2."""
+    producer = Producer({"test.mock.num.brokers": 1})
+    [broker] = producer.list_topics(timeout=10).brokers.values()
+    producer.produce("acme-retail-prod-orders", b"x")
+    assert producer.flush(60) == 0
+    yield f"{broker.host}:{broker.port}"
+
+
+def test_deleting_says_where_records_are_and_then_wants_the_whole_name(
+    database: Database, acme: Console, owner: Visitor, filled: str
+) -> None:
+    path, name, seen = f"{PROD}/orders/-delete", "acme/retail/prod/orders", {"version": "4"}
+    acme.rest.ok("PATCH", "/clusters/c1", {"bootstrap_servers": filled, "accept_offline": True})
+    assert 'name="confirm"' not in owner.get(path).text
+    none = owner.preview(path, **seen)
+    assert "It has no topics yet; this cannot be undone" in said(none)
+    assert 'name="confirm"' not in none.text
+    assert code(none, "same-command") == f"treeline delete stream {name}"
+    for cluster in ("c1", "c2"):
+        record(database, RecordApplied(**ORDERS, cluster=cluster, topic_id="T", replication_factor=1))
+    # Records may have come since a preview said that there are none.
+    late = owner.client.post(path, data={**hidden(none), "step": "confirm"})
+    assert late.status_code == 409
+    assert "has records on c1 and c2, or it cannot be seen" in said(late)
+    preview = owner.preview(path, **seen)
+    assert "Its topics go on 2 clusters, with all records on c1 and c2; this cannot be undone" in said(preview)
+    assert "has records, or nobody could look" in rows(preview, "data-cluster")["c2"]
+    assert f"Type {name}" in said(preview)
+    assert code(preview, "same-command") == f"treeline delete stream {name} --confirm {name}"
+    assert f"?confirm={name}" in code(preview, "same-curl")
+    sent = {**hidden(preview), "step": "confirm"}
     for typed in ("", "orders", "acme/retail/prod/order"):
-        page = owner.send(path, step="preview", confirm=typed, version="4")
+        page = owner.client.post(path, data={**sent, "confirm": typed})
         assert page.status_code == 409
-        assert "the confirmation names" in said(page)
-    record(database, RecordApplied(**ORDERS, cluster="c1", topic_id="T", replication_factor=1))
-    preview = owner.preview(path, confirm="acme/retail/prod/orders", version="4")
-    assert "Its topics go, with all their records, on 1 cluster" in said(preview)
-    assert code(preview, "same-command") == (
-        "treeline delete stream acme/retail/prod/orders --confirm acme/retail/prod/orders"
-    )
-    answer = owner.confirm(path, confirm="acme/retail/prod/orders", version="4")
+        assert ("the confirmation names" if typed else "has records on") in said(page)
+    answer = owner.client.post(path, data={**sent, "confirm": name})
     assert answer.headers["location"] == PROD
-    assert "orders was deleted; its topics are still being removed from c1" in said(owner.get(PROD))
+    assert "orders was deleted; its topics are still being removed from c1 and c2" in said(owner.get(PROD))
+
+
+def test_a_stream_whose_topics_are_seen_to_be_empty_is_deleted_without_its_name(
+    database: Database, acme: Console, owner: Visitor, filled: str
+) -> None:
+    path = f"{PROD}/orders/-delete"
+    acme.rest.ok("PATCH", "/clusters/c3", {"bootstrap_servers": filled, "accept_offline": True})
+    record(database, RecordApplied(**ORDERS, cluster="c3", topic_id="T", replication_factor=1))
+    preview = owner.preview(path, version="4")
+    assert "Its topics go on 1 cluster, and hold no records" in said(preview)
+    assert 'name="confirm"' not in preview.text
+    assert owner.client.post(path, data={**hidden(preview), "step": "confirm"}).status_code == 303
 
 
 # --- progress

@@ -52,7 +52,7 @@ FORMS = {
     },
     f"{PROD}/-new": {"name": "payments", **STREAM},
     f"{PROD}/orders/-change": {**STREAM, "partitions": "8", "version": "4"},
-    f"{PROD}/orders/-delete": {"confirm": "acme/retail/prod/orders", "version": "4"},
+    f"{PROD}/orders/-delete": {"version": "4"},
 }
 OPERATORS, OWNERS, MEMBERS = ("operator",), ("operator", "owner"), ("operator", "owner", "member")
 ALLOWED = dict(zip(FORMS, (OPERATORS, OWNERS, OWNERS, OWNERS, MEMBERS, MEMBERS, OWNERS), strict=True))
