@@ -10,6 +10,7 @@ from backend.web import (
     application_page,
     credentials_form,
     grants_page,
+    level_form,
     login_page,
     member_forms,
     schema_form,
@@ -32,6 +33,6 @@ def routes() -> list[APIRouter]:
         *(static, login_page, tree_page, users_page, account_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
-        *(schema_form, schemas_page),
+        *(schema_form, level_form, schemas_page),
     )
     return [page.router for page in pages]

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from backend.domain.access import Action, may_somewhere
 from backend.domain.errors import ClusterSilent, NotFound, ValueInvalid
 from backend.queries.schemas import list_schema_targets
+from backend.registry import permitted
 from backend.registry.refusals import Refusal
 from backend.web import templates
 from backend.web.pages import PageRoute, enter_somewhere
@@ -89,6 +90,7 @@ def subject_page(
         "primary": schemas.primary,
         "on_primary": on_primary,
         "may_register": _may_register(schemas, on_primary),
+        "may_set_level": _may_set_level(schemas, on_primary),
     }
     return templates.page("subject.html", {**frame(request, caller), **context})
 
@@ -111,5 +113,13 @@ def _may_register(schemas: Schemas, subject: str) -> bool:
     try:
         schemas.scope(schemas.primary).check_register(subject, ())
     except Refusal:
+        return False
+    return True
+
+
+def _may_set_level(schemas: Schemas, subject: str) -> bool:
+    try:
+        permitted.check_settings(schemas.call(schemas.primary), subject)
+    except (Refusal, ClusterSilent):
         return False
     return True
