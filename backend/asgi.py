@@ -11,5 +11,5 @@ api = create_app()
 for router in web.routes():
     api.include_router(router)
 app = with_registries(api, api.state.services)
-# Pages of schemas read what the registries have read.
-api.state.registries = app.directory
+# Pages of schemas read what the registries have read, and show it by the registries' rules.
+api.state.registries = app

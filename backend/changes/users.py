@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -30,6 +30,12 @@ from backend.queries.tenants import known_tenants
 from backend.queries.users import count_users, find_user, get_user
 
 UserChange = Change[User | None, UserCommand]
+MembershipMatch = Callable[[str | None], None]
+"""Raises StaleVersion unless a membership, None for none, may be changed."""
+
+
+def any_membership(present: str | None) -> None:
+    """A MembershipMatch for those who change whatever is there."""
 
 
 def create_user(user: str, role: str, tenants: Mapping[str, str], *, disabled: bool = False) -> UserChange:
@@ -74,30 +80,33 @@ def change_user(
     return Change(USER, event_stream(user), build, also)
 
 
-def give_membership(tenant: str, user: str, membership: str) -> UserChange:
+def give_membership(
+    tenant: str, user: str, membership: str, match: MembershipMatch = any_membership
+) -> UserChange:
     """Let a user that there is belong to the tenant, or belong otherwise than before."""
 
     def build(connection: Connection) -> GiveMembership:
-        _check_both(connection, tenant, user)
+        match(_present(connection, tenant, user))
         return GiveMembership(tenant=tenant, membership=membership)
 
     return Change(USER, event_stream(user), build)
 
 
-def end_membership(tenant: str, user: str) -> UserChange:
+def end_membership(tenant: str, user: str, match: MembershipMatch = any_membership) -> UserChange:
     """Take a user out of the tenant; holds for its next request."""
 
     def build(connection: Connection) -> EndMembership:
-        _check_both(connection, tenant, user)
+        match(_present(connection, tenant, user))
         return EndMembership(tenant=tenant)
 
     return Change(USER, event_stream(user), build)
 
 
-def _check_both(connection: Connection, tenant: str, user: str) -> None:
+def _present(connection: Connection, tenant: str, user: str) -> str | None:
+    """As what the user belongs to the tenant; None: not at all. Raises NotFound for what there is not."""
     if not is_name(tenant) or tenant not in known_tenants(connection, [tenant]):
         raise no_tenant(tenant)
-    find_user(connection, user)
+    return find_user(connection, user).tenants.get(tenant)
 
 
 def set_password(user: str, password: str) -> UserChange:

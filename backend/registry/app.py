@@ -82,9 +82,9 @@ class Registries:
 
     def __init__(self, app: ASGIApp, directory: Directory, config: Settings, access: Access) -> None:
         self.directory = directory
+        self.access = access
         self._app = app
         self._config = config
-        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(PREFIX):
@@ -115,7 +115,7 @@ class Registries:
         request_id = callers.request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
         status, more, media_type = 200, {}, _MEDIA_TYPES[0]
         try:
-            by_user = self._access.at_hand(headers.get(b"authorization", b"")) is None
+            by_user = self.access.at_hand(headers.get(b"authorization", b"")) is None
             media_type = _media_type(headers.get(b"accept", b"*/*"))
             body = await self._found(scope, headers, receive, by_user=by_user)
         except Refusal as refusal:
@@ -141,7 +141,7 @@ class Registries:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         name, sees = cluster.decode("latin-1"), None
         if by_user:
-            sees = await asyncio.to_thread(self._access.scope, headers.get(b"authorization", b""), name)
+            sees = await asyncio.to_thread(self.access.scope, headers.get(b"authorization", b""), name)
         hidden = sees is not None and not sees.sees_all
         registry = self.directory.find(name)
         if registry is not None and method == "GET" and not hidden:

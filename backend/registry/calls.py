@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -13,7 +13,7 @@ from backend.registry.catalog import Catalog
 from backend.registry.directory import Registry
 from backend.registry.parsing import Parser
 from backend.registry.records import Content, Reference, contract_of, load_json, plain_subject
-from backend.registry.registering import Wanted
+from backend.registry.registering import Decision, Wanted
 from backend.registry.schema_model import AVRO, PROTOBUF
 from backend.registry.writing import Decide
 
@@ -55,6 +55,15 @@ class Call:
     def write(self, decide: Decide) -> Any:
         """Carry a write out. Raises Refusal."""
         return self.registry.writer.write(decide, lambda cluster: f"{self.registries}/{cluster}")
+
+    def try_out(self, decide: Decide, look: Callable[[Catalog, Decision], T]) -> T:
+        """What `look` makes of what a write would come to, by what has been read; nothing is kept of it.
+
+        `look` gets the catalog as the caller sees it. Raises Refusal.
+        """
+        mirror = self.registry.mirror
+        with mirror.lock:
+            return look(self.catalog, decide(mirror.catalog, mirror.parser))
 
     # --- parameters
 

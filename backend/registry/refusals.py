@@ -94,10 +94,13 @@ def no_mode_of_its_own(subject: str) -> Refusal:
 # --- wrong content
 
 
+INCOMPATIBLE = 409
+
+
 def incompatible(subject: str, level: str, problems: Iterable[str]) -> Refusal:
     listed = ", ".join([*problems, f"{{compatibility: '{level}'}}"])
     return Refusal(
-        409,
+        INCOMPATIBLE,
         f'Schema being registered is incompatible with an earlier schema for subject "{subject}", '
         f"details: [{listed}]",
     )
@@ -162,8 +165,11 @@ def no_token() -> Refusal:
     )
 
 
+NOT_ALLOWED = 40302
+
+
 def not_allowed(why: str) -> Refusal:
-    return Refusal(40302, why)
+    return Refusal(NOT_ALLOWED, why)
 
 
 # --- not now, not here

@@ -13,10 +13,8 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from backend.registry import deleting, reading, refusals, registering, settling
+from backend.registry import deleting, permitted, reading, refusals, registering, settling
 from backend.registry.calls import Call, Text, subject_name
-from backend.registry.catalog import Catalog
-from backend.registry.parsing import Parser
 from backend.registry.records import SchemaVersion
 from backend.registry.schema_types import KINDS
 
@@ -128,9 +126,8 @@ def _versions(call: Call, subject: str) -> Any:
 
 def _register(call: Call, subject: str) -> Any:
     wanted = call.wanted()
+    decide = permitted.register(call, subject, wanted)
     mirror = call.registry.mirror
-    if call.scope is not None:
-        call.scope.check_register(subject, wanted.content.references)
     if wanted.id is None and wanted.version is None:
         # Most calls of this kind, those of producers that start, ask for what is there; that is no write, and is
         # answered on every cluster, also while it is away.
@@ -138,12 +135,6 @@ def _register(call: Call, subject: str) -> Any:
             there = registering.find(call.catalog, mirror.parser, subject, wanted)
         if there is not None:
             return {"id": there.id}
-
-    def decide(catalog: Catalog, parser: Parser) -> registering.Decision:
-        if call.scope is not None:
-            registering.check_references(call.scope.visible(catalog), wanted)
-        return registering.register(catalog, parser, subject, wanted)
-
     return call.write(decide)
 
 
@@ -205,20 +196,12 @@ def _config(call: Call, subject: str | None = None) -> Any:
     return reading.config(call.catalog, subject, or_global=call.flag("defaultToGlobal"))
 
 
-def _check_settings(call: Call, subject: str | None, mode: Any = None) -> None:
-    if call.scope is not None:
-        call.scope.check_settings(call.catalog, subject, mode)
-
-
 def _set_config(call: Call, subject: str | None = None) -> Any:
-    wanted = call.body()
-    _check_settings(call, subject)
-    return call.write(lambda catalog, _: settling.set_config(catalog, subject, wanted))
+    return call.write(permitted.set_config(call, subject, call.body()))
 
 
 def _delete_config(call: Call, subject: str | None = None) -> Any:
-    _check_settings(call, subject)
-    return call.write(lambda catalog, _: settling.delete_config(catalog, subject))
+    return call.write(permitted.delete_config(call, subject))
 
 
 def _mode(call: Call, subject: str | None = None) -> Any:
@@ -227,12 +210,12 @@ def _mode(call: Call, subject: str | None = None) -> Any:
 
 def _set_mode(call: Call, subject: str | None = None) -> Any:
     wanted, force = call.body().get("mode"), call.flag("force")
-    _check_settings(call, subject, wanted)
+    permitted.check_settings(call, subject, wanted)
     return call.write(lambda catalog, _: settling.set_mode(catalog, subject, wanted, force=force))
 
 
 def _delete_mode(call: Call, subject: str | None = None) -> Any:
-    _check_settings(call, subject)
+    permitted.check_settings(call, subject)
     return call.write(lambda catalog, _: settling.delete_mode(catalog, subject))
 
 

@@ -10,10 +10,13 @@ from backend.web import (
     application_page,
     credentials_form,
     grants_page,
+    level_form,
     login_page,
+    member_forms,
     schema_form,
     schemas_page,
     static,
+    stream_delete_form,
     stream_forms,
     stream_page,
     tenant_forms,
@@ -28,8 +31,8 @@ def routes() -> list[APIRouter]:
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
         *(static, login_page, tree_page, users_page, account_page),
-        *(application_forms, credentials_form, application_page, grants_page, tenant_forms, stream_forms),
-        *(tenants_page, stream_page),
-        *(schema_form, schemas_page),
+        *(application_forms, credentials_form, application_page, grants_page, member_forms),
+        *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
+        *(schema_form, level_form, schemas_page),
     )
     return [page.router for page in pages]

@@ -1,4 +1,4 @@
-"""Forms of applications: declare and change; each takes the way of `form_page.py`."""
+"""Forms of applications: declare, change, delete; each takes the way of `form_page.py`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from backend.queries.applications import ApplicationRow, find_application
 from backend.queries.tenants import find_environment
 from backend.web.application_page import APPLICATION, APPLICATIONS, Named, address_of
 from backend.web.application_view import application_view
-from backend.web.effect import Effect, fields_of
+from backend.web.effect import Effect, fields_of, listed
 from backend.web.figures import counted
 from backend.web.form_page import Command, FormPage, answer_form, show_form, version_seen
 from backend.web.forms import Fields, Form
@@ -241,4 +241,56 @@ def change_application(name: Named, request: Request, services: Shared, viewer: 
     """Try it out, or change the application."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
     page = _application_form(caller, existing_application(services, name))
+    return answer_form(request, services, caller, page, fields)
+
+
+# --- delete
+
+
+def _delete_form(before: ApplicationRow) -> FormPage:
+    name = before.full_name
+
+    def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
+        where = f"{listed(before.applied)} are cleared of it" if before.applied else "no cluster has any of it"
+        asked = len({grant.stream for grant in before.grants})
+        grants = f"what it asked of {counted(asked, 'stream')} ends" if asked else "it has no grants"
+        password = "its password stops working" if before.credentials else "it has no password"
+        after = dict.fromkeys(_shown(before), "–")
+        call = curl("DELETE", f"{api_of(name)}/{name.application}", version=before.version)
+        return Effect(
+            sentence=f"{name} will be gone: {where}, {grants}, {password}. Programs that run "
+            "as it lose their access.",
+            same=SameChange(None, f"treeline delete application {name}", call),
+            fields=fields_of(after, _shown(before)),
+            notes=("Streams and their records stay. Declared again, it asks for its streams anew.",),
+        )
+
+    return FormPage(
+        template="hint_form.html",
+        address=f"{address_of(name)}/-delete",
+        heading=f"Delete {name.application}",
+        trail=trail_of(name, existing=True),
+        verb="Delete the application",
+        act=Command(
+            lambda given: changes.delete_application(name, version_seen(given)),
+            effect,
+            lambda _: address_of(name).rpartition("/-applications")[0],
+        ),
+        usual=lambda connection: {"version": str(find_application(connection, name).version)},
+        choices={"hint": f"This ends {name}: its grants, its password, and its access on every cluster."},
+    )
+
+
+@router.get(APPLICATION + "/-delete")
+def delete_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form that deletes an application."""
+    caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
+    return show_form(request, services, caller, _delete_form(existing_application(services, name)))
+
+
+@router.post(APPLICATION + "/-delete")
+def delete_application(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or delete the application."""
+    caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
+    page = _delete_form(existing_application(services, name))
     return answer_form(request, services, caller, page, fields)

@@ -53,12 +53,17 @@ def address_of(name: ApplicationName) -> str:
 def application_context(connection: Connection, caller: Caller, name: ApplicationName) -> Mapping[str, Any]:
     """What its page shows. Raises NotFound."""
     here = address_of(name)
+    row = find_application(connection, name)
     offers = [
         offer(caller, Action.DECLARE_STREAMS, name.tenant, "Change", f"{here}/-change"),
         offer(caller, Action.MANAGE_TENANT, name.tenant, "Issue a password", f"{here}/-credentials"),
+        offer(caller, Action.DECLARE_STREAMS, name.tenant, "Delete", f"{here}/-delete"),
     ]
+    if row.credentials is not None:
+        revoke = offer(caller, Action.MANAGE_TENANT, name.tenant, "Revoke the password", f"{here}/-revoke")
+        offers.insert(2, revoke)
     return {
-        "application": application_view(find_application(connection, name)),
+        "application": application_view(row),
         "above": here.rpartition("/-applications")[0],
         "here": here,
         "offers": offers,

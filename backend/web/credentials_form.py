@@ -1,4 +1,4 @@
-"""The form that gives an application a password, and the page that shows it, this once."""
+"""The forms that give an application a password, shown this once on the next page, and take it away."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from sqlalchemy import Connection
 from backend.changes import applications as changes
 from backend.dispatch import Outcome
 from backend.domain.access import Action
+from backend.domain.names import ApplicationName
 from backend.queries import secrets_of_applications as secrets
 from backend.queries.applications import ApplicationRow, find_application
 from backend.web import templates
 from backend.web.application_forms import api_of, existing_application, trail_of
 from backend.web.application_page import APPLICATION, TEMPLATE, Named, address_of, application_context
 from backend.web.asked import Asked
-from backend.web.effect import Effect
-from backend.web.form_page import FormPage, answer_form, show_form, version_seen
+from backend.web.effect import Effect, fields_of
+from backend.web.form_page import Command, FormPage, answer_form, show_form, version_seen
 from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter
 from backend.web.same_change import SameChange, curl
 from backend.web.services import Shared, Viewer, frame
+
+NONE_YET = "has no password yet."
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -64,21 +67,24 @@ class Issuing:
         return templates.page(TEMPLATE, {**frame(asked.request, asked.viewer), **context, "secret": password})
 
 
+def _version(connection: Connection, name: ApplicationName) -> Fields:
+    return {"version": str(find_application(connection, name).version)}
+
+
 def _page(row: ApplicationRow, secrets_key: SecretStr | None) -> FormPage:
     name = row.full_name
 
-    def usual(connection: Connection) -> Fields:
-        return {"version": str(find_application(connection, name).version)}
-
+    number = row.credentials
+    has = f"has password number {number}; a new one takes its place on every cluster." if number else NONE_YET
     return FormPage(
-        template="credentials_form.html",
+        template="hint_form.html",
         address=f"{address_of(name)}/-credentials",
         heading="Issue a password",
         trail=trail_of(name, existing=True),
         verb="Issue the password",
         act=Issuing(row, secrets_key),
-        usual=usual,
-        choices={"application": row},
+        usual=lambda connection: _version(connection, name),
+        choices={"hint": f"{name} {has} Whoever has it can do all that the application was granted."},
     )
 
 
@@ -96,3 +102,46 @@ def issue_credentials(name: Named, request: Request, services: Shared, viewer: V
     caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
     row = existing_application(services, name)
     return answer_form(request, services, caller, _page(row, services.config.secrets_key), fields)
+
+
+def _revoke_form(row: ApplicationRow) -> FormPage:
+    name = row.full_name
+
+    def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
+        call = curl("DELETE", f"{api_of(name)}/{name.application}/credentials", version=row.version)
+        return Effect(
+            sentence=f"Password number {row.credentials} of {name} stops working, as soon as each cluster has "
+            "heard of it. Programs that run as it can no longer log in to any.",
+            same=SameChange(None, f"treeline credentials revoke {name}", call),
+            fields=fields_of({"Password": "none"}, {"Password": f"number {row.credentials}"}),
+            notes=("What it was granted stays, for the next password.",),
+        )
+
+    has = f"has password number {row.credentials}." if row.credentials else NONE_YET
+    return FormPage(
+        template="hint_form.html",
+        address=f"{address_of(name)}/-revoke",
+        heading="Revoke the password",
+        trail=trail_of(name, existing=True),
+        verb="Revoke the password",
+        act=Command(
+            lambda given: changes.revoke_credentials(name, version_seen(given)), effect, lambda _: address_of(name)
+        ),
+        usual=lambda connection: _version(connection, name),
+        choices={"hint": f"{name} {has}"},
+    )
+
+
+@router.get(APPLICATION + "/-revoke")
+def revoke_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form that takes the password away."""
+    caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
+    return show_form(request, services, caller, _revoke_form(existing_application(services, name)))
+
+
+@router.post(APPLICATION + "/-revoke")
+def revoke_credentials(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or take the password away."""
+    caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
+    page = _revoke_form(existing_application(services, name))
+    return answer_form(request, services, caller, page, fields)

@@ -47,6 +47,8 @@ class Effect:
     hunks: tuple[tuple[Line, ...], ...] = ()
     """Of a text, the lines that change."""
     nothing: bool = False
+    confirm: str = ""
+    """What has to be typed below the preview before it is done; empty: nothing."""
 
 
 def fields_of(after: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> tuple[FieldEffect, ...]:

@@ -122,10 +122,10 @@ def answer_form(
     return templates.page("preview.html", {**frame(request, viewer), **_about(page), **shown})
 
 
-def version_seen(given: Fields) -> Callable[[int], None]:
+def version_seen(given: Fields) -> Callable[[int | str], None]:
     """A Match for what the form was opened at. Raises StaleVersion."""
 
-    def match(version: int) -> None:
+    def match(version: int | str) -> None:
         if given.get("version") != str(version):
             raise StaleVersion(
                 "somebody changed it since you opened this form. Below is what you typed; go on to see what it "

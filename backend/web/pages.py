@@ -82,7 +82,7 @@ class PageRoute(APIRoute):
         return shown
 
 
-_NAMES = ("tenant", "instance", "environment", "stream", "application")
+_NAMES = ("tenant", "instance", "environment", "stream", "application", "user")
 
 
 def _check_names(parts: Mapping[str, Any], viewer: Caller) -> None:

@@ -10,16 +10,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from backend.domain.access import Action, Caller
-from backend.domain.errors import ClusterSilent, DomainError, FieldError, NotFound, StateConflict, ValueInvalid
-from backend.registry import registering
+from backend.domain.errors import ClusterSilent, FieldError, NotFound, StateConflict, ValueInvalid
+from backend.registry import permitted, refusals, registering
 from backend.registry.calls import Call, subject_name
 from backend.registry.catalog import Catalog
-from backend.registry.directory import Directory, Registry
-from backend.registry.parsing import Parser, not_registered
-from backend.registry.records import SchemaVersion, dump_json
+from backend.registry.parsing import Parser
+from backend.registry.records import SchemaVersion
 from backend.registry.refusals import Refusal
 from backend.registry.registering import Decision, Wanted
 from backend.registry.schema_types import KINDS
+from backend.registry.writing import Decide
 from backend.web.asked import Asked
 from backend.web.differences import hunks
 from backend.web.effect import Effect, NameOn, fields_of
@@ -27,9 +27,10 @@ from backend.web.form_page import FormPage, answer_form, show_form
 from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter_somewhere
 from backend.web.same_change import SameChange, curl
-from backend.web.schema_view import Sight, level_of, mirror_of, pretty
-from backend.web.schemas_page import sight_of
-from backend.web.services import Registries, Shared, Viewer
+from backend.web.schema_view import pretty
+from backend.web.schemas_page import SCHEMAS, address_of
+from backend.web.schemas_seen import Schemas, as_said, level_of, schemas_of
+from backend.web.services import ConsoleServices, Registries, Shared, SharedRegistries, Viewer
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -43,74 +44,53 @@ _REFERENCE = (
 class Registering:
     """The act of this form, by the rules of the registry's API."""
 
-    directory: Directory
-    sight: Sight
+    schemas: Schemas
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """Check, and say what would be registered."""
         subject, body = _sent(given)
-        self.sight.check_writing(subject)
-        primary = self.sight.wanted.primary
-        mirror = mirror_of(self.directory, primary)
-        try:
-            wanted = self._wanted(body)
-            with mirror.lock:
-                catalog, parser = mirror.catalog, mirror.parser
-                self._check_compatible(catalog, parser, subject, wanted)
-                decision = self._decide(catalog, parser, subject, wanted)
-                return self._effect(catalog, subject, body, decision)
-        except Refusal as refusal:
-            raise _refused(refusal) from refusal
+        call = self.schemas.call(self.schemas.primary, body)
+        decide, wanted = self._permitted(call, subject)
 
-    def _check_compatible(self, catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> None:
-        """Raise StateConflict with each thing that does not fit at its own; `_decide` says them in one."""
-        self._check_references(wanted)
-        versions = catalog.versions(subject)
-        if not versions or registering.find(catalog, parser, subject, wanted) is not None:
-            return
-        problems = registering.compatible(catalog, parser, subject, wanted, versions)
-        if problems:
-            level = level_of(catalog, subject)
-            detail = f"this schema is not compatible, by {level}, with what {subject[:300]} has"
-            raise StateConflict(detail, tuple(FieldError("/schema", problem) for problem in problems))
+        def judge(catalog: Catalog, parser: Parser) -> Decision:
+            try:
+                return decide(catalog, parser)
+            except Refusal as refusal:
+                if refusal.status == refusals.INCOMPATIBLE:
+                    raise _incompatible(catalog, parser, subject, wanted) from refusal
+                raise
+
+        try:
+            return call.try_out(judge, lambda catalog, decision: self._effect(catalog, subject, body, decision))
+        except Refusal as refusal:
+            raise as_said(refusal, "schema") from refusal
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """Register. What is registered already is not registered again, so `once` says nothing."""
         subject, body = _sent(given)
-        self.sight.check_writing(subject)
-        primary = self.sight.wanted.primary
-        mirror_of(self.directory, primary)
-        registry = self._registry(primary)
+        call = self.schemas.call(self.schemas.primary, body)
+        decide, _ = self._permitted(call, subject)
         try:
-            wanted = self._wanted(body)
-            registry.writer.write(
-                lambda catalog, parser: self._decide(catalog, parser, subject, wanted), lambda cluster: cluster
-            )
+            call.write(decide)
         except Refusal as refusal:
-            raise _refused(refusal) from refusal
-        return RedirectResponse(f"/schemas/{primary}/{quote(subject, safe='')}", 303)
+            raise as_said(refusal, "schema") from refusal
+        return RedirectResponse(address_of(self.schemas.primary, subject), 303)
 
-    def _registry(self, cluster: str) -> Registry:
-        registry = self.directory.find(cluster)
-        assert registry is not None  # `mirror_of` has found it
-        return registry
-
-    def _wanted(self, body: dict[str, Any]) -> Wanted:
-        return Call(self._registry(self.sight.wanted.primary), "", {}, dump_json(body)).wanted()
-
-    def _decide(self, catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> Decision:
-        self._check_references(wanted)
-        return registering.register(catalog, parser, subject, wanted)
-
-    def _check_references(self, wanted: Wanted) -> None:
-        """What its sender may not know of is not there."""
-        followed = self.sight.subjects(self.sight.wanted.primary)
-        for reference in wanted.content.references:
-            if not self.sight.may_see(followed.stream_of(reference.subject)):
-                raise not_registered(reference)
+    def _permitted(self, call: Call, subject: str) -> tuple[Decide, Wanted]:
+        """What to do, and with which schema. Raises the domain's errors: no schema, or not for this caller."""
+        try:
+            wanted = call.wanted()
+        except Refusal as refusal:
+            raise as_said(refusal, "schema") from refusal
+        try:
+            return permitted.register(call, subject, wanted), wanted
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise as_said(refusal, "subject") from refusal
+            raise as_said(_not_theirs(subject, self.schemas.primary), "subject") from refusal
 
     def _effect(self, catalog: Catalog, subject: str, body: dict[str, Any], decision: Decision) -> Effect:
-        primary = self.sight.wanted.primary
+        primary = self.schemas.primary
         new = next((each for each in decision.records if isinstance(each, SchemaVersion)), None)
         versions = catalog.versions(subject)
         level = level_of(catalog, subject)
@@ -122,7 +102,7 @@ class Registering:
             return Effect(sentence=sentence, same=same, nothing=True)
         latest = versions[-1] if versions else None
         compared = f"compatible by {level} with what is there" if latest else "the first of its subject"
-        names = self.sight.translated(primary, subject)
+        names = self.schemas.translated(primary, subject)
         return Effect(
             sentence=f"It can be registered as version {new.version} with id {new.id}: it is {compared}.",
             same=same,
@@ -158,47 +138,59 @@ def _reference(parts: list[str]) -> dict[str, Any]:
     return {"name": parts[0], "subject": parts[1], "version": int(parts[2])}
 
 
-def _refused(refusal: Refusal) -> DomainError:
-    """What a registry refuses, as pages say it."""
-    if refusal.status >= 500:
-        return ClusterSilent(refusal.message)
-    at = (FieldError("/schema", refusal.message),)
-    return (
-        StateConflict(refusal.message, at) if refusal.status in (403, 409) else ValueInvalid(refusal.message, at)
+def _incompatible(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> StateConflict:
+    """With each thing that does not fit at its own; the registry says them in one."""
+    problems = registering.compatible(catalog, parser, subject, wanted, catalog.versions(subject))
+    detail = f"this schema is not compatible, by {level_of(catalog, subject)}, with what {subject[:300]} has"
+    return StateConflict(detail, tuple(FieldError("/schema", problem) for problem in problems))
+
+
+def _not_theirs(subject: str, primary: str) -> Refusal:
+    return Refusal(
+        404,
+        f"{subject[:300]!a} is not for you to register: on {primary} it begins with a name that is not yours. "
+        "Take the name of a stream of yours, as its page shows it, and -value or -key behind it",
     )
 
 
-def _page(services: Shared, registries: Directory, caller: Caller, subject: str = "") -> FormPage:
-    with services.reading() as connection:
-        sight = sight_of(connection, caller)
-    if sight is None:
+def _page(services: ConsoleServices, registries: Registries, caller: Caller, subject: str = "") -> FormPage:
+    schemas = schemas_of(services, registries, caller)
+    if schemas is None:
         raise NotFound("there is no tree yet, so nobody keeps schemas")
-    visible = bool(subject) and sight.may_see(sight.subjects(sight.wanted.primary).stream_of(subject))
-    usual = {"subject": subject, "kind": KINDS[0]}
-    registry = registries.find(sight.wanted.primary)
-    if visible and registry is not None:
-        with registry.mirror.lock:
-            versions = registry.mirror.catalog.versions(subject)
-        if versions:
-            latest = versions[-1].content
-            lines = [f"{each.name} {each.subject} {each.version}" for each in latest.references]
-            usual |= {"kind": latest.kind, "schema": pretty(latest), "references": "\n".join(lines)}
     return FormPage(
         template="schema_form.html",
         address=ADDRESS,
         heading="Register a version",
-        trail=[("Schemas", "/schemas")],
+        trail=[SCHEMAS],
         verb="Register the version",
-        act=Registering(registries, sight),
-        usual=lambda _: usual,
-        choices={"kinds": KINDS, "primary": sight.wanted.primary},
+        act=Registering(schemas),
+        usual=lambda _: _latest(schemas, subject),
+        choices={"kinds": KINDS, "primary": schemas.primary},
         empty="Give a subject and a schema: here stands whether it can be registered, and if not, why.",
     )
 
 
+def _latest(schemas: Schemas, subject: str) -> Fields:
+    """The form begun with the latest version, as far as there is one that the caller sees."""
+    usual = {"subject": subject, "kind": KINDS[0]}
+    try:
+        call = schemas.call(schemas.primary)
+    except ClusterSilent:
+        return usual
+    with call.registry.mirror.lock:
+        versions = call.catalog.versions(subject)
+    if not versions:
+        return usual
+    latest = versions[-1].content
+    scope = schemas.scope(schemas.primary)
+    seen = [each for each in latest.references if scope.sees(each.subject)]
+    lines = [f"{each.name} {each.subject} {each.version}" for each in seen]
+    return {**usual, "kind": latest.kind, "schema": pretty(latest), "references": "\n".join(lines)}
+
+
 @router.get(ADDRESS)
 def new_version(
-    request: Request, services: Shared, registries: Registries, viewer: Viewer, subject: str = ""
+    request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, subject: str = ""
 ) -> Response:
     """The form; with a subject, begun with its latest version."""
     caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
@@ -207,7 +199,7 @@ def new_version(
 
 @router.post(ADDRESS)
 def register_version(
-    request: Request, services: Shared, registries: Registries, viewer: Viewer, fields: Form
+    request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, fields: Form
 ) -> Response:
     """Check, or register."""
     caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)

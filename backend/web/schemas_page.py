@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from sqlalchemy import Connection
 
-from backend.domain.access import Action, Caller
-from backend.domain.errors import ClusterSilent, NotAllowed, NotFound, ValueInvalid
-from backend.queries.schemas import list_schema_targets, wanted_schemas
+from backend.domain.access import Action, may_somewhere
+from backend.domain.errors import ClusterSilent, NotFound, ValueInvalid
+from backend.queries.schemas import list_schema_targets
+from backend.registry import permitted
+from backend.registry.refusals import Refusal
 from backend.web import templates
 from backend.web.pages import PageRoute, enter_somewhere
-from backend.web.schema_view import Sight, list_subjects, mirror_of, subject_view, targets_seen
-from backend.web.services import Registries, Shared, Viewer, frame
+from backend.web.schema_view import list_subjects, subject_view, targets_seen
+from backend.web.schemas_seen import Schemas, schemas_of
+from backend.web.services import Shared, SharedRegistries, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
+SCHEMAS = ("Schemas", "/schemas")
 MOST_SHOWN = 200
 _HIGHEST = 2**31 - 1
 Text = Annotated[str, Query(max_length=500)]
-
-
-def sight_of(connection: Connection, caller: Caller) -> Sight | None:
-    """What the caller may see; None while there is no tree."""
-    wanted = wanted_schemas(connection)
-    return None if wanted is None or not wanted.leaves else Sight(caller, wanted)
 
 
 @router.get("/schemas")
 def schemas_page(
     request: Request,
     services: Shared,
-    registries: Registries,
+    registries: SharedRegistries,
     viewer: Viewer,
     cluster: Text = "",
     find: Text = "",
@@ -41,32 +39,30 @@ def schemas_page(
 ) -> Response:
     """The subjects of a cluster: of the primary, if none is named."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    with services.reading() as connection:
-        sight = sight_of(connection, caller)
-        targets = list_schema_targets(connection)
-    if sight is None:
+    schemas = schemas_of(services, registries, caller)
+    if schemas is None:
         text = "Schemas are kept by the clusters of a tree, and there is no tree yet. See the Tree page."
         message = {"title": "No schemas yet", "message": text, "way": ("/tenants", "Tenants")}
         return templates.page("message.html", {**frame(request, caller), **message})
-    primary = sight.wanted.primary
-    chosen = cluster or primary
-    _check_leaf(sight, chosen)
+    chosen = cluster or schemas.primary
     subjects, silent = [], ""
     try:
-        subjects = list_subjects(mirror_of(registries, chosen), sight, find.strip(), after, MOST_SHOWN + 1)
+        subjects = list_subjects(schemas, chosen, find.strip(), after, MOST_SHOWN + 1)
     except ClusterSilent as error:
         silent = error.detail
+    with services.looking() as connection:
+        targets = list_schema_targets(connection)
     context = {
-        "clusters": list(sight.wanted.leaves),
+        "clusters": list(schemas.wanted.leaves),
         "cluster": chosen,
-        "primary": primary,
-        "moving": sight.wanted.move.cluster if sight.wanted.move else None,
+        "primary": schemas.primary,
+        "moving": schemas.wanted.move.cluster if schemas.wanted.move else None,
         "find": find.strip(),
         "subjects": subjects[:MOST_SHOWN],
         "following": subjects[MOST_SHOWN - 1].name if len(subjects) > MOST_SHOWN else None,
         "silent": silent,
-        "targets": targets_seen(targets, sight),
-        "may_register": bool(caller.tenants_for(Action.DECLARE_STREAMS) is None or caller.tenants),
+        "targets": targets_seen(targets, schemas),
+        "may_register": may_somewhere(caller, Action.DECLARE_STREAMS),
     }
     return templates.page("schemas.html", {**frame(request, caller), **context})
 
@@ -77,33 +73,31 @@ def subject_page(
     subject: str,
     request: Request,
     services: Shared,
-    registries: Registries,
+    registries: SharedRegistries,
     viewer: Viewer,
     version: Text = "",
     against: Text = "",
 ) -> Response:
     """One subject: its latest version, or another one, against the one before, or against any."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    with services.reading() as connection:
-        sight = sight_of(connection, caller)
-    if sight is None:
-        raise NotFound(f"there is no cluster {cluster[:60]!a}")
-    _check_leaf(sight, cluster)
-    view = subject_view(registries, sight, cluster, subject, _number(version), _number(against))
-    primary = sight.wanted.primary
-    on_primary = sight.translated(cluster, subject)[primary]
+    schemas = schemas_of(services, registries, caller)
+    if schemas is None:
+        raise NotFound(f"there is no cluster {cluster[:60]!a} in the tree")
+    view = subject_view(schemas, cluster, subject, _number(version), _number(against))
+    on_primary = schemas.translated(cluster, subject)[schemas.primary]
     context = {
         "subject": view,
-        "primary": primary,
+        "primary": schemas.primary,
         "on_primary": on_primary,
-        "may_register": _may_register(sight, on_primary),
+        "may_register": _may_register(schemas, on_primary),
+        "may_set_level": _may_set_level(schemas, on_primary),
     }
     return templates.page("subject.html", {**frame(request, caller), **context})
 
 
-def _check_leaf(sight: Sight, cluster: str) -> None:
-    if cluster not in sight.wanted.leaves:
-        raise NotFound(f"there is no cluster {cluster[:60]!a} in the tree")
+def address_of(cluster: str, subject: str) -> str:
+    """Of a subject's page."""
+    return f"/schemas/{cluster}/{quote(subject, safe='')}"
 
 
 def _number(text: str) -> int | None:
@@ -115,9 +109,17 @@ def _number(text: str) -> int | None:
     return int(plain)
 
 
-def _may_register(sight: Sight, subject: str) -> bool:
+def _may_register(schemas: Schemas, subject: str) -> bool:
     try:
-        sight.check_writing(subject)
-    except (NotFound, NotAllowed):
+        schemas.scope(schemas.primary).check_register(subject, ())
+    except Refusal:
+        return False
+    return True
+
+
+def _may_set_level(schemas: Schemas, subject: str) -> bool:
+    try:
+        permitted.check_settings(schemas.call(schemas.primary), subject)
+    except (Refusal, ClusterSilent):
         return False
     return True

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine
 from backend.dispatch import Dispatcher
 from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.eventlog.listen import EventListener
+from backend.registry.access import Access
 from backend.registry.directory import Directory
 from backend.settings import Settings
 from backend.web.forms import form_key
@@ -48,13 +49,19 @@ def _viewer(request: Request) -> Caller | None:
 Shared = Annotated[ConsoleServices, Depends(_services)]
 
 
-def _registries(request: Request) -> Directory:
-    registries: Directory = request.app.state.registries
+class Registries(Protocol):
+    """The schema registries that this process serves; `backend.registry.app.Registries` is it."""
+
+    directory: Directory
+    access: Access
+
+
+def _registries(request: Request) -> Registries:
+    registries: Registries = request.app.state.registries
     return registries
 
 
-# The schema registries that this process serves.
-Registries = Annotated[Directory, Depends(_registries)]
+SharedRegistries = Annotated[Registries, Depends(_registries)]
 # Who looks; None without a session.
 Viewer = Annotated[Caller | None, Depends(_viewer)]
 

@@ -1,4 +1,4 @@
-"""Forms of streams: declare, change, delete; each takes the way of `form_page.py`."""
+"""Forms of streams: declare, change; each takes the way of `form_page.py`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from backend.web.form_page import Command, FormPage, answer_form, show_form, ver
 from backend.web.forms import Fields, Form
 from backend.web.measures import duration_ms, duration_shown, size_bytes, size_shown, whole_number
 from backend.web.pages import PageRoute, enter
-from backend.web.same_change import SameChange, api_path, curl, declared
-from backend.web.services import Shared, Viewer
+from backend.web.same_change import api_path, curl, declared
+from backend.web.services import ConsoleServices, Shared, Viewer
 from backend.web.stream_page import STREAM, Named
 from backend.web.stream_view import names_on, settings_of, settings_shown
 from backend.web.tenant_forms import TENANTS
@@ -40,7 +40,8 @@ _CHOICES = {"policies": CLEANUP_POLICIES, "longest": LONGEST_STREAM}
 _NUMBERS = ("partitions", "replication_factor", "min_insync_replicas")
 
 
-def _trail(tenant: str, instance: str, environment: str) -> list[tuple[str, str]]:
+def trail_of(tenant: str, instance: str, environment: str) -> list[tuple[str, str]]:
+    """The pages down to an environment's, whose streams are meant."""
     here = f"/tenants/{tenant}"
     return [
         TENANTS,
@@ -130,7 +131,7 @@ def _new_stream(tenant: str, instance: str, environment: str) -> FormPage:
         template="stream_form.html",
         address=f"{here}/-new",
         heading="Declare a stream",
-        trail=_trail(tenant, instance, environment),
+        trail=trail_of(tenant, instance, environment),
         verb="Declare the stream",
         act=Command(
             lambda given: changes.declare_stream(named(given), _settings(given)),
@@ -198,7 +199,7 @@ def _stream_form(before: StreamRow) -> FormPage:
         template="stream_form.html",
         address=f"{here}/-change",
         heading=f"Change {before.name}",
-        trail=[*_trail(*place[:3]), (before.name, here)],
+        trail=[*trail_of(*place[:3]), (before.name, here)],
         verb="Change the stream",
         act=Command(change, effect, lambda _: here),
         usual=usual,
@@ -206,7 +207,8 @@ def _stream_form(before: StreamRow) -> FormPage:
     )
 
 
-def _existing(services: Shared, name: StreamName) -> StreamRow:
+def existing_stream(services: ConsoleServices, name: StreamName) -> StreamRow:
+    """As it is now. Raises NotFound."""
     with services.reading() as connection:
         return find_stream(connection, name)
 
@@ -215,7 +217,7 @@ def _existing(services: Shared, name: StreamName) -> StreamRow:
 def stream_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
     """The form that changes a stream."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
-    page = _stream_form(_existing(services, name))
+    page = _stream_form(existing_stream(services, name))
     return show_form(request, services, caller, page)
 
 
@@ -223,57 +225,5 @@ def stream_form(name: Named, request: Request, services: Shared, viewer: Viewer)
 def change_stream(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Try it out, or change the stream."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
-    page = _stream_form(_existing(services, name))
-    return answer_form(request, services, caller, page, fields)
-
-
-# --- delete
-
-
-def _delete_form(row: StreamRow) -> FormPage:
-    place = (row.tenant, row.instance, row.environment, row.name)
-    name, here = StreamName(*place), "/tenants/" + "/".join(place)
-    above = here.rpartition("/")[0]
-
-    def change(given: Fields) -> TenantChange:
-        # Whether there are records is not asked here: a person always has to mean it.
-        return changes.delete_stream(name, confirm=given.get("confirm", ""), match=version_seen(given))
-
-    def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
-        topics = [NameOn(of, topic, "") for of, topic in row.technical_names.items() if of in row.topic_ids]
-        command = f"treeline delete stream {row.stream} --confirm {row.stream}"
-        call = curl("DELETE", f"{api_path(place)}?confirm={row.stream}", version=row.version)
-        gone = f"Its topics go, with all their records, on {counted(len(topics), 'cluster')}"
-        gone = gone if topics else "It has no topics yet"
-        return Effect(
-            sentence=f"{row.stream} will be gone. {gone}; this cannot be undone.",
-            same=SameChange(None, command, call),
-            names=tuple(topics),
-        )
-
-    return FormPage(
-        template="stream_delete.html",
-        address=f"{here}/-delete",
-        heading=f"Delete {row.name}",
-        trail=[*_trail(*place[:3]), (row.name, here)],
-        verb="Delete the stream and its records",
-        act=Command(change, effect, lambda _: above),
-        usual=lambda connection: {"version": str(find_stream(connection, name).version)},
-        choices={"stream": row},
-    )
-
-
-@router.get(STREAM + "/-delete")
-def delete_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that deletes a stream."""
-    caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
-    page = _delete_form(_existing(services, name))
-    return show_form(request, services, caller, page)
-
-
-@router.post(STREAM + "/-delete")
-def delete_stream(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or delete the stream."""
-    caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
-    page = _delete_form(_existing(services, name))
+    page = _stream_form(existing_stream(services, name))
     return answer_form(request, services, caller, page, fields)

@@ -14,6 +14,7 @@ from backend.domain.application import GrantState
 from backend.queries import streams, tenants
 from backend.queries.applications import list_applications, list_grants
 from backend.queries.trees import tree_names
+from backend.queries.users import list_members
 from backend.web import templates
 from backend.web.application_view import application_view
 from backend.web.pages import PageRoute, enter, enter_somewhere, offer, reasons
@@ -54,7 +55,7 @@ def tenants_page(
 
 @router.get(TENANT)
 def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """One tenant: its instances, their trees and environments."""
+    """One tenant: its instances, their trees and environments, and who belongs to it."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
         tenants.find_tenant(connection, tenant)
@@ -66,8 +67,12 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer)
         ]
         trees = tree_names(connection)
         waiting = len(list_grants(connection, tenant, state=GrantState.REQUESTED))
+        members = list_members(connection, tenant)
     here = f"/tenants/{tenant}"
-    offers = [offer(caller, Action.MANAGE_TENANT, tenant, "New instance", f"{here}/-new")]
+    offers = [
+        offer(caller, Action.MANAGE_TENANT, tenant, "New instance", f"{here}/-new"),
+        offer(caller, Action.MANAGE_MEMBERS, tenant, "Add a member", f"{here}/-members/-new"),
+    ]
     context = {
         "tenant": tenant,
         "here": here,
@@ -79,6 +84,9 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer)
         "offers": offers,
         "reasons": reasons(offers),
         "may_manage": offers[0].refused is None,
+        "members": members[:MOST_SHOWN],
+        "more_members": len(members) > MOST_SHOWN,
+        "may_manage_members": offers[1].refused is None,
     }
     return templates.page("tenant.html", {**frame(request, caller), **context})
 

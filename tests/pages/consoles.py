@@ -60,7 +60,7 @@ def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any
     for router in web.routes():
         app.include_router(router)
     served = with_registries(app, app.state.services)
-    app.state.registries = served.directory
+    app.state.registries = served
     # Following clusters that are away costs their threads' time; few pages ask for it.
     server = uvicorn.Server(
         uvicorn.Config(served if with_schemas else app, "127.0.0.1", port, log_level="warning")

@@ -7,7 +7,7 @@ import re
 
 from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here
-from tests.pages.visitors import PROD, Visitor, add_clusters, add_tenants, code, hidden, rows, said
+from tests.pages.visitors import API_PROD, PROD, Visitor, add_clusters, add_tenants, code, head, hidden, rows, said
 
 NEW = f"{PROD}/-applications/-new"
 BILLING = f"{PROD}/-applications/billing"
@@ -62,6 +62,10 @@ def test_who_may_not_decide_issue_or_declare_is_refused(acme: Console) -> None:
         (member, f"{BILLING}/-credentials", 403),
         (stranger, f"{BILLING}/-credentials", 404),
         (stranger, f"{BILLING}/-change", 404),
+        (member, f"{BILLING}/-revoke", 403),
+        (stranger, f"{BILLING}/-revoke", 404),
+        (viewer, f"{BILLING}/-delete", 403),
+        (stranger, f"{BILLING}/-delete", 404),
         (owner, DECIDE, 404),
         (viewer, DECIDE, 403),
         (member, "/tenants/acme/-grants/-decide", 403),
@@ -71,8 +75,38 @@ def test_who_may_not_decide_issue_or_declare_is_refused(acme: Console) -> None:
     other = {**ASKED, "application": "acme/retail/prod/other"}
     unknown = stranger.send(DECIDE, step="preview", **other, decision="grant")
     assert unknown.status_code == 404
-    for path in (NEW, DECIDE, f"{BILLING}/-credentials", f"{BILLING}/-change"):
-        assert stranger.client.post(path, data={"step": "confirm", "once": "x" * 20}).status_code == 403
+    below = ("credentials", "revoke", "change", "delete")
+    for path in (NEW, DECIDE, *(f"{BILLING}/-{each}" for each in below)):
+        assert owner.client.post(path, data={"step": "confirm", "once": "x" * 20}).status_code == 403
+
+
+def test_an_application_is_deleted_once_its_preview_said_what_ends(acme: Console) -> None:
+    owner, member = Visitor(acme, "ada", acme="owner"), Visitor(acme, "mia", acme="member")
+    owner.confirm(NEW, **FIELDS)
+    path = f"{BILLING}/-delete"
+    assert f'href="{path}"' in member.get(BILLING).text
+    seen, before = hidden(member.get(path)), head(acme)
+    preview = member.send(path, step="preview", **seen)
+    assert "c1, c2 and c3 are cleared of it, what it asked of 2 streams ends" in said(preview)
+    assert rows(preview, "data-field")["Produces to"] == "Produces to acme/retail/prod/orders (granted) –"
+    assert code(preview, "same-command") == "treeline delete application acme/retail/prod/billing"
+    call = code(preview, "same-curl")
+    assert f'-X DELETE "$TREELINE_URL/api/v1{API_PROD}/applications/billing"' in call
+    assert f"""'If-Match: "{seen["version"]}"'""" in call
+    assert head(acme) == before
+    acme.rest.ok("PATCH", f"{API_PROD}/applications/billing", {"groups": ["other"]})
+    stale = member.client.post(path, data={**hidden(preview), "step": "confirm"})
+    assert stale.status_code == 412
+    sent = {**hidden(member.send(path, step="preview", **hidden(stale))), "step": "confirm"}
+    done = member.client.post(path, data=sent)
+    assert (done.status_code, done.headers["location"]) == (303, PROD)
+    assert rows(member.get(PROD), "data-application") == {}
+    after = head(acme)
+    assert member.client.post(path, data=sent).status_code == 404
+    assert head(acme) == after
+    assert acme.rest("GET", f"{API_PROD}/applications/billing").status_code == 404
+    event = acme.rest.ok("GET", f"/events?after={after['position'] - 1}")["items"][0]
+    assert (event["name"], event["metadata"]["actor"]) == ("ApplicationDeleted", "mia")
 
 
 def test_a_change_says_what_will_be_asked_for_and_what_is_closed(acme: Console) -> None:
@@ -119,3 +153,26 @@ def test_a_password_is_shown_once(database: Database) -> None:
         assert password not in owner.get(BILLING).text
         assert "number 1" in said(owner.get(BILLING))
         assert password not in console.rest("GET", "/events?after=0&limit=1000").text
+        _revokes_it(owner, console)
+
+
+def _revokes_it(owner: Visitor, console: Console) -> None:
+    path = f"{BILLING}/-revoke"
+    assert f'href="{path}"' in owner.get(BILLING).text
+    preview = owner.send(path, step="preview", **hidden(owner.get(path)))
+    assert "Password number 1 of acme/retail/prod/billing stops working" in said(preview)
+    assert code(preview, "same-command") == "treeline credentials revoke acme/retail/prod/billing"
+    assert f"{API_PROD}/applications/billing/credentials" in code(preview, "same-curl")
+    assert console.rest.ok("GET", f"{API_PROD}/applications/billing")["credentials"] == {"number": 1}
+    sent = {**hidden(preview), "step": "confirm"}
+    assert owner.client.post(path, data=sent).headers["location"] == BILLING
+    assert console.rest.ok("GET", f"{API_PROD}/applications/billing")["credentials"] is None
+    assert "Password none yet" in said(owner.get(BILLING))
+    assert f'href="{path}"' not in owner.get(BILLING).text
+    before = head(console)
+    again = owner.client.post(path, data=sent)
+    assert again.status_code == 303
+    none = owner.send(path, step="preview", **hidden(owner.get(path)))
+    assert none.status_code == 404
+    assert "has no credentials" in said(none)
+    assert head(console) == before

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx2
 import pytest
 import sqlalchemy as sa
 
 from backend.queries.schemas import schema_targets
 from backend.registry.directory import Registry
-from backend.registry.records import ConfigSet, Content, Record, Reference, SchemaVersion
+from backend.registry.records import ConfigSet, Content, Record, Reference, SchemaVersion, VersionGone
 from backend.web.differences import MOST_LINES, hunks
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.pages.consoles import Console, serve_here
-from tests.pages.visitors import Visitor, add_clusters, code, hidden, rows, said
+from tests.pages.visitors import API_PROD, Visitor, add_clusters, code, hidden, rows, said
 
 MINE, THEIRS, NOBODYS = "acme-retail-prod-orders-value", "globex-shop-prod-items-value", "com.acme.Order"
 NEW = "/schemas/-new"
@@ -96,8 +97,52 @@ def test_subjects_of_the_primary_are_listed_with_what_they_follow(operator: Visi
     }
     assert set(rows(operator.get("/schemas?find=globex"), "data-subject")) == {THEIRS}
     assert set(rows(operator.get("/schemas?cluster=c3"), "data-subject")) == {"acme-prod-orders-value"}
-    assert set(rows(member.get("/schemas"), "data-subject")) == {MINE}
+    assert set(rows(member.get("/schemas"), "data-subject")) == {MINE, NOBODYS}
     assert "globex" not in member.get("/schemas").text
+
+
+def test_the_list_is_the_registrys_for_whoever_looks(acme: Console) -> None:
+    for tenant, allowed in (("strict", False), ("gone", True)):
+        acme.rest.ok("POST", "/tenants", {"name": tenant})
+        acme.rest.ok("POST", f"/tenants/{tenant}/instances", {"name": "i"})
+        below = f"/tenants/{tenant}/instances/i/environments"
+        acme.rest.ok("POST", below, {"name": "e", "record_name_subjects": allowed})
+        acme.rest.ok("POST", f"{below}/e/streams", {"name": "s"})
+    acme.rest.ok("DELETE", "/tenants/gone/instances/i/environments/e/streams/s?confirm=gone/i/e/s")
+    text = avro("id")
+    was_read(
+        acme,
+        "c1",
+        *(version(each, 1, 1, text) for each in ("strict-i-e-s-value", "gone-i-e-s-value", "globex-deleted")),
+        VersionGone(subject="globex-deleted", version=1),
+    )
+    names = ("acme-prod-orders", "globex-prod-items", "gone-e-s", "strict-e-s", "com.all")
+    was_read(acme, "c3", *(version(f"{each}-value", 1, 1, text) for each in names))
+    seen: dict[str, set[str]] = {}
+    for kind, role, tenants in (
+        ("member", "tenant", {"acme": "member"}),
+        ("of-both", "tenant", {"acme": "owner", "globex": "member"}),
+        ("of-strict", "tenant", {"strict": "owner"}),
+        ("of-gone", "tenant", {"gone": "member"}),
+        ("vic", "viewer", {}),
+        ("olga", "operator", {}),
+        ("adam", "admin", {}),
+    ):
+        user = Visitor(acme, kind, role, **tenants)
+        bearer = {"Authorization": f"Bearer {user.token}"}
+        for cluster in ("c1", "c3"):
+            registry = httpx2.get(f"{acme.url}/registries/{cluster}/subjects", headers=bearer, trust_env=False)
+            page = user.get(f"/schemas?cluster={cluster}")
+            assert list(rows(page, "data-subject")) == registry.json(), (kind, cluster)
+            for subject in registry.json():
+                assert user.get(f"/schemas/{cluster}/{subject}").status_code == 200
+        seen[kind] = set(rows(user.get("/schemas"), "data-subject"))
+    assert seen["of-strict"] == {"strict-i-e-s-value"}
+    assert seen["of-gone"] == {"gone-i-e-s-value", NOBODYS}
+    assert len(seen["vic"]) == 5
+    gone = Visitor(acme, "gina", gone="member").get("/schemas/c1/gone-i-e-s-value")
+    assert "Stream gone/i/e/s deleted" in said(gone)
+    assert "/tenants/gone/i/e/s" not in gone.text
 
 
 def test_a_subject_is_shown_with_versions_text_difference_and_names_elsewhere(member: Visitor) -> None:
@@ -122,7 +167,6 @@ def test_a_subject_is_shown_with_versions_text_difference_and_names_elsewhere(me
     "path",
     [
         f"/schemas/c1/{THEIRS}",
-        f"/schemas/c1/{NOBODYS}",
         "/schemas/c1/nothing",
         "/schemas/c9/x",
         "/schemas?cluster=c9",
@@ -159,8 +203,8 @@ def test_targets_are_shown_with_the_conflicts_that_one_may_know_of(
     database: Database, member: Visitor, operator: Visitor
 ) -> None:
     conflicts = [
-        {"kind": "id-taken", "subject": subject, "version": 1, "schema_id": 5, "detail": "id 5 is another one"}
-        for subject in (MINE, THEIRS)
+        {"kind": "id-taken", "subject": subject, "version": 1, "schema_id": 5, "detail": f"id 5 is of {THEIRS}"}
+        for subject in (MINE, THEIRS, NOBODYS)
     ]
     with database.engine.begin() as connection:
         for cluster, found in (("c2", conflicts), ("c3", [])):
@@ -177,10 +221,12 @@ def test_targets_are_shown_with_the_conflicts_that_one_may_know_of(
                 )
             )
     everything = operator.get("/schemas")
-    assert everything.text.count("data-conflict") == 2
+    assert everything.text.count("data-conflict") == 3
     assert "10.0.0.3" in said(everything)
+    assert f"{MINE} version 1: id 5 is of {THEIRS}" in said(everything)
     mine = member.get("/schemas")
-    assert mine.text.count("data-conflict") == 1
+    assert mine.text.count("data-conflict") == 2
+    assert f"{MINE} version 1: its id belongs to another schema there" in said(mine)
     assert THEIRS not in mine.text
     assert "10.0.0.3" not in mine.text
 
@@ -241,12 +287,43 @@ def test_a_schema_that_is_refused_stays_in_the_form_with_the_reasons(
     assert 'id="wrong-schema"' in page.text
 
 
-@pytest.mark.parametrize("subject", [THEIRS, NOBODYS, "nothing", "globex-shop-prod-nothing-value"])
-def test_others_subjects_are_refused_alike(member: Visitor, subject: str) -> None:
-    for step in ("check", "preview", "confirm"):
-        answer = member.send(NEW, step=step, once="x" * 20, subject=subject, kind="AVRO", schema=avro("id"))
-        assert f"'{subject}' follows no stream of yours" in said(answer)
-        assert "registered" not in said(answer).partition("follows no")[0]
+def test_what_the_registry_would_refuse_is_refused_by_its_status_and_nothing_is_told(
+    acme: Console, member: Visitor
+) -> None:
+    acme.rest.ok(
+        "DELETE", "/tenants/globex/instances/shop/environments/prod/streams/items?confirm=globex/shop/prod/items"
+    )
+    strict = Visitor(acme, "sue", acme="member")
+    for user, refused, status in (
+        (member, (THEIRS,), 404),
+        (strict, (THEIRS, NOBODYS, "nothing", "globex-shop-prod-items-new"), 422),
+    ):
+        if user is strict:
+            acme.rest.ok("PATCH", API_PROD, {"record_name_subjects": False})
+        told = set()
+        for subject in refused:
+            fields = {"subject": subject, "kind": "AVRO", "schema": avro("id")}
+            answers = [
+                user.send(NEW, step=step, once="x" * 20, **fields) for step in ("check", "preview", "confirm")
+            ]
+            assert [answer.status_code for answer in answers] == [200, status, status]
+            bearer = {"Authorization": f"Bearer {user.token}"}
+            address = f"{acme.url}/registries/c1/subjects/{subject}/versions"
+            by_rest = httpx2.post(address, json={"schema": avro("id")}, headers=bearer, trust_env=False)
+            assert by_rest.status_code == status
+            assert 'id="wrong-subject"' in answers[1].text
+            told.add(said(answers[1]).replace(subject, "X"))
+        assert len(told) == 1
+    assert "record_name_subjects" in told.pop()
+
+
+def test_shared_subjects_are_registered_by_members_and_refer_to_shared_ones_only(member: Visitor) -> None:
+    fields = {"subject": NOBODYS, "kind": "AVRO", "schema": avro("loose", "more?")}
+    assert "It can be registered as version 2" in said(member.preview(NEW, **fields))
+    refers = member.send(NEW, step="preview", **{**fields, "references": f"com.acme.Mine {MINE} 1"})
+    assert refers.status_code == 422
+    assert "subjects by record name only" in said(refers)
+    assert "Register a version" in said(member.get(f"/schemas/c1/{NOBODYS}"))
 
 
 def test_a_reference_to_anothers_subject_is_one_to_what_is_not_there(member: Visitor) -> None:

@@ -52,7 +52,7 @@ FORMS = {
     },
     f"{PROD}/-new": {"name": "payments", **STREAM},
     f"{PROD}/orders/-change": {**STREAM, "partitions": "8", "version": "4"},
-    f"{PROD}/orders/-delete": {"confirm": "acme/retail/prod/orders", "version": "4"},
+    f"{PROD}/orders/-delete": {"version": "4"},
 }
 OPERATORS, OWNERS, MEMBERS = ("operator",), ("operator", "owner"), ("operator", "owner", "member")
 ALLOWED = dict(zip(FORMS, (OPERATORS, OWNERS, OWNERS, OWNERS, MEMBERS, MEMBERS, OWNERS), strict=True))
@@ -88,9 +88,9 @@ class Visitor:
 
     def __init__(self, console: Console, name: str, role: str = "tenant", **tenants: str) -> None:
         console.rest.ok("POST", "/users", {"name": name, "role": role, "tenants": tenants})
-        secret = console.rest.ok("POST", f"/users/{name}/tokens", {"name": "t"})["secret"]
+        self.token = console.rest.ok("POST", f"/users/{name}/tokens", {"name": "t"})["secret"]
         self.client = httpx2.Client(base_url=console.url, trust_env=False, timeout=30)
-        assert self.client.get(Console(console.url, secret).login_link()).status_code == 303
+        assert self.client.get(Console(console.url, self.token).login_link()).status_code == 303
 
     def get(self, path: str) -> httpx2.Response:
         return self.client.get(path)

@@ -1,0 +1,48 @@
+"""What a caller asks to write: checked by what it may do, then to be carried out, or tried out, by the same rules.
+
+The API's handlers carry it out; the console's pages try it out first (`Call.try_out`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from backend.registry import registering, settling
+from backend.registry.calls import Call
+from backend.registry.catalog import Catalog
+from backend.registry.parsing import Parser
+from backend.registry.registering import Decision, Wanted
+from backend.registry.writing import Decide
+
+
+def register(call: Call, subject: str, wanted: Wanted) -> Decide:
+    """Register a schema. Raises Refusal unless the caller may."""
+    if call.scope is not None:
+        call.scope.check_register(subject, wanted.content.references)
+
+    def decide(catalog: Catalog, parser: Parser) -> Decision:
+        if call.scope is not None:
+            registering.check_references(call.scope.visible(catalog), wanted)
+        return registering.register(catalog, parser, subject, wanted)
+
+    return decide
+
+
+def set_config(call: Call, subject: str | None, wanted: Mapping[str, Any]) -> Decide:
+    """Change the configuration of a subject, or of all (None). Raises Refusal unless the caller may."""
+    check_settings(call, subject)
+    return lambda catalog, _: settling.set_config(catalog, subject, wanted)
+
+
+def delete_config(call: Call, subject: str | None) -> Decide:
+    """Take the configuration of a subject, or of all (None), back. Raises Refusal unless the caller may."""
+    check_settings(call, subject)
+    return lambda catalog, _: settling.delete_config(catalog, subject)
+
+
+def check_settings(call: Call, subject: str | None, mode: object = None) -> None:
+    """Raise Refusal unless the caller may set a level or a mode of the subject, or of all (None)."""
+    if call.scope is not None:
+        with call.registry.mirror.lock:
+            call.scope.check_settings(call.catalog, subject, mode)

@@ -1,0 +1,153 @@
+"""The form that sets a subject's compatibility level, over catalogs that were read; all clusters are away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from backend.registry.directory import Registry
+from backend.registry.records import ConfigSet, Content, SchemaVersion
+from tests.database_fixture import Database
+from tests.pages.consoles import Console, serve_here
+from tests.pages.test_schemas_pages import MINE, NOBODYS, THEIRS, avro, version, was_read
+from tests.pages.visitors import Visitor, add_clusters, add_tenants, code, hidden, rows, said
+
+FORM = "/schemas/-level"
+KEYS = "acme-retail-prod-orders-key"
+
+
+class AtOnce:
+    """A writer whose cluster takes everything."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._mirror = registry.mirror
+
+    def write(self, decide: Any, _: Any) -> Any:
+        with self._mirror.lock:
+            decision = decide(self._mirror.catalog, self._mirror.parser)
+            for each in decision.records:
+                assert self._mirror.catalog.apply(each)
+        return decision.answer
+
+
+@pytest.fixture
+def console(database: Database) -> Iterator[Console]:
+    """With registries."""
+    with serve_here(database.url, with_schemas=True) as running:
+        yield running
+
+
+@pytest.fixture
+def primary(console: Console) -> Registry:
+    """c1: a subject of acme's with FULL, one of JSON without a level, globex's, and a shared one."""
+    add_clusters(console)
+    add_tenants(console)
+    keys = SchemaVersion(subject=KEYS, version=1, id=4, content=Content(text='{"type": "string"}', kind="JSON"))
+    others = (
+        version(each, 1, number, avro(f"f{number}")) for number, each in enumerate((MINE, THEIRS, NOBODYS), 1)
+    )
+    settings = ConfigSet(subject=MINE, fields={"compatibilityLevel": "FULL", "normalize": True})
+    return was_read(console, "c1", *others, keys, settings)
+
+
+@pytest.fixture
+def member(console: Console, primary: Registry) -> Visitor:
+    return Visitor(console, "ada", acme="member")
+
+
+def by_rest(user: Visitor, method: str, subject: str, body: Any = None) -> httpx2.Response:
+    """The registry's own answer to the user."""
+    headers = {"Authorization": f"Bearer {user.token}"}
+    address = f"{str(user.client.base_url).rstrip('/')}/registries/c1/config/{subject}"
+    return httpx2.request(method, address, json=body, headers=headers, trust_env=False)
+
+
+def test_a_level_is_set_and_taken_back_as_the_registry_does_it(primary: Registry, member: Visitor) -> None:
+    primary.writer = AtOnce(primary)  # type: ignore[assignment]
+    assert f'href="{FORM}?subject={MINE}"' in member.get(f"/schemas/c1/{MINE}").text
+    form = member.get(f"{FORM}?subject={MINE}")
+    assert '<option value="FULL" selected>' in form.text
+    assert hidden(form)["version"] == "FULL"
+    fields = {"subject": MINE, "version": "FULL"}
+    typed = member.send(FORM, step="check", level="BACKWARD_TRANSITIVE", **fields)
+    assert "has BACKWARD_TRANSITIVE: a new version can read what all earlier ones wrote" in said(typed)
+
+    preview = member.preview(FORM, level="NONE", **fields)
+    assert rows(preview, "data-field") == {
+        "Compatibility": "Compatibility FULL NONE",
+        "Whose": "Whose its own the same",
+        "Schemas are normalized": "Schemas are normalized yes the same",
+    }
+    assert rows(preview, "data-cluster")["c3"] == "c3 acme-prod-orders-value"
+    assert f'-X PUT "$TREELINE_URL/registries/c1/config/{MINE}"' in code(preview, "same-curl")
+    assert by_rest(member, "GET", MINE).json()["compatibilityLevel"] == "FULL"
+    done = member.client.post(FORM, data={**hidden(preview), "step": "confirm"})
+    assert (done.status_code, done.headers["location"]) == (303, f"/schemas/c1/{MINE}")
+    assert by_rest(member, "GET", MINE).json() == {"compatibilityLevel": "NONE", "normalize": True}
+    assert "NONE, its own" in said(member.get(f"/schemas/c1/{MINE}"))
+    same = member.preview(FORM, level="NONE", subject=MINE, version="NONE")
+    assert "Nothing would change" in said(same)
+
+    back = member.preview(FORM, level="", subject=MINE, version="NONE")
+    assert rows(back, "data-field")["Whose"] == "Whose its own that of all subjects"
+    assert rows(back, "data-field")["Compatibility"] == "Compatibility NONE BACKWARD"
+    assert rows(back, "data-field")["Schemas are normalized"] == "Schemas are normalized yes no"
+    assert "-X DELETE" in code(back, "same-curl")
+    # Somebody is faster, by the registry.
+    assert by_rest(member, "PUT", MINE, {"compatibility": "FORWARD"}).status_code == 200
+    stale = member.client.post(FORM, data={**hidden(back), "step": "confirm"})
+    assert stale.status_code == 412
+    again = {**hidden(member.preview(FORM, level="", **{**fields, "version": hidden(stale)["version"]}))}
+    assert member.client.post(FORM, data={**again, "step": "confirm"}).status_code == 303
+    assert by_rest(member, "GET", MINE).json()["error_code"] == 40408
+    assert "Nothing would change" in said(member.preview(FORM, level="", subject=MINE, version=""))
+
+
+def test_what_cannot_be_checked_or_is_no_level_is_said(primary: Registry, member: Visitor) -> None:
+    fields = {"subject": KEYS, "version": ""}
+    preview = member.preview(FORM, level="FULL", **fields)
+    assert "FULL cannot be checked for schemas of type JSON" in said(preview)
+    assert "cannot be checked" not in said(member.preview(FORM, level="NONE", **fields))
+    wrong = member.send(FORM, step="preview", level="SOME", **fields)
+    assert wrong.status_code == 422
+    assert 'id="wrong-level"' in wrong.text
+    # The cluster is away, and so nothing is written.
+    answer = member.client.post(FORM, data={**hidden(preview), "step": "confirm"})
+    assert answer.status_code == 503
+    assert "could not be used" in said(answer)
+
+
+def test_who_may_not_set_a_level_is_told_what_the_registry_tells(
+    console: Console, primary: Registry, member: Visitor
+) -> None:
+    viewer, operator = Visitor(console, "vic", "viewer"), Visitor(console, "op", "operator")
+    for user, subject, status in (
+        (member, THEIRS, 404),
+        (member, "com.nobody.Unknown", 404),
+        (member, NOBODYS, 403),
+        (viewer, MINE, 403),
+        (operator, THEIRS, 200),
+        (operator, NOBODYS, 200),
+    ):
+        rest = by_rest(user, "PUT", subject, {"compatibility": "NONE"}).status_code
+        # The operator's would be written, if the cluster were not away.
+        assert rest == (500 if status == 200 else status), (user, subject)
+        assert user.get(f"{FORM}?subject={subject}").status_code == status
+        answer = user.send(FORM, step="preview", subject=subject, level="NONE", version="")
+        assert answer.status_code == status, (subject, said(answer))
+        page = user.get(f"/schemas/c1/{subject}")
+        if page.status_code == 200:
+            assert (FORM in page.text) == (status == 200)
+    theirs, none = (
+        said(member.send(FORM, step="confirm", once="x" * 20, subject=each, level="NONE")).replace(each, "X")
+        for each in (THEIRS, "com.nobody.Unknown")
+    )
+    assert theirs == none
+    data = {"step": "confirm", "once": "x" * 20, "subject": MINE, "level": "NONE", "version": "FULL"}
+    assert member.client.post(FORM, data=data).status_code == 403
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    assert member.client.post(FORM, data={"key": member.key, **data}, headers=foreign).status_code == 403
+    assert httpx2.get(f"{console.url}{FORM}?subject={MINE}", trust_env=False).status_code == 401
