@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import (
+    Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
@@ -21,7 +22,9 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from backend.domain.committing import Standing
+from backend.kafka import group_reader
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
+from backend.kafka.group_reader import Committed
 from backend.kafka.log_ends import Place, ends_by
 
 _REQUEST_SECONDS = 10.0
@@ -58,37 +61,37 @@ class GroupOffsets:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises KafkaCallFailed."""
+        self._config = dict(config)
+        self._reader: Consumer | None = None
         try:
-            self._admin = AdminClient(dict(config))
+            self._admin = AdminClient(self._config)
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(sentence(error)) from error
 
     def standing(self, wanted: Mapping[str, Iterable[Place]]) -> dict[tuple[str, Place], Standing]:
         """What the groups have committed; those that cannot be asked now are left out. Raises KafkaCallFailed if
         none can."""
-        asked: dict[str, Future[ConsumerGroupTopicPartitions]] = {}
-        try:
-            for group, places in wanted.items():
-                parts = [TopicPartition(*place) for place in places]
-                asked |= self._admin.list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group, parts)], request_timeout=_REQUEST_SECONDS
-                )
-        except (KafkaException, ValueError) as error:
-            raise KafkaCallFailed(sentence(error)) from error
         found: dict[tuple[str, Place], Standing] = {}
-        failed: BaseException | None = None
-        for group, answer in asked.items():
-            try:
-                rows = answer.result(_REQUEST_SECONDS + 1).topic_partitions or ()
-            except (KafkaException, TimeoutError) as error:
-                failed = error
+        failed: KafkaError | None = None
+        for group, rows in self._ask(wanted).items():
+            if isinstance(rows, KafkaError):
+                failed = rows
                 continue
             for row in rows:
-                if row.error is None:
+                if row.code == 0:
                     offset = row.offset if row.offset >= 0 else None
-                    found[group, (row.topic, row.partition)] = Standing(offset=offset, metadata=row.metadata)
+                    found[group, row.place] = Standing(offset=offset, metadata=row.metadata)
         if failed is not None and not found:
-            raise KafkaCallFailed(sentence(failed)) from failed
+            raise KafkaCallFailed(str(failed.str()))
+        return found
+
+    def _ask(self, wanted: Mapping[str, Iterable[Place]]) -> Mapping[str, Sequence[Committed] | KafkaError]:
+        try:
+            if self._reader is None:
+                self._reader = group_reader.open_consumer(self._config)
+            found = group_reader.ask(self._reader, wanted, _REQUEST_SECONDS)
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
         return found
 
     def set(self, wanted: Mapping[str, Mapping[Place, Setting]]) -> dict[tuple[str, Place], Refused | None]:

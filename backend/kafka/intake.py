@@ -68,7 +68,9 @@ class Intake:
         self._alive()
         own = positions.read_own(self._group_member, on_target, _REQUEST_SECONDS)
         self._alive()
-        inbound = positions.read_inbound(self._admin, self._plan.inbound_groups, on_target, _REQUEST_SECONDS)
+        inbound = positions.read_inbound(
+            self._group_member, self._plan.inbound_groups, on_target, _REQUEST_SECONDS
+        )
         self._alive()
         known = self._knowledge.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
         return _Held(own, inbound, known)

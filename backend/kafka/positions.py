@@ -10,21 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from backend.domain import marks
 from backend.domain.marks import Mark, MetadataInvalid, Position
+from backend.kafka import group_reader
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
+from backend.kafka.group_reader import Committed
 
 _REQUEST_SECONDS = 10.0
 _AGAIN_SECONDS = 0.02
-_PENDING = frozenset({KafkaError.UNSTABLE_OFFSET_COMMIT})
-_MOVING = frozenset(
-    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
-)
-"""While a group's coordinator moves or starts; librdkafka's `committed` gives up on the first one at times."""
+_PENDING = frozenset({KafkaError.UNSTABLE_OFFSET_COMMIT, *group_reader.MOVING})
 
 Partition = tuple[str, int]
 """(topic on the target, partition)."""
@@ -40,7 +37,7 @@ def read_own(
         if row.error is not None:
             raise KafkaException(row.error)
         if row.offset >= 0:
-            mark = _mark(row, "its own group")
+            mark = _mark((row.topic, row.partition), row.metadata, "its own group")
             found[row.topic, row.partition] = Position(row.offset, mark, row.leader_epoch)
     return found
 
@@ -55,66 +52,60 @@ def _committed(
             return group_member.committed(wanted, timeout=max(_AGAIN_SECONDS, deadline - time.monotonic()))
         except KafkaException as error:
             inner = kafka_error(error)
-            if inner is None or inner.code() not in _MOVING or time.monotonic() > deadline:
+            # librdkafka gives up on the first such answer at times.
+            if inner is None or inner.code() not in group_reader.MOVING or time.monotonic() > deadline:
                 raise
             time.sleep(_AGAIN_SECONDS)
 
 
 def read_inbound(
-    admin: AdminClient,
+    consumer: Consumer,
     groups: Iterable[str],
     partitions: Iterable[Partition] | None,
     timeout_seconds: float,
 ) -> dict[Partition, list[Mark]]:
     """Per partition of the target (None: all) the marks of all units that may have copied to it.
 
-    Waits until no transaction of theirs is open. Raises KafkaException.
+    Waits until no transaction of theirs is open. `consumer`: of the target, of any group. Raises KafkaException.
     """
     wanted = None if partitions is None else set(partitions)
     found: dict[Partition, list[Mark]] = {}
-    for group, rows in _stable(admin, groups, timeout_seconds):
+    for group, rows in _stable(consumer, groups, timeout_seconds):
         for row in rows:
-            key = (row.topic, row.partition)
-            if (wanted is None or key in wanted) and row.offset >= 0:
-                found.setdefault(key, []).append(_mark(row, group))
+            if (wanted is None or row.place in wanted) and row.offset >= 0:
+                found.setdefault(row.place, []).append(_mark(row.place, row.metadata, group))
     return found
 
 
-def _mark(row: TopicPartition, group: str) -> Mark:
+def _mark(place: Partition, metadata: str | None, group: str) -> Mark:
     try:
-        return marks.decode_metadata(row.metadata)
+        return marks.decode_metadata(metadata)
     except MetadataInvalid as error:
         raise MetadataInvalid(
-            f"the offset of {group} for {row.topic}/{row.partition}: {error}. Another program set it. Delete it "
+            f"the offset of {group} for {place[0]}/{place[1]}: {error}. Another program set it. Delete it "
             "(kafka-consumer-groups.sh --delete-offsets): the partition is then read again from where the other "
             "positions allow, and what was copied since they were written may be copied a second time"
         ) from error
 
 
 def _stable(
-    admin: AdminClient, groups: Iterable[str], timeout_seconds: float
-) -> list[tuple[str, list[TopicPartition]]]:
+    consumer: Consumer, groups: Iterable[str], timeout_seconds: float
+) -> list[tuple[str, Sequence[Committed]]]:
     """Each group with its positions.
 
     A group with a pending position must be asked again: its row comes with an error and no offset, and taken for
-    none the records that it speaks of would be copied twice.
+    none the records that it speaks of would be copied twice. So must one whose coordinator moves.
     """
     deadline = time.monotonic() + timeout_seconds
     left = list(groups)
-    answers: list[tuple[str, list[TopicPartition]]] = []
+    answers: list[tuple[str, Sequence[Committed]]] = []
     while left:
-        requests = {
-            group: admin.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=timeout_seconds
-            )[group]
-            for group in left
-        }
+        asked = group_reader.ask(consumer, dict.fromkeys(left), timeout_seconds, require_stable=True)
         left = []
-        for group, request in requests.items():
-            rows = request.result(timeout_seconds + 1).topic_partitions
-            errors = [row.error for row in rows if row.error is not None]
-            if not errors:
-                answers.append((group, rows))
+        for group, found in asked.items():
+            errors = [found] if isinstance(found, KafkaError) else [KafkaError(r.code) for r in found if r.code]
+            if not errors and not isinstance(found, KafkaError):
+                answers.append((group, found))
             elif time.monotonic() < deadline and all(error.code() in _PENDING for error in errors):
                 left.append(group)
             else:
@@ -129,7 +120,10 @@ def read_all(
 ) -> dict[Partition, list[Mark]]:
     """The marks of these groups on a cluster, per partition. Raises KafkaCallFailed."""
     try:
-        admin = AdminClient(client_config(bootstrap_servers, properties))
-        return read_inbound(admin, groups, None, _REQUEST_SECONDS)
+        consumer = group_reader.open_consumer(client_config(bootstrap_servers, properties))
+        try:
+            return read_inbound(consumer, groups, None, _REQUEST_SECONDS)
+        finally:
+            consumer.close()
     except (KafkaException, MetadataInvalid, ValueError) as error:
         raise KafkaCallFailed(sentence(error)) from error

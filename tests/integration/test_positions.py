@@ -7,7 +7,6 @@ import uuid
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from backend.domain.marks import Mark, encode_metadata
 from backend.kafka import positions
@@ -33,19 +32,19 @@ def group(estate):
     hold(7)
     producer.commit_transaction(10)
     hold(9)
-    yield name, AdminClient({"bootstrap.servers": servers}), producer
+    yield name, member, producer
     member.close()
 
 
 def test_a_position_in_an_open_transaction_is_waited_for_not_taken_for_none(group):
-    name, admin, producer = group
+    name, member, producer = group
     threading.Timer(0.5, producer.commit_transaction).start()
-    found = positions.read_inbound(admin, [name], None, 10.0)
+    found = positions.read_inbound(member, [name], None, 10.0)
     assert [mark.covered for mark in found[name, 0]] == [{1: (1, 9)}]
 
 
 def test_what_an_aborted_transaction_said_is_not_read(group):
-    name, admin, producer = group
+    name, member, producer = group
     threading.Timer(0.5, producer.abort_transaction).start()
-    found = positions.read_inbound(admin, [name], [(name, 0)], 10.0)
+    found = positions.read_inbound(member, [name], [(name, 0)], 10.0)
     assert [mark.covered for mark in found[name, 0]] == [{1: (1, 7)}]

@@ -1,0 +1,196 @@
+"""What groups have committed on a cluster, asked through a consumer's handle.
+
+`AdminClient.list_consumer_group_offsets` asks the same of librdkafka, but a broker that answers NOT_COORDINATOR
+(as each does while it starts, or while a coordinator moves) kills the process then: librdkafka looks for the
+group of the client that asks, and an admin client has none (librdkafka issue 5040, open in 2.16). A consumer has
+one. Its own bindings do not offer the request, so librdkafka's public functions are called directly.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, cimpl
+
+_GROUP = "_treeline-reader"
+"""Of consumers that are opened for this only; they join nothing and commit nothing."""
+_LIST_CONSUMER_GROUP_OFFSETS = 14
+_CONSUMER = 1
+NOTHING = -1001
+"""librdkafka's offset of a partition without a commit."""
+_PATIENCE_SECONDS = 1.0
+MOVING = frozenset(
+    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""What is answered while a group's coordinator moves or starts."""
+
+Place = tuple[str, int]
+"""(topic, partition)."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """One partition of a group; `offset` is `NOTHING` where nothing is committed, `code` Kafka's, 0 for none."""
+
+    place: Place
+    offset: int
+    metadata: str | None
+    code: int
+
+
+class _Part(ctypes.Structure):
+    """rd_kafka_topic_partition_t."""
+
+    _fields_ = (
+        ("topic", ctypes.c_char_p),
+        ("partition", ctypes.c_int32),
+        ("offset", ctypes.c_int64),
+        ("metadata", ctypes.c_void_p),
+        ("metadata_size", ctypes.c_size_t),
+        ("opaque", ctypes.c_void_p),
+        ("err", ctypes.c_int),
+        ("private", ctypes.c_void_p),
+    )
+
+
+class _Parts(ctypes.Structure):
+    """rd_kafka_topic_partition_list_t."""
+
+    _fields_ = (("cnt", ctypes.c_int), ("size", ctypes.c_int), ("elems", ctypes.POINTER(_Part)))
+
+
+class _Handle(ctypes.Structure):
+    """The beginning of confluent-kafka's clients: PyObject_HEAD, rd_kafka_t *rk."""
+
+    _fields_ = (("head", ctypes.c_byte * object.__basicsize__), ("rk", ctypes.c_void_p))
+
+
+@cache
+def _library() -> Any:
+    """The very library that confluent-kafka has loaded."""
+    found = ctypes.CDLL(cimpl.__file__)
+    pointer, text, size, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int
+    signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "type": (number, (pointer,)),
+        "queue_new": (pointer, (pointer,)),
+        "queue_destroy": (None, (pointer,)),
+        "queue_poll": (pointer, (pointer, number)),
+        "event_destroy": (None, (pointer,)),
+        "event_error": (number, (pointer,)),
+        "event_error_string": (text, (pointer,)),
+        "event_ListConsumerGroupOffsets_result": (pointer, (pointer,)),
+        "AdminOptions_new": (pointer, (pointer, number)),
+        "AdminOptions_destroy": (None, (pointer,)),
+        "AdminOptions_set_request_timeout": (number, (pointer, number, text, size)),
+        "AdminOptions_set_require_stable_offsets": (pointer, (pointer, number)),
+        "ListConsumerGroupOffsets": (None, (pointer, ctypes.POINTER(pointer), size, pointer, pointer)),
+        "ListConsumerGroupOffsets_new": (pointer, (text, ctypes.POINTER(_Parts))),
+        "ListConsumerGroupOffsets_destroy": (None, (pointer,)),
+        "ListConsumerGroupOffsets_result_groups": (ctypes.POINTER(pointer), (pointer, ctypes.POINTER(size))),
+        "group_result_error": (pointer, (pointer,)),
+        "group_result_partitions": (ctypes.POINTER(_Parts), (pointer,)),
+        "error_code": (number, (pointer,)),
+        "error_string": (text, (pointer,)),
+        "topic_partition_list_new": (ctypes.POINTER(_Parts), (number,)),
+        "topic_partition_list_add": (ctypes.POINTER(_Part), (ctypes.POINTER(_Parts), text, ctypes.c_int32)),
+        "topic_partition_list_destroy": (None, (ctypes.POINTER(_Parts),)),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(found, f"rd_kafka_{name}")
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+def open_consumer(config: Mapping[str, Any]) -> Consumer:
+    """A consumer to ask through, with what `client_config` gives. Raises KafkaException, ValueError."""
+    return Consumer({**config, "group.id": _GROUP, "enable.auto.commit": False})
+
+
+def ask(
+    consumer: Consumer,
+    wanted: Mapping[str, Iterable[Place] | None],
+    timeout_seconds: float,
+    *,
+    require_stable: bool = False,
+) -> dict[str, Sequence[Committed] | KafkaError]:
+    """Group -> what it has committed for these partitions (None: all), or why it cannot be told.
+
+    `consumer` must have a group and be open; any group may be asked of. With `require_stable` a partition whose
+    offset is pending in a transaction has the code UNSTABLE_OFFSET_COMMIT. Raises KafkaException (the client is
+    closed, or no consumer).
+    """
+    lib = _library()
+    handle = _Handle.from_address(id(consumer)).rk
+    if not handle or lib.rd_kafka_type(handle) != _CONSUMER:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "offsets of groups are asked through a consumer"))
+    options = lib.rd_kafka_AdminOptions_new(handle, _LIST_CONSUMER_GROUP_OFFSETS)
+    queues: dict[str, int] = {}
+    try:
+        problem = ctypes.create_string_buffer(256)
+        milliseconds = max(1, int(timeout_seconds * 1000))
+        lib.rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, problem, len(problem))
+        lib.rd_kafka_AdminOptions_set_require_stable_offsets(options, int(require_stable))
+        for group, places in wanted.items():
+            # A queue for each, since answers come in any order and failures do not name their group.
+            queues[group] = lib.rd_kafka_queue_new(handle)
+            _send(lib, handle, options, queues[group], group, places)
+        patience = int((timeout_seconds + _PATIENCE_SECONDS) * 1000)
+        return {group: _answer(lib, queue, patience) for group, queue in queues.items()}
+    finally:
+        for queue in queues.values():
+            lib.rd_kafka_queue_destroy(queue)
+        lib.rd_kafka_AdminOptions_destroy(options)
+
+
+def _send(lib: Any, handle: int, options: int, queue: int, group: str, places: Iterable[Place] | None) -> None:
+    parts = None
+    if places is not None:
+        parts = lib.rd_kafka_topic_partition_list_new(0)
+        for topic, partition in places:
+            lib.rd_kafka_topic_partition_list_add(parts, topic.encode(), partition)
+    request = ctypes.c_void_p(lib.rd_kafka_ListConsumerGroupOffsets_new(group.encode(), parts))
+    try:
+        lib.rd_kafka_ListConsumerGroupOffsets(handle, ctypes.byref(request), 1, options, queue)
+    finally:
+        lib.rd_kafka_ListConsumerGroupOffsets_destroy(request)
+        if parts is not None:
+            lib.rd_kafka_topic_partition_list_destroy(parts)
+
+
+def _answer(lib: Any, queue: int, patience_ms: int) -> Sequence[Committed] | KafkaError:
+    event = lib.rd_kafka_queue_poll(queue, patience_ms)
+    if not event:
+        return KafkaError(KafkaError._TIMED_OUT, "no answer")
+    try:
+        code = lib.rd_kafka_event_error(event)
+        if code:
+            return KafkaError(code, _text(lib.rd_kafka_event_error_string(event)))
+        count = ctypes.c_size_t()
+        result = lib.rd_kafka_event_ListConsumerGroupOffsets_result(event)
+        group = lib.rd_kafka_ListConsumerGroupOffsets_result_groups(result, ctypes.byref(count))[0]
+        error = lib.rd_kafka_group_result_error(group)
+        if error:
+            return KafkaError(lib.rd_kafka_error_code(error), _text(lib.rd_kafka_error_string(error)))
+        parts = lib.rd_kafka_group_result_partitions(group)
+        return [_committed(parts.contents.elems[index]) for index in range(parts.contents.cnt)]
+    finally:
+        lib.rd_kafka_event_destroy(event)
+
+
+def _committed(part: _Part) -> Committed:
+    # confluent-kafka commits the 0 behind its texts, too, and does not show it.
+    metadata = ctypes.string_at(part.metadata, part.metadata_size).partition(b"\0")[0] if part.metadata else None
+    return Committed(
+        place=(part.topic.decode(), part.partition),
+        offset=part.offset,
+        metadata=None if metadata is None else metadata.decode("utf-8", "replace"),
+        code=part.err,
+    )
+
+
+def _text(given: bytes | None) -> str:
+    return (given or b"").decode("utf-8", "replace")

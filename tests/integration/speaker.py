@@ -1,0 +1,68 @@
+"""A server that says what a real broker says in moments that cannot be brought about at will."""
+
+from __future__ import annotations
+
+import socketserver
+import struct
+
+API_VERSIONS, METADATA, FIND_COORDINATOR, OFFSET_FETCH = 18, 3, 10, 9
+UNSUPPORTED_VERSION, INVALID_TOPIC, NOT_COORDINATOR = 35, 17, 16
+
+
+class Speaker(socketserver.BaseRequestHandler):
+    """Speaks as much of Kafka's protocol as a client needs to be told of a cluster's brokers, and of groups that
+    the first of them coordinated until now."""
+
+    brokers: tuple[tuple[int, str, int], ...] = ()
+
+    def handle(self) -> None:
+        while head := self.request.recv(4, 4096):
+            size = struct.unpack(">i", head.ljust(4, b"\0"))[0]
+            request = b""
+            while len(request) < size and (more := self.request.recv(size - len(request))):
+                request += more
+            api, version, correlation = struct.unpack(">hhi", request[:8])
+            body = self.answer(api, version, request)
+            message = struct.pack(">i", correlation) + body
+            self.request.sendall(struct.pack(">i", len(message)) + message)
+
+    def answer(self, api: int, version: int, request: bytes) -> bytes:
+        if api == API_VERSIONS:
+            return self.versions(version)
+        if api == METADATA:
+            return self.metadata(request)
+        if api == FIND_COORDINATOR:
+            return self.coordinator()
+        return struct.pack(">iih", 0, 0, NOT_COORDINATOR)
+
+    def versions(self, version: int) -> bytes:
+        error = UNSUPPORTED_VERSION if version else 0
+        ranges = [(API_VERSIONS, 0, 0), (METADATA, 4, 4), (FIND_COORDINATOR, 0, 0), (OFFSET_FETCH, 5, 5)]
+        return struct.pack(">hi", error, len(ranges)) + b"".join(struct.pack(">hhh", *each) for each in ranges)
+
+    def coordinator(self) -> bytes:
+        number, host, port = self.brokers[0]
+        return struct.pack(">hih", 0, number, len(host)) + host.encode() + struct.pack(">i", port)
+
+    def metadata(self, request: bytes) -> bytes:
+        """Version 4: throttle time, brokers, cluster id, controller, topics, which are those asked for."""
+        (client,) = struct.unpack(">h", request[8:10])
+        asked = request[10 + max(0, client) :]
+        (count,) = struct.unpack(">i", asked[:4])
+        topics, place = [], 4
+        for _ in range(max(0, count)):
+            (length,) = struct.unpack(">h", asked[place : place + 2])
+            name = asked[place : place + 2 + length]
+            topics.append(struct.pack(">h", INVALID_TOPIC) + name + struct.pack(">?i", False, 0))
+            place += 2 + length
+        brokers = b"".join(
+            struct.pack(">ih", number, len(host)) + host.encode() + struct.pack(">ih", port, -1)
+            for number, host, port in self.brokers
+        )
+        return (
+            struct.pack(">ii", 0, len(self.brokers))
+            + brokers
+            + struct.pack(">h3si", 3, b"abc", self.brokers[0][0] if self.brokers else -1)
+            + struct.pack(">i", len(topics))
+            + b"".join(topics)
+        )
