@@ -7,7 +7,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,10 @@ READY_SECONDS = 30
 FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
 
 
+Content = Callable[[str], None]
+"""Fills a migrated database, given its address, and leaves no connection behind."""
+
+
 class RunningPostgres:
     """A server process under a test's control; `kill` is its power cut."""
 
@@ -41,6 +45,7 @@ class RunningPostgres:
         )
         self._log = data_dir.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
+        self._filled: dict[Content, str] = {}
         self.server.initialise()
 
     @property
@@ -57,6 +62,22 @@ class RunningPostgres:
                 preexec_fn=_die_with_parent,
             )
         self._wait_until_ready()
+
+    def template(self, content: Content | None) -> str:
+        """The database to copy for a test that begins with this content; made once, for all that do."""
+        if content is None:
+            return TEMPLATE
+        if content not in self._filled:
+            name = f"{TEMPLATE}_{secrets.token_hex(6)}"
+            create_database(self.server, name, template=TEMPLATE)
+            content(self.server.url(name))
+            # PostgreSQL copies no database with a connection to it, and those may outlive who made them.
+            run_as_owner(self.server, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+            run_as_owner(
+                self.server, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            )
+            self._filled[content] = name
+        return self._filled[content]
 
     def stop(self) -> None:
         self._end(signal.SIGINT)
@@ -106,10 +127,16 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPostgr
 
 
 @pytest.fixture
-def database(postgres: RunningPostgres) -> Iterator[Database]:
+def database_content() -> Content | None:
+    """What fills a test's database beforehand; None: nothing. Overridden where many tests begin with the same."""
+    return None
+
+
+@pytest.fixture
+def database(postgres: RunningPostgres, database_content: Content | None) -> Iterator[Database]:
     """A fresh database, dropped after the test."""
     name = f"test_{secrets.token_hex(6)}"
-    create_database(postgres.server, name, template=TEMPLATE)
+    create_database(postgres.server, name, template=postgres.template(database_content))
     url = postgres.server.url(name)
     engine, owner = create_engine(url), create_engine(url, role=None)
     yield Database(url, engine, owner)

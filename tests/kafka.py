@@ -7,7 +7,15 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -18,13 +26,30 @@ from confluent_kafka.admin import (
 )
 
 DEADLINE_SECONDS = 180.0
+_NO_BROKER = frozenset(
+    {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
+)
 
 
 def create_topic(servers: str, name: str, partitions: int = 1, **config: str) -> None:
-    """Make a topic and wait until it can be read."""
+    """Make a topic and wait until it can be read. Waits for a broker, which a busy machine may be without for a
+    moment (fenced, since its heartbeats came too late)."""
     admin = AdminClient({"bootstrap.servers": servers})
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(DEADLINE_SECONDS)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    tried = False
+    while True:
+        try:
+            admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(DEADLINE_SECONDS)
+            return
+        except KafkaException as error:
+            code = error.args[0].code()
+            if tried and code == KafkaError.TOPIC_ALREADY_EXISTS:
+                return  # the first request did it, and its answer came too late
+            if code not in _NO_BROKER or time.monotonic() > deadline:
+                raise
+        tried = True
+        time.sleep(0.5)
 
 
 def configure(servers: str, topic: str, config: Mapping[str, str]) -> None:

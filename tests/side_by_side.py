@@ -27,6 +27,12 @@ def shared_with(test: str) -> str:
     return test.split("::", 1)[0]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What uses the session's estate comes last, together: an estate costs a fifth of a core while it lives."""
+    late = {shared_with(item.nodeid) for item in items if "estate" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: shared_with(item.nodeid) in late)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     # Without xdist nothing runs side by side, and this module must do without it too.

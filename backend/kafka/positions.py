@@ -16,11 +16,15 @@ from confluent_kafka.admin import AdminClient
 from backend.domain import marks
 from backend.domain.marks import Mark, MetadataInvalid, Position
 from backend.kafka.client_config import client_config
-from backend.kafka.errors import KafkaCallFailed, sentence
+from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
 
 _REQUEST_SECONDS = 10.0
 _AGAIN_SECONDS = 0.02
 _PENDING = frozenset({KafkaError.UNSTABLE_OFFSET_COMMIT})
+_MOVING = frozenset(
+    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""While a group's coordinator moves or starts; librdkafka's `committed` gives up on the first one at times."""
 
 Partition = tuple[str, int]
 """(topic on the target, partition)."""
@@ -32,13 +36,28 @@ def read_own(
     """Positions of the client's own group, where it has any; waits until no transaction of it is open."""
     wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
     found: dict[Partition, Position] = {}
-    for row in group_member.committed(wanted, timeout=timeout_seconds):
+    for row in _committed(group_member, wanted, timeout_seconds):
         if row.error is not None:
             raise KafkaException(row.error)
         if row.offset >= 0:
             mark = _mark(row, "its own group")
             found[row.topic, row.partition] = Position(row.offset, mark, row.leader_epoch)
     return found
+
+
+def _committed(
+    group_member: Consumer, wanted: list[TopicPartition], timeout_seconds: float
+) -> list[TopicPartition]:
+    """What the group has committed, once its coordinator is found and ready."""
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        try:
+            return group_member.committed(wanted, timeout=max(_AGAIN_SECONDS, deadline - time.monotonic()))
+        except KafkaException as error:
+            inner = kafka_error(error)
+            if inner is None or inner.code() not in _MOVING or time.monotonic() > deadline:
+                raise
+            time.sleep(_AGAIN_SECONDS)
 
 
 def read_inbound(

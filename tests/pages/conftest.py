@@ -2,111 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
-from pydantic import SecretStr
 
-from backend import web
-from backend.api.app import create_app
-from backend.estate.ports import free_ports
-from backend.registry.app import with_registries
-from backend.registry.directory import Directory
-from backend.settings import PROJECT_ROOT, Settings
-from tests.database_fixture import Database
-from tests.eventually import eventually
-from tests.rest_client import RestClient
+from tests.database_fixture import Content, Database
+from tests.pages.consoles import Console, serve_here
+from tests.pages.visitors import clusters_and_tenants
 
 CHROMIUM = "/usr/bin/chromium"
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-TOKEN = "a token of the tests"
 
 
-@dataclass(frozen=True)
-class Console:
-    """A control plane with its pages."""
-
-    url: str
-    token: str
-    registries: Directory | None = None
-    """What it has read of schemas, if it runs in this process."""
-
-    @property
-    def rest(self) -> RestClient:
-        return RestClient(self.url, self.token)
-
-    def login_link(self) -> str:
-        path: str = self.rest.ok("POST", "/login-links")["url"].partition("/login")[2]
-        return f"{self.url}/login{path}"
-
-    def get(self, path: str) -> httpx2.Response:
-        """A page, by token and without a browser."""
-        headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx2.get(f"{self.url}{path}", headers=headers, trust_env=False)
-
-
-@contextmanager
-def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any) -> Iterator[Console]:
-    """The API and console on a thread of the test process, which starts at once."""
-    port = free_ports(1)[0]
-    url = f"http://127.0.0.1:{port}"
-    app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url, **settings))
-    for router in web.routes():
-        app.include_router(router)
-    served = with_registries(app, app.state.services)
-    app.state.registries = served.directory
-    # Following clusters that are away costs their threads' time; few pages ask for it.
-    server = uvicorn.Server(
-        uvicorn.Config(served if with_schemas else app, "127.0.0.1", port, log_level="warning")
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        eventually(lambda: server.started, f"{url} is served")
-        yield Console(url, TOKEN, served.directory)
-    finally:
-        app.state.services.closing.set()
-        server.should_exit = True
-        thread.join()
-
-
-@contextmanager
-def serve(
-    database_url: str, log: Path, port: int | None = None
-) -> Iterator[tuple[Console, subprocess.Popen[bytes]]]:
-    """The API and console as a process of their own."""
-    port = port or free_ports(1)[0]
-    url = f"http://127.0.0.1:{port}"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
-    environment |= {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN, "TREELINE_URL": url}
-    command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=PROJECT_ROOT, env=environment, stdout=output, stderr=output)
-
-    def ready() -> bool:
-        assert process.poll() is None, log.read_text()
-        try:
-            return httpx2.get(f"{url}/readyz", trust_env=False).status_code == 200
-        except httpx2.TransportError:
-            return False
-
-    try:
-        eventually(ready, f"{url} is ready")
-        yield Console(url, TOKEN), process
-    finally:
-        process.kill()
-        process.wait()
+@pytest.fixture
+def database_content(request: pytest.FixtureRequest) -> Content | None:
+    """What `acme` promises is there from the beginning."""
+    return clusters_and_tenants if "acme" in request.fixturenames else None
 
 
 @pytest.fixture
@@ -114,6 +27,12 @@ def console(database: Database) -> Iterator[Console]:
     """A control plane that knows nothing yet, without Kafka and workers."""
     with serve_here(database.url) as running:
         yield running
+
+
+@pytest.fixture
+def acme(console: Console) -> Console:
+    """Clusters in a tree, acme/retail/prod/orders, and another tenant: see `visitors.clusters_and_tenants`."""
+    return console
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import re
 
-import pytest
-
 from backend.deciders import APPLICATION
 from backend.domain.application_records import (
     ApplicationRecord,
@@ -15,7 +13,7 @@ from backend.domain.application_records import (
     RecordAccessRemoved,
 )
 from tests.database_fixture import Database
-from tests.pages.conftest import Console, serve_here
+from tests.pages.consoles import Console, serve_here
 from tests.pages.visitors import PROD, Visitor, add_clusters, add_tenants, code, hidden, record, rows, said
 
 NEW = f"{PROD}/-applications/-new"
@@ -23,13 +21,6 @@ BILLING = f"{PROD}/-applications/billing"
 FIELDS = {"name": "billing", "groups": "", "produces": "orders", "consumes": "globex/shop/prod/items"}
 ASKED = {"application": "acme/retail/prod/billing", "stream": "globex/shop/prod/items", "operation": "consume"}
 DECIDE = "/tenants/globex/-grants/-decide"
-
-
-@pytest.fixture
-def acme(console: Console) -> Console:
-    add_clusters(console)
-    add_tenants(console)
-    return console
 
 
 def test_an_application_is_declared_asked_for_and_granted(acme: Console) -> None:

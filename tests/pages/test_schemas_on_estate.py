@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from tests.estate_fixture import RunningEstate
-from tests.pages.conftest import Console
+from tests.pages.consoles import Console
 from tests.rest_client import RestClient
 
 FIRST = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'

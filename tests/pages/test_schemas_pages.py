@@ -16,8 +16,8 @@ from backend.registry.records import ConfigSet, Content, Record, Reference, Sche
 from backend.web.differences import MOST_LINES, hunks
 from tests.database_fixture import Database
 from tests.eventually import eventually
-from tests.pages.conftest import Console, serve_here
-from tests.pages.visitors import Visitor, add_clusters, add_tenants, code, hidden, rows, said
+from tests.pages.consoles import Console, serve_here
+from tests.pages.visitors import Visitor, add_clusters, code, hidden, rows, said
 
 MINE, THEIRS, NOBODYS = "acme-retail-prod-orders-value", "globex-shop-prod-items-value", "com.acme.Order"
 NEW = "/schemas/-new"
@@ -60,8 +60,6 @@ def console(database: Database) -> Iterator[Console]:
 @pytest.fixture
 def acme(console: Console) -> Iterator[Console]:
     """Subjects of acme, of globex and of nobody on c1, the primary; those of acme on c3, too."""
-    add_clusters(console)
-    add_tenants(console)
     first, second = avro("id"), avro("id", "note?")
     was_read(
         console,

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from backend.domain.stream_records import RecordApplied
 from tests.database_fixture import Database
-from tests.pages.conftest import Console
-from tests.pages.visitors import API_PROD, PROD, add_clusters, add_tenants, record
+from tests.pages.consoles import Console
+from tests.pages.visitors import API_PROD, PROD, record
 
 PAYMENTS = {"instance": "retail", "environment": "prod", "stream": "payments"}
-
-
-@pytest.fixture
-def acme(console: Console) -> Console:
-    add_clusters(console)
-    add_tenants(console)
-    return console
 
 
 def apply_everywhere(database: Database) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import yaml
 from backend.commands.declared import read_file
 from backend.domain.stream_records import RecordApplied, RecordApplyFailed
 from tests.database_fixture import Database
-from tests.pages.conftest import Console
+from tests.pages.consoles import Console
 from tests.pages.visitors import (
     API_PROD,
     FORMS,
@@ -23,7 +22,6 @@ from tests.pages.visitors import (
     STREAM,
     Visitor,
     add_clusters,
-    add_tenants,
     code,
     head,
     hidden,
@@ -35,14 +33,6 @@ from tests.pages.visitors import (
 )
 
 ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream": "orders"}
-
-
-@pytest.fixture
-def acme(console: Console) -> Iterator[Console]:
-    """Clusters in a tree, acme/retail/prod/orders, and another tenant."""
-    add_clusters(console)
-    add_tenants(console)
-    yield console
 
 
 @pytest.fixture

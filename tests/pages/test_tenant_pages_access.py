@@ -5,26 +5,17 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from tests.pages.conftest import Console
+from tests.pages.consoles import Console
 from tests.pages.visitors import (
     ALLOWED,
     FORMS,
     PROD,
     Visitor,
-    add_clusters,
-    add_tenants,
     head,
     rows,
     said,
     visitor,
 )
-
-
-@pytest.fixture
-def acme(console: Console) -> Console:
-    add_clusters(console)
-    add_tenants(console)
-    return console
 
 
 @pytest.fixture

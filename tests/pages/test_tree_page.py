@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from backend.projections.clusters import clusters
 from tests.database_fixture import Database, RunningPostgres
 from tests.observations import observe
-from tests.pages.conftest import Console, serve
+from tests.pages.consoles import Console, serve
 
 TREE = {
     "level": 2,

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.estate_fixture import DEFAULT_ESTATE, RunningEstate
 from tests.eventually import eventually
-from tests.pages.conftest import Console
+from tests.pages.consoles import Console
 from tests.rest_client import RestClient
 
 # Contract, "Kafka": the default targets on the default estate.

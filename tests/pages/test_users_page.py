@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from backend.web.login_page import ATTEMPTS
-from tests.pages.conftest import Console
+from tests.pages.consoles import Console
 from tests.rest_client import RestClient
 
 PASSWORD = "correct horse battery staple"

@@ -15,7 +15,7 @@ from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
 from tests.database_fixture import Database
-from tests.pages.conftest import Console
+from tests.pages.consoles import Console, serve_here
 
 TREE = {
     "level": 2,
@@ -74,6 +74,13 @@ def add_tenants(console: Console) -> None:
         below = f"/tenants/{tenant}/instances/{instance}/environments"
         console.rest.ok("POST", below, {"name": "prod"})
         console.rest.ok("POST", f"{below}/prod/streams", {"name": stream, "partitions": 4})
+
+
+def clusters_and_tenants(database_url: str) -> None:
+    """Fill a database with both."""
+    with serve_here(database_url) as console:
+        add_clusters(console)
+        add_tenants(console)
 
 
 class Visitor:

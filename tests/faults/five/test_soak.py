@@ -11,6 +11,7 @@ from tests.faults.soak import RECORDS_PER_SECOND, soak
 SECONDS = 60
 
 
+@pytest.mark.nightly
 def test_a_minute_of_random_faults_leaves_no_anomaly(place):
     told: list[str] = []
     report = soak(place, SECONDS, secrets.randbits(32), told.append)

@@ -129,11 +129,16 @@ def test_a_strangers_id_is_an_event_and_nothing_is_written_over(registries: Regi
     registries.wait_for_id(cluster, there, later)
     found = [("SchemaConflictFound", "id-taken")]
     eventually(lambda: registries.conflicts(cluster, there) == found, "the conflict is told")
-    state = eventually(
-        lambda: row if (row := registries.target_state(cluster)) and row["state"] == "degraded" else None,
-        "the target is degraded",
-    )
-    assert there in {each["subject"] for each in state["conflicts"]}
+
+    def degraded() -> bool:
+        state = registries.target_state(cluster)
+        return (
+            state is not None
+            and state["state"] == "degraded"
+            and there in {each["subject"] for each in state["conflicts"]}
+        )
+
+    eventually(degraded, "the target is degraded by this conflict")
     assert registries.client(cluster).get_schema(schema_id).schema_str == stranger
     assert registries.versions(cluster, there) == [2]
     registries.register(subject, avro("a", "b?", "c?", name=name))
