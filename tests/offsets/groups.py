@@ -162,7 +162,9 @@ class Groups:
     def shown(self, cluster: str, partition: int = 0) -> dict[str, Any] | None:
         """The group's commit on a cluster, as GET /offsets shows it."""
         items = self.rest.ok("GET", f"/offsets?cluster={cluster}&group={self.group}")["items"]
-        return next((item for item in items if item["partition"] == partition), None)
+        wanted = dict(zip(("tenant", "instance", "environment", "stream"), self.place, strict=True))
+        wanted["partition"] = partition
+        return next((item for item in items if wanted.items() <= item.items()), None)
 
     def applied(self, origin: str, cluster: str, partition: int = 0) -> dict[str, Any] | None:
         """What was done on a cluster about the commit made on `origin`."""

@@ -5,9 +5,28 @@ from __future__ import annotations
 import html
 import re
 
+from backend.deciders import APPLICATION
+from backend.domain.application_records import (
+    ApplicationRecord,
+    RecordAccessApplied,
+    RecordAccessFailed,
+    RecordAccessRemoved,
+)
 from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here
-from tests.pages.visitors import API_PROD, PROD, Visitor, add_clusters, add_tenants, code, head, hidden, rows, said
+from tests.pages.visitors import (
+    API_PROD,
+    PROD,
+    Visitor,
+    add_clusters,
+    add_tenants,
+    code,
+    head,
+    hidden,
+    record,
+    rows,
+    said,
+)
 
 NEW = f"{PROD}/-applications/-new"
 BILLING = f"{PROD}/-applications/billing"
@@ -121,6 +140,26 @@ def test_a_change_says_what_will_be_asked_for_and_what_is_closed(acme: Console) 
     assert "produce" not in "".join(rows(owner.get(BILLING), "data-grant"))
     stale = owner.send(f"{BILLING}/-change", step="preview", **{**fields, "groups": "other"})
     assert stale.status_code == 412
+
+
+def test_what_is_to_be_removed_from_a_cluster_that_left_the_tree_is_shown(
+    acme: Console, database: Database
+) -> None:
+    owner = Visitor(acme, "ada", acme="owner")
+    owner.confirm(NEW, **FIELDS)
+
+    def records(command: ApplicationRecord) -> None:
+        record(database, command, APPLICATION, "application-acme/retail/prod/billing")
+
+    records(RecordAccessApplied(cluster="c3", revision=2, parts={"acls": "applied", "quotas": "none"}))
+    smaller = {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]}
+    acme.rest.ok("PUT", "/trees/main", smaller)
+    assert rows(owner.get(BILLING), "data-cluster")["c3"].split() == ["c3", "–", "–", "removing", "–"]
+    assert "applied on 0 of 2 clusters" in said(owner.get(BILLING))
+    records(RecordAccessFailed(cluster="c3", reason="it <is> away"))
+    assert rows(owner.get(BILLING), "data-cluster")["c3"].endswith("failed it <is> away")
+    records(RecordAccessRemoved(cluster="c3", left=True))
+    assert set(rows(owner.get(BILLING), "data-cluster")) == {"c1", "c2"}
 
 
 def test_without_a_key_no_password_can_be_issued(acme: Console) -> None:

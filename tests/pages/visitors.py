@@ -133,11 +133,11 @@ def head(console: Console) -> Any:
     return console.rest.ok("GET", "/events/head")
 
 
-def record(database: Database, command: Any) -> None:
-    """What a worker does when it has looked at a cluster of acme's streams."""
+def record(database: Database, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
+    """What a worker does when it has looked at a cluster of acme's streams, or of what `stream` is of."""
     Dispatcher(database.engine, domain_registry(), PROJECTIONS).execute(
-        TENANT,
-        "tenant-acme",
+        decider,
+        stream,
         command,
         metadata=Metadata(actor="reconcile", request_id="r"),
         time=datetime.now(UTC),
