@@ -46,6 +46,8 @@ class Reconciler:
         self._failed_looks: dict[str, int] = {}
         self._turns: dict[str, int] = {}
         self._drifted: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._made: set[tuple[str, str]] = set()
+        """(cluster, topic) that this process made and that are not recorded yet."""
         self._adopter = Adopter(engine, context.dispatcher())
         self._last_look = 0.0
         self._position: int | None = None
@@ -63,6 +65,8 @@ class Reconciler:
             position = wanted.position(connection)
             desired = wanted.read(connection, self._settings)
         self._position, self._last_look = position, time.monotonic()
+        if self._made:
+            self._made -= {(row.cluster, row.topic) for row in desired.topics if row.topic_id is not None}
         seen = self._observe(desired)
         planned = self._plan(desired, seen)
         outcomes = Outcomes()
@@ -208,7 +212,9 @@ class Reconciler:
         for cluster, failed in zip(by_cluster, results, strict=True):
             log.info("topics created", cluster=cluster, topics=len(by_cluster[cluster]) - len(failed))
             for step in by_cluster[cluster]:
-                if step.wanted.topic in failed:
+                if step.wanted.topic not in failed:
+                    self._made.add((cluster, step.wanted.topic))
+                else:
                     request_id = f"reconcile-{uuid.uuid4().hex[:12]}"
                     self._failed(step, outcomes, failed[step.wanted.topic].reason, request_id)
 
@@ -240,7 +246,7 @@ class Reconciler:
                 if step.config:
                     admin.configure(topic.topic, step.config)
                     log.info("topic configured", cluster=topic.cluster, topic=topic.topic, set=step.config)
-                outcomes.applied(step, request_id)
+                outcomes.applied(step, request_id, made=(topic.cluster, topic.topic) in self._made)
             case steps.RestoreTopic():
                 admin.configure(topic.topic, step.config)
                 log.warning("topic set back", cluster=topic.cluster, topic=topic.topic, found=step.found)

@@ -62,8 +62,8 @@ class Outcomes:
         self._waiting: list[Directed] = []
         self._since = 0.0
 
-    def applied(self, step: AlignTopic, request_id: str) -> None:
-        """A topic is as declared."""
+    def applied(self, step: AlignTopic, request_id: str, *, made: bool = False) -> None:
+        """A topic is as declared; `made`: by us."""
         topic = step.wanted
         if topic.revision is None:
             _internal_topic(step)
@@ -74,6 +74,7 @@ class Outcomes:
             topic_id=step.topic_id,
             replication_factor=step.replication_factor,
             revision=topic.revision,
+            made=made,
         )
         self._add(tenant, command, request_id)
 

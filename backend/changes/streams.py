@@ -10,13 +10,14 @@ from sqlalchemy import Connection
 from backend.changes.change import Change, Match, any_version
 from backend.changes.tenants import TenantChange, event_stream
 from backend.deciders import TENANT
+from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings
 from backend.domain.tenant_commands import ChangeStream, DeclareStream, DeclareStreams, DeleteStream
 from backend.kafka.records import TopicPlace
 from backend.queries.clusters import list_clusters
 from backend.queries.naming import taken_by_others, taken_names
-from backend.queries.streams import StreamRow, find_stream
+from backend.queries.streams import StreamRow, clusters_with_topic, find_stream
 from backend.queries.tenants import get_instance
 
 
@@ -94,9 +95,18 @@ def delete_stream(
 
 
 def topic_places(connection: Connection, row: StreamRow) -> list[TopicPlace]:
-    """Where a stream's topics are, as far as any is recorded."""
+    """Where topics of a stream may be that its deletion removes: wherever one is recorded, also on clusters that
+    left the tree, and on the tree's others, where one may have been made a moment ago."""
+    name = StreamName(row.tenant, row.instance, row.environment, row.name)
+    recorded = clusters_with_topic(connection, name)
     return [
-        TopicPlace(cluster.name, cluster.bootstrap_servers, cluster.properties, row.technical_names[cluster.name])
+        TopicPlace(
+            cluster.name,
+            cluster.bootstrap_servers,
+            cluster.properties,
+            technical_name(cluster.topic_format, name),
+            cluster.name in recorded,
+        )
         for cluster in list_clusters(connection)
-        if cluster.name in row.topic_ids
+        if cluster.name in recorded or cluster.name in row.technical_names
     ]

@@ -202,7 +202,8 @@ def topic_steps(
             steps += _topic_step(topic, cluster)
     for gone in unwanted:
         cluster = seen.get(gone.cluster)
-        if cluster is not None and cluster.reason is None:
+        # What cannot be seen is not taken for gone: its name would be free while its records are there.
+        if cluster is not None and cluster.reason is None and gone.topic not in cluster.refusals:
             present = cluster.topics.get(gone.topic)
             # A topic that somebody made anew under the name is not the one to delete.
             steps.append(

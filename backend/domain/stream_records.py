@@ -34,6 +34,8 @@ class RecordApplied:
     replication_factor: int
     revision: int | None = None
     """The revision that was applied; an older one than the present is not recorded."""
+    made: bool = False
+    """The worker made the topic itself; False: it found it, or no longer knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +114,13 @@ def decide_record(name: StreamName, stream: Stream, command: StreamRecord) -> li
 def _record_applied(name: StreamName, stream: Stream, command: RecordApplied) -> list[TenantEvent]:
     if command.revision is not None and command.revision != stream.revision:
         return []
+    # What is recorded of a deleted stream is removed. A topic that was made just before belongs to that, else
+    # nobody would remove it; one that was there before is somebody's, whatever it holds.
+    if stream.settings is None and not command.made:
+        return []
     topic = stream.topics.get(command.cluster, Topic())
     same = (topic.topic_id, topic.replication_factor) == (command.topic_id, command.replication_factor)
-    # A topic made just before its stream was deleted is recorded too, else nobody would remove it; one that
-    # waits for its removal is not taken for the one of a stream declared anew.
+    # A topic that waits for its removal is not taken for the one of a stream declared anew.
     if same and ((topic.applied and topic.failure is None) or topic.removing):
         return []
     new_topic = topic.topic_id != command.topic_id

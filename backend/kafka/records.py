@@ -20,16 +20,20 @@ MOST_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class TopicPlace:
-    """One topic on one cluster."""
+    """One topic on one cluster; `recorded`: it is known to be there, and the stream's."""
 
     cluster: str
     bootstrap_servers: str
     properties: Mapping[str, str]
     topic: str
+    recorded: bool = True
 
 
 def clusters_with_records(places: Sequence[TopicPlace], timeout_seconds: float) -> tuple[str, ...]:
-    """Clusters whose topic holds records, or where nobody could look: not knowing is no reason to delete."""
+    """Clusters whose topic holds records, or where nobody could look: not knowing is no reason to delete.
+
+    Where no topic is recorded, none that was there before will be deleted; if nobody can look there, none matters.
+    """
     if not places:
         return ()
     with ThreadPoolExecutor(min(len(places), MOST_AT_ONCE)) as threads:
@@ -42,4 +46,4 @@ def _may_hold_records(place: TopicPlace, timeout_seconds: float) -> bool:
         return count_records(place.bootstrap_servers, place.properties, place.topic, timeout_seconds) > 0
     except (KafkaException, ClusterUnreachable) as error:
         logger.info("nobody could look into a topic", cluster=place.cluster, reason=sentence(error))
-        return True
+        return place.recorded

@@ -230,7 +230,8 @@ def count_records(
 ) -> int:
     """Offsets between the ends of a topic's logs: 0 only if it holds nothing; 0 too if it does not exist.
 
-    Control records count, so that the answer errs on the side of "there is data". Raises KafkaException.
+    Control records count, so that the answer errs on the side of "there is data". Raises KafkaException, also if
+    the topic may not be seen.
     """
     consumer = Consumer(
         client_config(bootstrap_servers, properties, group_id="_treeline.look", enable_auto_commit=False)
@@ -238,7 +239,10 @@ def count_records(
     try:
         metadata = consumer.list_topics(topic, timeout_seconds).topics.get(topic)
         if metadata is None or metadata.error is not None:
-            return 0
+            error = None if metadata is None else metadata.error
+            if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return 0
+            raise KafkaException(error or KafkaError(KafkaError._UNKNOWN_TOPIC))
         total = 0
         for partition in metadata.partitions:
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout_seconds)

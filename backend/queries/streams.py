@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -148,6 +148,13 @@ def troubles(connection: Connection) -> dict[str, list[str]]:
     for row in connection.execute(query):
         found[row.cluster].append(f"{StreamName(*_key(row))} on {row.cluster}: {row.failure}")
     return dict(found)
+
+
+def clusters_with_topic(connection: Connection, stream: StreamName) -> frozenset[str]:
+    """Clusters of which a topic of the stream is recorded, whether they are in its tree or not."""
+    same = _scoped(stream_topics, asdict(stream))
+    query = sa.select(stream_topics.c.cluster).where(as_of(stream_topics, None), *same)
+    return frozenset(connection.execute(query.where(stream_topics.c.topic_id.is_not(None))).scalars())
 
 
 def list_deleted(connection: Connection) -> list[DeletedTopic]:

@@ -14,7 +14,7 @@ from backend.changes import streams as changes
 from backend.domain.access import Action
 from backend.domain.errors import FieldError, StateConflict
 from backend.domain.names import StreamName
-from backend.kafka.records import clusters_with_records
+from backend.kafka.records import TopicPlace, clusters_with_records
 from backend.queries.streams import StreamRow, find_stream
 from backend.web.asked import Asked
 from backend.web.effect import Effect, NameOn, listed
@@ -26,6 +26,8 @@ from backend.web.same_change import SameChange, api_path, curl
 from backend.web.services import Shared, Viewer
 from backend.web.stream_forms import existing_stream, trail_of
 from backend.web.stream_page import STREAM, Named
+
+_HELD = "has records, or nobody could look"
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -52,13 +54,13 @@ class Deleting:
         # First what takes no time: somebody may have been faster.
         rehearsed = changes.delete_stream(self._name, confirm=name, match=version_seen(given))
         asked.try_out(rehearsed, lambda connection, outcome: None)
-        held = self._held(asked)
+        places, held = self._look(asked)
         confirmation = f" --confirm {name}" if held else ""
         path = f"{api_path(self._place)}?confirm={name}" if held else api_path(self._place)
         topics = [
-            NameOn(cluster, topic, "", "has records, or nobody could look" if cluster in held else None)
-            for cluster, topic in row.technical_names.items()
-            if cluster in row.topic_ids
+            NameOn(place.cluster, place.topic, "", _HELD if place.cluster in held else None)
+            for place in places
+            if place.recorded or place.cluster in held
         ]
         where = f"Its topics go on {counted(len(topics), 'cluster')}" if topics else "It has no topics yet"
         records = f"with all records on {listed(held)}" if held else "and hold no records"
@@ -74,7 +76,7 @@ class Deleting:
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """Delete it. Without the name typed the clusters are asked again: records may have come."""
         confirm, name = given.get("confirm", "").strip() or None, self._name
-        held = () if confirm else self._held(asked)
+        held = () if confirm else self._look(asked)[1]
         if held:
             detail = (
                 f"{name} has records on {listed(held)}, or it cannot be seen whether it has; all of them would be "
@@ -84,11 +86,11 @@ class Deleting:
         asked.carry_out_once(changes.delete_stream(name, confirm=confirm, match=version_seen(given)), once, given)
         return RedirectResponse("/tenants/" + "/".join(self._place[:3]), 303)
 
-    def _held(self, asked: Asked) -> tuple[str, ...]:
-        """Clusters with records, or where nobody could look."""
+    def _look(self, asked: Asked) -> tuple[list[TopicPlace], tuple[str, ...]]:
+        """Where its topics may be, and the clusters of these with records, or where nobody could look."""
         with asked.services.reading() as connection:
             places = changes.topic_places(connection, find_stream(connection, self._name))
-        return clusters_with_records(places, self.timeout_seconds)
+        return places, clusters_with_records(places, self.timeout_seconds)
 
 
 def _page(services: Shared, name: StreamName) -> FormPage:

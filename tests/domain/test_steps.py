@@ -206,6 +206,12 @@ def test_only_the_deleted_streams_own_topic_is_deleted(topic, present):
     assert steps.topic_steps([], [gone], {"c": look}) == [DeleteTopic(unwanted=gone, present=present)]
 
 
+def test_a_deleted_streams_topic_that_the_cluster_hides_is_not_taken_for_gone():
+    gone = UnwantedTopic(stream="acme/retail/prod/orders", cluster="c", topic="orders", topic_id="t1")
+    hidden = SeenCluster(kafka_cluster_id="k1", brokers=1, refusals={"orders": "not authorized"})
+    assert steps.topic_steps([], [gone], {"c": hidden}) == []
+
+
 def test_topics_leave_room_for_our_headers_and_keep_the_producers_time():
     settings = {"retention_ms": -1, "cleanup_policy": "compact", "max_message_bytes": 10_000_000}
     assert steps.topic_config(**settings, distributed=True) == {

@@ -211,8 +211,10 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
             replace(RECORD, topic_id="T2"),
             [replace(APPLIED, topic_id="T2", incarnation=2)],
         ),
-        # A topic that was made while its stream was deleted is recorded, so that it gets removed.
-        ([*WITH_STREAM, replace(DELETED, clusters=())], RECORD, [APPLIED]),
+        # A topic that was made while its stream was deleted is recorded, so that it gets removed; one that was
+        # there before is not: it is somebody's.
+        ([*WITH_STREAM, replace(DELETED, clusters=())], replace(RECORD, made=True), [APPLIED]),
+        ([*WITH_STREAM, replace(DELETED, clusters=())], RECORD, []),
         ([*WITH_STREAM, replace(DELETED, clusters=()), APPLIED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
         ([*WITH_STREAM, DELETED], RecordApplyFailed(**IN, cluster="c1", reason="no"), []),
         # Several units find one loss; the next one of any partition, and the next topic, are numbered on.

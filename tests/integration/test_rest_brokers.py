@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Iterator
 
 import httpx2
@@ -11,6 +13,7 @@ from confluent_kafka import Producer
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.integration.conftest import NOBODY_LISTENS, problem
+from tests.kafka import create_topic, produce, read_all
 
 STREAM = "/tenants/acme/instances/retail/environments/prod/streams"
 
@@ -81,6 +84,26 @@ def test_a_stream_with_records_is_deleted_only_on_confirmation_and_can_come_agai
     eventually(is_applied, "the topics exist everywhere")
     assert set(api.get(f"{STREAM}/short-lived").json()["incarnations"].values()) == {2}
     assert api.delete(f"{STREAM}/short-lived").status_code == 204
+
+
+def test_a_topic_that_was_there_before_is_never_lost_with_its_stream_without_a_word(
+    api: httpx2.Client, estate: RunningEstate
+) -> None:
+    servers = estate.bootstrap_servers("cluster-1")
+    names = [f"legacy{number}-{secrets.token_hex(3)}" for number in range(6)]
+    for name in names:
+        create_topic(servers, f"acme-retail-prod-{name}", retention_ms="-1")
+        produce(servers, f"acme-retail-prod-{name}", [{"value": b"x"}] * 5)
+    for number, name in enumerate(names):
+        assert api.post(STREAM, json={"name": name, "retention_ms": -1}).status_code == 201
+        # Before, while and after workers find the topic.
+        time.sleep(0.3 * number)
+        refused = problem(api.delete(f"{STREAM}/{name}"), 409, "state-conflict")
+        assert "cluster-1" in refused["detail"]
+    assert all(len(read_all(servers, f"acme-retail-prod-{name}")) == 5 for name in names)
+    for name in names:
+        confirmed = api.delete(f"{STREAM}/{name}", params={"confirm": f"acme/retail/prod/{name}"})
+        assert confirmed.status_code == 204
 
 
 def test_a_factor_above_the_brokers_is_declared_and_said(api: httpx2.Client) -> None:

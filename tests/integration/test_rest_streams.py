@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -297,6 +298,29 @@ def test_a_stream_is_not_deleted_while_nobody_can_see_whether_it_has_records(ten
     assert "?confirm=acme/retail/prod/orders" in refused["detail"]
     problem(tenant("DELETE", f"{PROD}/streams/orders?confirm=orders"), 409, "state-conflict")
     assert tenant("GET", f"{PROD}/streams/orders").status_code == 200
+
+
+def test_a_topic_on_a_cluster_that_left_the_tree_is_asked_for_records_too(tenant: Rest) -> None:
+    tenant("POST", f"{PROD}/streams", {"name": "orders"})
+    worker_records(tenant, applied("c3"))
+    smaller = {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]}
+    assert tenant("PUT", "/trees/main", smaller).status_code == 200
+    refused = problem(tenant("DELETE", f"{PROD}/streams/orders"), 409, "state-conflict")
+    assert "records on c3, or" in refused["detail"]
+    assert tenant("DELETE", f"{PROD}/streams/orders?confirm=acme/retail/prod/orders").status_code == 204
+    with tenant.client.app.state.services.reading() as connection:
+        assert [row.cluster for row in list_deleted(connection)] == ["c3"]
+
+
+def test_a_topic_that_was_there_before_is_not_removed_with_a_stream_that_is_gone_already(tenant: Rest) -> None:
+    tenant("POST", f"{PROD}/streams", {"name": "orders"})
+    assert tenant("DELETE", f"{PROD}/streams/orders").status_code == 204
+    worker_records(tenant, applied("c1"))
+    with tenant.client.app.state.services.reading() as connection:
+        assert list_deleted(connection) == []
+    worker_records(tenant, replace(applied("c1"), made=True))
+    with tenant.client.app.state.services.reading() as connection:
+        assert [row.cluster for row in list_deleted(connection)] == ["c1"]
 
 
 def test_dry_runs_append_nothing(tenant: Rest) -> None:
