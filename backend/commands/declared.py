@@ -25,6 +25,7 @@ from typing import Any
 from backend.commands import kinds
 from backend.commands.kinds import Kind
 from backend.commands.rest import fail
+from backend.domain.formats import clash_key
 
 _SECTIONS = ("clusters", "primary", "tree", "tenants", "users")
 GRANTED = ("produces", "consumes")
@@ -66,6 +67,7 @@ def read_file(path: Path) -> list[Declared]:
         fail(f"{path}: unknown section {unknown[0]!r}; there are: {', '.join(_SECTIONS)}.", 2)
     # Applications come when all streams are there, which may be of other tenants.
     tenants = sorted(_tenants(sections), key=lambda declared: declared.kind is kinds.APPLICATION)
+    _refuse_clashes(tenants)
     return [*_clusters(sections), *_tree(sections), *tenants, *_users(sections)]
 
 
@@ -107,6 +109,17 @@ def _tenants(sections: dict[str, Any]) -> Iterator[Declared]:
             yield from applications
 
     return below(_mapping(sections.get("tenants"), "tenants"), "", "tenants", 0)
+
+
+def _refuse_clashes(tenants: Iterable[Declared]) -> None:
+    """Two streams of one environment whose topics no cluster can have beside each other; a dry run, which makes
+    neither, would not find them."""
+    found: dict[tuple[str, str], Declared] = {}
+    for each in tenants:
+        if each.kind is kinds.STREAM:
+            other = found.setdefault((each.within, clash_key(each.name)), each)
+            if other is not each:
+                fail(f"{other.place} and {each.place} cannot both be: Kafka takes '.' and '_' for the same.", 2)
 
 
 def _applications(environment: dict[str, Any], place: str, where: str) -> list[Declared]:

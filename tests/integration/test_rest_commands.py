@@ -278,6 +278,10 @@ def test_bad_input_is_2_with_a_sentence(words: tuple[str, ...], says: str, nobod
         ("tenants: {acme: {instances: [retail]}}", "tenants.acme.instances:"),
         ("primary: c1", "primary:"),
         (
+            "tenants: {a: {instances: {b: {environments: {c: {streams: {d.e: , d_e: }}}}}}}",
+            "a/b/c/d.e and a/b/c/d_e cannot both be",
+        ),
+        (
             "tenants: {a: {instances: {b: {environments: {c: {applications: {d: {produces: e}}}}}}}}",
             "tenants.a.instances.b.environments.c.applications.d.produces:",
         ),
