@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from backend.registry.known_settings import DEFAULT_COMPATIBILITY, READWRITE
 from backend.registry.records import (
     ConfigSet,
     Content,
@@ -28,9 +29,6 @@ VersionKey = tuple[str, int]
 """(subject, version)."""
 K = TypeVar("K")
 V = TypeVar("V")
-
-DEFAULT_COMPATIBILITY = "BACKWARD"
-READWRITE = "READWRITE"
 
 
 class Catalog:

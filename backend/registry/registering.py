@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from backend.registry import compatibility, refusals
-from backend.registry.catalog import READWRITE, Catalog
+from backend.registry.catalog import Catalog
+from backend.registry.known_settings import IMPORT, READ_ONLY, READWRITE
 from backend.registry.parsing import Parser, referred
 from backend.registry.records import Content, Record, SchemaVersion, VersionGone
 from backend.registry.schema_types import Parsed
 
-IMPORT = "IMPORT"
-READ_ONLY = ("READONLY", "READONLY_OVERRIDE")
 _HIGHEST_ID = 2**31 - 1
 
 
