@@ -278,6 +278,27 @@ def test_into_mode_import_softly_deleted_versions_do_not_come_along():
     assert read(compacted(log.entries, forget_tombstones=True)).highest_id == 1
 
 
+def test_a_subjects_own_mode_holds_against_read_only_and_not_against_its_override():
+    log = WrittenLog()
+    log.write(set_mode, "s", "READWRITE", force=False)
+    log.write(set_mode, None, "READONLY", force=False)
+    assert log.register("s", avro("a")) == 1
+    log.write(set_mode, None, "READONLY_OVERRIDE", force=False)
+    log.write(set_mode, "s", "READWRITE", force=False)
+    assert reading.mode(log.catalog, "s", or_global=False) == {"mode": "READONLY_OVERRIDE"}
+    for write in (
+        lambda: log.register("s", avro("a", "b?")),
+        lambda: log.write(delete_subject, "s", permanent=False),
+        lambda: log.write(set_config, "s", {"compatibility": "NONE"}),
+    ):
+        with pytest.raises(Refusal) as refused:
+            write()
+        assert refused.value.code == 42205
+    assert log.register("s", avro("a")) == 1
+    log.write(delete_mode, None)
+    assert log.register("s", avro("a", "b?")) == 2
+
+
 # --- every refusal
 
 Step = Callable[[WrittenLog], object]
