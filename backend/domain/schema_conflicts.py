@@ -19,6 +19,7 @@ NAME_TAKEN = "name-taken"
 REFERS_TO_CONFLICT = "refers-to-conflict"
 ONLY_THERE = "only-there"
 RECORD_NAME = "record-name"
+TOO_LARGE = "too-large"
 MOST_AT_ONCE = 500
 """Events of one command: the event log is locked for all of them."""
 
@@ -31,7 +32,7 @@ class SchemaConflictFound(Event, name="SchemaConflictFound", version=1):
 
     cluster: str
     kind: str
-    """id-taken, version-taken, name-taken, refers-to-conflict, only-there, or record-name."""
+    """id-taken, version-taken, name-taken, refers-to-conflict, only-there, record-name, or too-large."""
     subject: str
     """On the target; of a name that is taken, on the primary."""
     version: int | None

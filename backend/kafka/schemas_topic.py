@@ -28,6 +28,9 @@ _GROUP = "_treeline.schemas"
 """Names our readers for access rules; nothing is committed for it."""
 _MOST_REPLICAS = 3
 _LOOK_SECONDS = 0.05
+LIMIT_SECONDS = 30.0
+"""For which the topic's max.message.bytes counts as known."""
+_BATCH_BYTES = 1_000_000
 _OVERHEAD_BYTES = 512
 """Of a record and its batch, besides key, value and header."""
 
@@ -103,8 +106,15 @@ class SchemasTopic:
         self._lock = threading.Lock()
         self._admin = TopicAdmin(endpoint.bootstrap_servers, endpoint.properties, REQUEST_SECONDS)
         self._producer: Producer | None = None
-        self._largest: dict[str, int] = {}
-        """Topic id -> bytes that one record may have."""
+        self._limit = LARGEST_RECORD_BYTES
+        self._limit_of: str | None = None
+        """Id of the topic whose limit it is."""
+        self._limit_until = 0.0
+
+    @property
+    def room(self) -> int:
+        """Bytes that key and value of a record may have, as far as is known."""
+        return self._limit - _OVERHEAD_BYTES
 
     def look(self) -> TopicFacts | None:
         """The topic, None if there is none; another Kafka cluster at this address is a failure."""
@@ -149,45 +159,56 @@ class SchemasTopic:
     def _check(self, facts: TopicFacts) -> None:
         if facts.partitions != 1:
             raise TopicUnfit(f"{self.topic} has {facts.partitions} partitions; records have an order in one only")
-        if facts.topic_id not in self._largest:
-            self._largest = {facts.topic_id: self._read_config()}
+        if facts.topic_id != self._limit_of or time.monotonic() > self._limit_until:
+            self._read_limit()
+            self._limit_of = facts.topic_id
 
-    def _read_config(self) -> int:
-        """Bytes that one record may have. Raises TopicUnfit."""
+    def _read_limit(self) -> None:
+        """Look up how many bytes one record may have. Raises TopicUnfit."""
         configs, _ = self._admin.configs([self.topic])
         # Who may not read the configuration has to trust it.
         config = configs.get(self.topic, {})
         policy = config.get("cleanup.policy", "compact")
         if policy != "compact":
             raise TopicUnfit(f"{self.topic} has cleanup.policy={policy}, with which schemas are lost; set compact")
-        return int(config.get("max.message.bytes", LARGEST_RECORD_BYTES))
+        limit = min(int(config.get("max.message.bytes", LARGEST_RECORD_BYTES)), LARGEST_RECORD_BYTES)
+        if limit != self._limit:
+            # Its batches would be too large, or smaller than they may be.
+            self._producer = None
+        self._limit, self._limit_until = limit, time.monotonic() + LIMIT_SECONDS
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], header: str | None = None) -> list[int]:
         """Append records in their order, all with this header; their offsets, once all in-sync replicas have them.
 
-        Raises RecordTooLarge before anything is sent, OutcomeUnknown, KafkaCallFailed.
+        Raises RecordTooLarge, OutcomeUnknown, KafkaCallFailed.
         """
         with self._lock:
             self._check_sizes(records)
             if self._producer is None:
-                self._producer = _producer(self._endpoint)
+                self._producer = _producer(self._endpoint, min(_BATCH_BYTES, self._limit))
             try:
                 return _append(self._producer, self.topic, records, [(header, b"")] if header else [])
-            except KafkaCallFailed:
+            except KafkaCallFailed as error:
                 # What it may still hold must not arrive after the caller was told that it failed.
                 self._producer.purge()
                 self._producer = None
-                raise
+                if error.code != KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise
+                # The limit is another one than when it was looked up.
+                self._limit_until = 0.0
+                if isinstance(error, OutcomeUnknown):
+                    raise
+                raise RecordTooLarge(f"{self.topic}: {error}", error.code) from error
 
     def _check_sizes(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
-        largest = max(len(key) + len(value or b"") for key, value in records) + _OVERHEAD_BYTES
-        if largest > min(self._largest.values(), default=LARGEST_RECORD_BYTES):
-            limit = self._read_config()
-            self._largest = dict.fromkeys(self._largest, limit)
-            if largest > limit:
-                raise RecordTooLarge(
-                    f"{self.topic} takes records of {limit} bytes (max.message.bytes), this one has {largest}"
-                )
+        largest = max(len(key) + len(value or b"") for key, value in records)
+        if largest > self.room:
+            self._read_limit()
+        if largest > self.room:
+            raise RecordTooLarge(
+                f"{self.topic} takes records of {self._limit} bytes (max.message.bytes), "
+                f"this one has {largest + _OVERHEAD_BYTES}"
+            )
 
     def close(self) -> None:
         """Give the connections back."""
@@ -195,12 +216,13 @@ class SchemasTopic:
             self._producer = None
 
 
-def _producer(endpoint: Endpoint) -> Producer:
+def _producer(endpoint: Endpoint, batch_bytes: int) -> Producer:
     settings: Mapping[str, Any] = {
         "enable_idempotence": True,
         "linger_ms": 0,
         "delivery_timeout_ms": int(DELIVERY_SECONDS * 1000),
         "message_max_bytes": LARGEST_RECORD_BYTES,
+        "batch_size": batch_bytes,
     }
     try:
         return Producer(client_config(endpoint.bootstrap_servers, endpoint.properties, **settings))

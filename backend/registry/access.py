@@ -72,10 +72,13 @@ class Scope:
         stream = self.stream_of(subject)
         return None if stream is None else stream.tenant
 
-    def check_register(self, subject: str, references: tuple[Reference, ...]) -> None:
+    def check_register(self, subject: str, references: tuple[Reference, ...], *, brings_id: bool = False) -> None:
         """Raise Refusal unless the caller may register schemas with these references there."""
         if self._writes_all:
             return
+        if brings_id:
+            # Whatever the mode is: an operator's migration is not everybody's.
+            raise refusals.not_allowed("ids are given by operators of the estate: they are those of all tenants")
         tenant = self._tenant(subject)
         if tenant is not None and (self.sees(subject) or self._registers_record_names):
             self._check(Action.DECLARE_STREAMS, subject, tenant)

@@ -132,6 +132,7 @@ class Call:
             id=_given(said, "id", 0),
             version=_given(said, "version", 1),
             normalize=self.flag("normalize"),
+            force=self.flag("force"),
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from backend.registry.known_settings import DEFAULT_COMPATIBILITY, READONLY_OVERRIDE, READWRITE
 from backend.registry.records import (
     ConfigSet,
     Content,
@@ -28,9 +29,6 @@ VersionKey = tuple[str, int]
 """(subject, version)."""
 K = TypeVar("K")
 V = TypeVar("V")
-
-DEFAULT_COMPATIBILITY = "BACKWARD"
-READWRITE = "READWRITE"
 
 
 class Catalog:
@@ -100,7 +98,9 @@ class Catalog:
         return {"compatibilityLevel": DEFAULT_COMPATIBILITY, **found}
 
     def mode(self, subject: str | None) -> str:
-        """The mode that holds for a subject: its own, or that of all."""
+        """The mode that holds for a subject: its own, or that of all, which may override it."""
+        if self.modes.get(None) == READONLY_OVERRIDE:
+            return READONLY_OVERRIDE
         return self.modes.get(subject) or self.modes.get(None) or READWRITE
 
     def repairs(self) -> list[Record]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from backend.registry import avro_resolution, protobuf_changes
+from backend.registry.known_settings import LEVELS, NONE
 from backend.registry.schema_model import AVRO, PROTOBUF, Parsed
 
-NONE = "NONE"
-LEVELS = (NONE, "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 _MOST_REPORTED = 100
 
 Check = Callable[[Parsed, Parsed, str, str], list[str]]

@@ -22,13 +22,14 @@ from backend.domain.schema_conflicts import (
     ONLY_THERE,
     RECORD_NAME,
     REFERS_TO_CONFLICT,
+    TOO_LARGE,
     VERSION_TAKEN,
     Conflict,
 )
 from backend.domain.subjects import Translation
 from backend.registry.catalog import Catalog, VersionKey
 from backend.registry.deleting import gone
-from backend.registry.records import ConfigSet, ModeSet, Noop, Record, SchemaVersion, VersionGone
+from backend.registry.records import ConfigSet, ModeSet, Noop, Record, SchemaVersion, VersionGone, encode
 
 _LISTED = 20
 
@@ -43,14 +44,22 @@ class Difference:
     """Of the primary, those whose schemas the target is to have."""
 
 
-def compare(primary: Catalog, target: Catalog, translation: Translation) -> Difference:
-    """What to append to a target's log, all with our header, so that it follows the primary."""
-    return _Comparison(primary, target, translation).made()
+def compare(
+    primary: Catalog, target: Catalog, translation: Translation, most_bytes: int | None = None
+) -> Difference:
+    """What to append to a target's log, all with our header, so that it follows the primary.
+
+    `most_bytes`: of key and value of a record there.
+    """
+    return _Comparison(primary, target, translation, most_bytes).made()
 
 
 class _Comparison:
-    def __init__(self, primary: Catalog, target: Catalog, translation: Translation) -> None:
+    def __init__(
+        self, primary: Catalog, target: Catalog, translation: Translation, most_bytes: int | None
+    ) -> None:
         self._primary, self._target, self._translation = primary, target, translation
+        self._most_bytes = most_bytes
         self._names = _Names(translation)
         self._conflicts: list[Conflict] = []
         self._wanted: dict[VersionKey, SchemaVersion] = {}
@@ -72,7 +81,7 @@ class _Comparison:
             for subject, number in sorted(self._blocked & self._target.overruled)
             if self._target.version((subject, number)) is None
         ]
-        records += self._settings(subjects)
+        records += self._fitting(self._settings(subjects))
         records += self._deletions(freed)
         if self._target.highest_id < self._primary.highest_id:
             written = (each.id for each in records if isinstance(each, SchemaVersion))
@@ -123,6 +132,10 @@ class _Comparison:
             if there is not None and key not in self._target.copied and not _same_schema(there, wanted):
                 self._block(key, VERSION_TAKEN, f"id {there.id} has been registered there by others")
                 continue
+            unfit = self._unfit(wanted)
+            if unfit is not None:
+                self._block(key, TOO_LARGE, unfit)
+                continue
             holder = self._target.contents.get(wanted.id)
             if holder is None or holder.text == wanted.content.text:
                 continue
@@ -134,6 +147,28 @@ class _Comparison:
             else:
                 freed.update((each.subject, each.version) for each in users)
         return freed
+
+    def _unfit(self, record: Record) -> str | None:
+        """Why a record cannot be written there, None if it can. One that cannot must not hold up all others."""
+        try:
+            size = sum(len(part or b"") for part in encode(record))
+        except UnicodeEncodeError as error:
+            return f"it is no text: {error.reason}"
+        if self._most_bytes is None or size <= self._most_bytes:
+            return None
+        return f"it has {size} bytes, and the topic there takes {self._most_bytes} (max.message.bytes)"
+
+    def _fitting(self, settings: Sequence[ConfigSet | ModeSet]) -> list[Record]:
+        found: list[Record] = []
+        for each in settings:
+            unfit = self._unfit(each)
+            if unfit is None:
+                found.append(each)
+                continue
+            subject = each.subject or "all subjects"
+            detail = f"what is set for {subject} is not written: {unfit}"
+            self._conflicts.append(Conflict(kind=TOO_LARGE, subject=subject, detail=detail))
+        return found
 
     def _block(self, key: VersionKey, kind: str, why: str) -> None:
         subject, number = key
@@ -155,11 +190,11 @@ class _Comparison:
                     self._block(key, REFERS_TO_CONFLICT, f"it refers to {other}, which is not there")
                     break
 
-    def _settings(self, subjects: Mapping[str, str]) -> list[Record]:
+    def _settings(self, subjects: Mapping[str, str]) -> list[ConfigSet | ModeSet]:
         """Configuration and modes follow the primary, on all of its subjects and as a whole."""
         primary, target = self._primary, self._target
         losers = {each.subject for each in self._conflicts if each.kind == NAME_TAKEN}
-        records: list[Record] = []
+        records: list[ConfigSet | ModeSet] = []
         configs = {
             self._named(subject): said for subject, said in primary.configs.items() if subject not in losers
         }

@@ -19,7 +19,7 @@ from backend.registry.writing import Decide
 def register(call: Call, subject: str, wanted: Wanted) -> Decide:
     """Register a schema. Raises Refusal unless the caller may."""
     if call.scope is not None:
-        call.scope.check_register(subject, wanted.content.references)
+        call.scope.check_register(subject, wanted.content.references, brings_id=wanted.id is not None)
 
     def decide(catalog: Catalog, parser: Parser) -> Decision:
         if call.scope is not None:

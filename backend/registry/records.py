@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from backend.registry.known_settings import LEVELS, MODES
 from backend.registry.schema_model import AVRO
 
 COPIED_HEADER = "treeline.copied"
@@ -115,7 +116,8 @@ def plain_subject(name: str) -> str | None:
 def load_json(raw: bytes) -> Any:
     """What a JSON text says. Raises ValueError, also for half a surrogate pair: no text can hold it."""
     try:
-        found = json.loads(raw)
+        # json.loads itself takes half a surrogate pair in bytes that are no UTF-8, and other encodings.
+        found = json.loads(raw.decode("utf-8-sig"))
         if _HALF_PAIR.search(raw):
             json.dumps(found, ensure_ascii=False).encode()
     except RecursionError as error:
@@ -145,7 +147,7 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
         case "CONFIG":
             return ConfigSet(subject=subject, fields=_config_fields(said))
         case "MODE":
-            return ModeSet(subject=subject, mode=None if said is None else _text(said, "mode"))
+            return ModeSet(subject=subject, mode=None if said is None else _mode(said))
         case "DELETE_SUBJECT":
             if said is None:
                 return None
@@ -200,9 +202,16 @@ def _config_fields(said: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if said is None:
         return None
     fields = {name: value for name, value in said.items() if name != "subject" and value is not None}
-    if not isinstance(fields.get("compatibilityLevel", ""), str):
-        raise Unreadable("compatibilityLevel is a text")
+    if "compatibilityLevel" in fields and _text(fields, "compatibilityLevel").upper() not in LEVELS:
+        raise Unreadable(f"compatibilityLevel is one of {', '.join(LEVELS)}")
     return fields
+
+
+def _mode(said: Mapping[str, Any]) -> str:
+    mode = _text(said, "mode")
+    if mode not in MODES:
+        raise Unreadable(f"mode is one of {', '.join(MODES)}")
+    return mode
 
 
 def _object(raw: bytes | None, what: str) -> Mapping[str, Any]:

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from backend.registry import compatibility, refusals
-from backend.registry.catalog import READWRITE, Catalog
+from backend.registry.catalog import Catalog
+from backend.registry.known_settings import IMPORT, READ_ONLY, READWRITE
 from backend.registry.parsing import Parser, referred
 from backend.registry.records import Content, Record, SchemaVersion, VersionGone
 from backend.registry.schema_types import Parsed
 
-IMPORT = "IMPORT"
-READ_ONLY = ("READONLY", "READONLY_OVERRIDE")
 _HIGHEST_ID = 2**31 - 1
+_FARTHEST = 1_000_000
+"""An id that is brought along may be above the highest one: what is left between them is never given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,8 @@ class Wanted:
     version: int | None = None
     normalize: bool = False
     """Whether what only its way of writing adds is to be left out."""
+    force: bool = False
+    """Whether an id may be far above all others."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def register(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> 
     version = SchemaVersion(
         subject=subject,
         version=_version(catalog, subject, wanted.version, importing),
-        id=_id(catalog, content, wanted.id),
+        id=_id(catalog, content, wanted),
         content=content,
     )
     if catalog.version((subject, version.version)) == version:
@@ -156,16 +159,23 @@ def _version(catalog: Catalog, subject: str, wanted: int | None, importing: bool
     return wanted
 
 
-def _id(catalog: Catalog, content: Content, wanted: int | None) -> int:
-    if wanted is None:
+def _id(catalog: Catalog, content: Content, wanted: Wanted) -> int:
+    if wanted.id is None:
         known = catalog.id_of(content)
         if known is None and catalog.highest_id >= _HIGHEST_ID:
             raise refusals.store_failed(f"id {_HIGHEST_ID} is taken, and ids are never given twice")
         return catalog.highest_id + 1 if known is None else known
-    holder = catalog.contents.get(wanted)
+    if wanted.id > catalog.highest_id + _FARTHEST and not wanted.force:
+        raise refusals.schema_invalid(
+            f"id {wanted.id} is more than {_FARTHEST} above the highest id, {catalog.highest_id}: the ids between "
+            "them would never be given; force=true takes it nevertheless"
+        )
+    holder = catalog.contents.get(wanted.id)
     if holder is not None and holder != content:
-        raise refusals.not_permitted(f"id {wanted} belongs to another schema and is never given to a second one")
-    return wanted
+        raise refusals.not_permitted(
+            f"id {wanted.id} belongs to another schema and is never given to a second one"
+        )
+    return wanted.id
 
 
 def _superseded(catalog: Catalog, new: SchemaVersion) -> list[Record]:

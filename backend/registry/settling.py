@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from backend.registry import compatibility, refusals
-from backend.registry.catalog import DEFAULT_COMPATIBILITY, READWRITE, Catalog
+from backend.registry import refusals
+from backend.registry.catalog import Catalog
 from backend.registry.deleting import gone
+from backend.registry.known_settings import DEFAULT_COMPATIBILITY, IMPORT, LEVELS, MODES, READWRITE
 from backend.registry.records import ConfigSet, ModeSet, Record, SchemaVersion, SubjectCleared
-from backend.registry.registering import IMPORT, READ_ONLY, Decision, check_writable
+from backend.registry.registering import Decision, check_writable
 
-MODES = (READWRITE, *READ_ONLY, IMPORT)
 _FLAGS = ("normalize",)
 
 
@@ -38,8 +38,8 @@ def set_config(catalog: Catalog, subject: str | None, wanted: Mapping[str, Any])
 
 def _level(wanted: Any) -> str:
     level = str(wanted).upper()
-    if level not in compatibility.LEVELS:
-        listed = ", ".join(sorted(compatibility.LEVELS))
+    if level not in LEVELS:
+        listed = ", ".join(sorted(LEVELS))
         raise refusals.level_invalid(f"{str(wanted)[:60]!r} is no compatibility level; there are {listed}")
     return level
 

@@ -17,7 +17,8 @@ from backend.domain.access import Action, Caller
 from backend.domain.errors import NotFound
 from backend.registry import compatibility, permitted
 from backend.registry.calls import subject_name
-from backend.registry.catalog import DEFAULT_COMPATIBILITY, Catalog
+from backend.registry.catalog import Catalog
+from backend.registry.known_settings import DEFAULT_COMPATIBILITY, LEVELS
 from backend.registry.parsing import Parser
 from backend.registry.records import ConfigSet
 from backend.registry.refusals import Refusal
@@ -166,7 +167,7 @@ def _page(services: ConsoleServices, registries: Registries, caller: Caller, nam
     with call.registry.mirror.lock:
         own, of_all = _own(call.catalog, subject), level_of(call.catalog, None)
     levels = [("", f"none of its own: {OF_ALL}, {of_all}")]
-    levels += [(level, f"{level}: {_MEANS[level]}") for level in compatibility.LEVELS]
+    levels += [(level, f"{level}: {_MEANS[level]}") for level in LEVELS]
     return FormPage(
         template="level_form.html",
         address=ADDRESS,

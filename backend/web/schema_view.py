@@ -98,6 +98,7 @@ _IN_GENERAL = {
     schema_conflicts.NAME_TAKEN: "another subject of the primary has the name there that it would have",
     schema_conflicts.REFERS_TO_CONFLICT: "it refers to a schema that is not there because of another conflict",
     schema_conflicts.ONLY_THERE: "it has versions there that the primary has not",
+    schema_conflicts.TOO_LARGE: "the topic there takes no record of that size",
     schema_conflicts.RECORD_NAME: "no environment of the tree allows subjects by record name",
 }
 

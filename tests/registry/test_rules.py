@@ -142,26 +142,6 @@ def test_a_data_contract_belongs_to_the_schema_and_is_inherited_by_the_next_vers
     assert log.catalog.versions("a")[-1].content.contract == CONTRACT
 
 
-def test_in_mode_import_ids_and_versions_are_kept_and_nothing_is_compared():
-    log = WrittenLog()
-    log.write(set_mode, "s", "IMPORT", force=False)
-    assert log.register("s", avro("a"), id=40, version=7) == 40
-    assert log.register("s", '"int"', id=20, version=3) == 20
-    assert numbers(log, "s") == [3, 7]
-    log.write(delete_mode, "s")
-    assert log.register("t", avro("new")) == 41
-
-
-def test_importing_the_same_twice_writes_nothing():
-    log = WrittenLog()
-    log.write(set_mode, None, "IMPORT", force=False)
-    log.register("s", avro("a"), id=40, version=7)
-    entries = len(log.entries)
-    assert log.register("s", avro("a"), id=40, version=7) == 40
-    assert log.register("s", avro("a"), id=40) == 40
-    assert len(log.entries) == entries
-
-
 def test_looking_up_finds_the_newest_version_with_this_schema():
     log = settled()
     found = find(log.catalog, log.parser, "s", Wanted(content=Content(text=avro("a", "b?"))))
@@ -269,13 +249,25 @@ def test_a_change_of_the_configuration_keeps_what_it_does_not_name():
     assert log.write(delete_config, "s") == {"normalize": True, "compatibilityLevel": "FULL"}
 
 
-def test_into_mode_import_softly_deleted_versions_do_not_come_along():
+def test_a_subjects_own_mode_holds_against_read_only_and_not_against_its_override():
     log = WrittenLog()
-    log.register("s", avro("a"))
-    log.write(delete_subject, "s", permanent=False)
-    assert log.write(set_mode, "s", "import", force=False) == {"mode": "IMPORT"}
-    assert "s" not in log.catalog.subjects
-    assert read(compacted(log.entries, forget_tombstones=True)).highest_id == 1
+    log.write(set_mode, "s", "READWRITE", force=False)
+    log.write(set_mode, None, "READONLY", force=False)
+    assert log.register("s", avro("a")) == 1
+    log.write(set_mode, None, "READONLY_OVERRIDE", force=False)
+    log.write(set_mode, "s", "READWRITE", force=False)
+    assert reading.mode(log.catalog, "s", or_global=False) == {"mode": "READONLY_OVERRIDE"}
+    for write in (
+        lambda: log.register("s", avro("a", "b?")),
+        lambda: log.write(delete_subject, "s", permanent=False),
+        lambda: log.write(set_config, "s", {"compatibility": "NONE"}),
+    ):
+        with pytest.raises(Refusal) as refused:
+            write()
+        assert refused.value.code == 42205
+    assert log.register("s", avro("a")) == 1
+    log.write(delete_mode, None)
+    assert log.register("s", avro("a", "b?")) == 2
 
 
 # --- every refusal

@@ -285,7 +285,17 @@ def test_what_holds_for_all_subjects_is_read_by_all_and_set_by_operators(tenants
 def test_ids_are_not_brought_along_by_tenants(tenants):
     refused(tenants("acme-owner", "PUT", f"/mode/{OURS}?force=true", {"mode": "import"}), 403, 40302)
     body = {"schema": '"long"', "id": 2**31 - 1, "version": 9}
-    refused(tenants("acme", "POST", f"/subjects/{OURS}/versions", body), 422, 42205)
+    refused(tenants("acme", "POST", f"/subjects/{OURS}/versions", body), 403, 40302)
+
+
+def test_in_mode_import_ids_are_an_operators_too(tenants):
+    assert tenants("admin", "PUT", "/mode?force=true", {"mode": "IMPORT"}).status_code == 200
+    body = {"schema": avro("i", name="Imported"), "id": 900, "version": 7}
+    for who in ("acme", "acme-owner"):
+        for subject in (OURS, THEIRS, UNKNOWN):
+            path = f"/subjects/{subject}/versions?force=true"
+            assert "operators" in refused(tenants(who, "POST", path, body), 403, 40302)
+    assert tenants("admin", "POST", f"/subjects/{OURS}/versions", body).json() == {"id": 900}
 
 
 def test_who_only_reads_writes_nothing(tenants):

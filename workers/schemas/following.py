@@ -53,7 +53,13 @@ class Follower:
         takes_all = wanted.record_names or (wanted.move is not None and wanted.move.cluster == self.target)
         translation = translation_between(wanted, wanted.primary, self.target, record_names=takes_all)
         with self.catalogs(wanted.primary) as (primary, target):
-            return compare(primary, target, translation)
+            return compare(primary, target, translation, self.room)
+
+    @property
+    def room(self) -> int | None:
+        """Bytes that the target takes as one record, None as long as that is not known."""
+        topic = self._mirrors[self.target].topic
+        return None if topic is None else topic.room
 
     def follow(self, primary: str, held: Sequence[Connection] = ()) -> Difference | None:
         """Write what is missing; what is left then. None: the primary is another one meanwhile.

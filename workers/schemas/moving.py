@@ -105,7 +105,7 @@ def lacking(follower: Follower, wanted: WantedSchemas, other: str) -> list[Recor
             ids = set(source.contents)
         return [
             record
-            for record in compare(source, target, translation).records
+            for record in compare(source, target, translation, follower.room).records
             if isinstance(record, SchemaVersion)
             and record.id in ids
             and target.version((record.subject, record.version)) is None

@@ -14,9 +14,10 @@ from sqlalchemy import Engine
 
 from backend import deciders
 from backend.domain.errors import DomainError
-from backend.domain.schema_conflicts import Conflict, RecordConflicts
+from backend.domain.schema_conflicts import TOO_LARGE, Conflict, RecordConflicts
 from backend.eventlog.recorded import Metadata
 from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.schemas_topic import LIMIT_SECONDS
 from backend.queries.schemas import WantedSchemas
 from backend.registry.distribution import Difference
 from backend.registry.mirror import Mirror
@@ -56,6 +57,7 @@ class TargetThread(threading.Thread):
         self._pauses = Pauses[str](_FIRST_PAUSE_SECONDS)
         self._done: object = None
         self._recorded: frozenset[Conflict] | None = None
+        self._ask_limit_at: float | None = None
         self._news = threading.Event()
         self._stopping = threading.Event()
         self.state = TargetState(cluster=target, primary_cluster=wanted.primary)
@@ -119,10 +121,12 @@ class TargetThread(threading.Thread):
             return
         # What an old look at the primary makes of a target may be no conflict: it is told when that is back.
         tells = primary.reason is None
-        if self._done != (wanted, self._changes(), tells):
+        # Nothing tells that a topic takes larger records than before.
+        asks = self._ask_limit_at is not None and time.monotonic() > self._ask_limit_at
+        if asks or self._done != (wanted, self._changes(), tells):
             found = self._follower.look(wanted)
             self._note(found)
-            if found.records or (tells and self._recorded != frozenset(found.conflicts)):
+            if asks or found.records or (tells and self._recorded != frozenset(found.conflicts)):
                 self._write(found, tells)
             self._done = (wanted, self._follower.seen, tells)
 
@@ -155,6 +159,11 @@ class TargetThread(threading.Thread):
 
     def _note(self, found: Difference) -> None:
         conflicts = found.conflicts
+        too_large = any(each.kind == TOO_LARGE for each in conflicts)
+        if not too_large:
+            self._ask_limit_at = None
+        elif self._ask_limit_at is None or time.monotonic() > self._ask_limit_at:
+            self._ask_limit_at = time.monotonic() + LIMIT_SECONDS
         self.state = TargetState(
             cluster=self.target,
             primary_cluster=self.primary,

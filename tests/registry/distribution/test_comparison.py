@@ -12,6 +12,7 @@ from backend.domain.schema_conflicts import (
     ONLY_THERE,
     RECORD_NAME,
     REFERS_TO_CONFLICT,
+    TOO_LARGE,
     VERSION_TAKEN,
 )
 from backend.domain.subjects import Translation
@@ -75,6 +76,39 @@ def test_subjects_by_record_name_stay_away_where_no_environment_allows_them(prim
     # What is there already stays, and goes when the primary deletes it.
     assert target.catalog.versions("com.acme.Old")
     assert kinds(compare(primary.catalog, target.catalog, target.translation).conflicts) == []
+
+
+def test_what_is_too_large_for_a_target_holds_up_itself_and_what_refers_to_it(primary, target):
+    primary.register(PAYMENTS, avro("a", name="Inner", doc="d" * 1000))
+    inner = Reference(name="Inner", subject=PAYMENTS, version=1)
+    primary.register("acme-retail-prod-orders-key", referring("Outer", "Inner"), inner)
+    primary.register(ORDERS, avro("a"))
+    primary.append(ConfigSet(subject=ORDERS, fields={"compatibilityLevel": "FULL", "alias": "x" * 1000}))
+    primary.append(ConfigSet(subject=PAYMENTS, fields={"compatibilityLevel": "FULL"}))
+    found = compare(primary.catalog, target.catalog, target.translation, 1000)
+    assert sorted((each.kind, each.subject, each.version) for each in found.conflicts if each.version) == [
+        (REFERS_TO_CONFLICT, "acme-prod-orders-key", 1),
+        (TOO_LARGE, PAYMENTS_THERE, 1),
+    ]
+    assert [each.subject for each in found.conflicts if each.version is None] == [ORDERS_THERE]
+    assert "max.message.bytes" in found.conflicts[-1].detail
+    target.written(found.records)
+    assert list(target.catalog.subjects) == [ORDERS_THERE]
+    assert list(target.catalog.configs) == [PAYMENTS_THERE]
+    again = compare(primary.catalog, target.catalog, target.translation, 1000)
+    assert (again.records, again.conflicts) == ((), found.conflicts)
+    # The topic takes larger records by now.
+    assert target.follow(primary.catalog) == ()
+    assert state(target.catalog) == seen_from_there(primary.catalog)
+
+
+def test_what_is_no_text_holds_up_no_other(primary, target):
+    primary.register(ORDERS, avro("a"))
+    broken = SchemaVersion(subject=PAYMENTS, version=1, id=9, content=Content(text="\ud800"))
+    primary.catalog.apply(broken)
+    found = compare(primary.catalog, target.catalog, target.translation)
+    assert [each.subject for each in found.records if isinstance(each, SchemaVersion)] == [ORDERS_THERE]
+    assert kinds(found.conflicts) == [TOO_LARGE]
 
 
 def test_subjects_inside_references_are_translated_and_come_first(primary, target):

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from backend.registry.compatibility import LEVELS, LevelNotSupported, levels_of, problems
+from backend.registry.compatibility import LevelNotSupported, levels_of, problems
+from backend.registry.known_settings import LEVELS
 from backend.registry.schema_types import Referenced, parse
 
 

@@ -1,0 +1,13 @@
+"""The compatibility levels and modes that there are: those of Confluent's registry, without mode FORWARD."""
+
+from __future__ import annotations
+
+NONE = "NONE"
+LEVELS = (NONE, "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+DEFAULT_COMPATIBILITY = "BACKWARD"
+
+READWRITE = "READWRITE"
+READONLY_OVERRIDE = "READONLY_OVERRIDE"
+IMPORT = "IMPORT"
+READ_ONLY = ("READONLY", READONLY_OVERRIDE)
+MODES = (READWRITE, *READ_ONLY, IMPORT)
