@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -66,13 +66,39 @@ def registry_tenants(connection: Connection) -> RegistryTenants:
         name = StreamName(row.tenant, row.instance, row.environment, row.stream)
         (present if row.is_there else former).append(name)
     leaves = connection.execute(sa.select(tree_leaves.c.cluster).where(as_of(tree_leaves, None)).distinct())
-    owners = {}
-    for leaf in leaves.scalars():
-        *before, now = formats[leaf]
-        names = {technical_name(each, stream): stream for each in before for stream in (*former, *present)}
-        names |= {technical_name(now, stream): stream for stream in former}
-        owners[leaf] = SubjectOwners({technical_name(now, stream): stream for stream in present}, names)
+    named = _Named(present, former)
+    by_leaf = {leaf: named.on_cluster(formats[leaf]) for leaf in leaves.scalars()}
+    elsewhere: dict[str, StreamName] = {}
+    for _, old in by_leaf.values():
+        elsewhere |= old
+    for now, _ in by_leaf.values():
+        elsewhere |= now
+    owners = {leaf: SubjectOwners(now, old, elsewhere) for leaf, (now, old) in by_leaf.items()}
     allowed = sa.select(environments.c.tenant).where(
         as_of(environments, None), environments.c.record_name_subjects.is_(True)
     )
     return RegistryTenants(position(connection), owners, frozenset(connection.execute(allowed).scalars()))
+
+
+class _Named:
+    """Streams by their names; clusters that share a format share them."""
+
+    def __init__(self, present: Iterable[StreamName], former: Iterable[StreamName]) -> None:
+        self._present, self._former = tuple(present), tuple(former)
+        self._known: dict[str, tuple[dict[str, StreamName], dict[str, StreamName]]] = {}
+
+    def on_cluster(self, formats: Sequence[str]) -> tuple[dict[str, StreamName], dict[str, StreamName]]:
+        """Names of streams that are there, and that were. `formats`: all that the cluster had, in order."""
+        *before, now = map(self._by, formats)
+        old: dict[str, StreamName] = {}
+        for present, former in before:
+            old |= former | present
+        return now[0], old | now[1]
+
+    def _by(self, subject_format: str) -> tuple[dict[str, StreamName], dict[str, StreamName]]:
+        if subject_format not in self._known:
+            self._known[subject_format] = (
+                {technical_name(subject_format, stream): stream for stream in self._present},
+                {technical_name(subject_format, stream): stream for stream in self._former},
+            )
+        return self._known[subject_format]

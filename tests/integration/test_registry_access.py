@@ -116,3 +116,28 @@ def test_names_by_former_formats_stay_their_tenants(rest, access, database: Data
     stream = found.owners["c1"].stream_of(ITEMS)
     assert stream is not None and stream.tenant == "globex"
     assert found.record_names == {"acme", "globex"}
+
+
+def test_names_of_streams_on_other_clusters_of_the_tree_are_kept(rest, access):
+    """Also of streams that were deleted, and of formats that a cluster had before."""
+    ada, gil = new_user(rest, "ada", acme="member"), new_user(rest, "gil", globex="owner")
+    for path in (
+        f"{GLOBEX}/streams/items?confirm=globex/retail/prod/items",
+        f"{ACME}/streams/orders?confirm=acme/retail/prod/orders",
+    ):
+        assert rest("DELETE", path).is_success
+    theirs = ("globex-prod-items-value", "globex.items-value")
+    assert all(scope_of(access, ada).sees(each) for each in theirs)
+    for subject_format in ("{tenant}-{environment}-{topic}", "{tenant}.{topic}"):
+        assert (answer := rest("PATCH", "/clusters/c2", {"subject_format": subject_format})).is_success, (
+            answer.text
+        )
+    assert rest("POST", f"{ACME}/streams", {"name": "orders"}).status_code == 201
+    for each in theirs:
+        assert not scope_of(access, ada).sees(each)
+        assert scope_of(access, gil).sees(each)
+        for user in (ada, gil):
+            with pytest.raises(Refusal, match="cannot be a subject by record name"):
+                scope_of(access, user).check_register(each, ())
+    # On the cluster where a stream has the name, it is the stream's.
+    scope_of(access, ada, "c2").check_register("acme.orders-value", ())
