@@ -54,7 +54,7 @@ class Known(Access):
     def at_hand(self, authorization: bytes) -> Caller | None:
         return None
 
-    def scope(self, authorization: bytes, cluster: str) -> Scope | None:
+    async def asked(self, authorization: bytes, cluster: str) -> Scope | None:
         name = authorization.decode().removeprefix("Bearer ")
         if name == "admin":
             return None
