@@ -47,6 +47,7 @@ class Translation:
         deployed = tuple(streams)
         self._record_names = record_names
         self._source = Subjects(source_format, deployed)
+        self._target = Subjects(target_format, deployed)
         self._targets = {stream: technical_name(target_format, stream) for stream in deployed}
 
     def translate(self, subject: str) -> str:
@@ -58,6 +59,10 @@ class Translation:
         """Whether it is a deployed stream's; what is not passes through unchanged."""
         return self._source.parts(subject) is not None
 
+    def fits(self, subject: str) -> bool:
+        """Whether it follows the same on the target: its name there may begin with another stream's."""
+        return self._target.stream_of(self.translate(subject)) == self._source.stream_of(subject)
+
     def carries(self, subject: str) -> bool:
         """Whether the target is to have the subject."""
         return self._record_names or self.follows_topic(subject)
@@ -66,18 +71,32 @@ class Translation:
 class SubjectOwners:
     """Whose the subjects of one cluster are: those of the streams there, and of streams that were there."""
 
-    def __init__(self, present: Mapping[str, StreamName], former: Mapping[str, StreamName]) -> None:
+    def __init__(
+        self,
+        present: Mapping[str, StreamName],
+        former: Mapping[str, StreamName],
+        elsewhere: Mapping[str, StreamName] | None = None,
+    ) -> None:
         """Names of streams by the cluster's subject format, now and in former times. A stream that is there goes
-        before one that was: a name that is given again is the new one's."""
-        self._present, self._former = present, former
+        before one that was: a name that is given again is the new one's. `elsewhere`: names on other clusters."""
+        self._present, self._former, self._elsewhere = present, former, elsewhere or {}
 
     def stream_of(self, subject: str) -> StreamName | None:
         """The stream that a subject follows; None for one by record name, or a stranger's."""
-        for names in (self._present, self._former):
-            found = _longest(subject, names)
-            if found is not None:
-                return names[found]
-        return None
+        return _first(subject, (self._present, self._former))
+
+    def kept_for(self, subject: str) -> StreamName | None:
+        """Of a subject that follows no stream here: the stream that it would follow on another cluster, where it
+        has the same name. None for one that is by record name everywhere."""
+        return _first(subject, (self._elsewhere,))
+
+
+def _first(subject: str, known: Iterable[Mapping[str, StreamName]]) -> StreamName | None:
+    for names in known:
+        found = _longest(subject, names)
+        if found is not None:
+            return names[found]
+    return None
 
 
 def _longest(subject: str, names: Mapping[str, StreamName]) -> str | None:

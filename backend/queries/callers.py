@@ -1,8 +1,8 @@
 """Who comes with a token or a session: one statement, asked for every request.
 
 Nothing is kept between requests, so what is revoked, disabled or taken away is so for the next request of every
-process (docs/decisions/0024-access.md has what that costs). Times are the database's. The statements are made
-once: making them costs several times what asking does.
+process (docs/decisions/0024-access.md has what that costs, and what registries keep nevertheless). Times are the
+database's. The statements are made once: making them costs several times what asking does.
 """
 
 from __future__ import annotations

@@ -7,9 +7,13 @@ exist.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import hashlib
+import time
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from sqlalchemy import Connection
@@ -21,12 +25,17 @@ from backend.domain.subjects import SubjectOwners
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.queries.callers import caller_of_token
 from backend.queries.secrets import LONGEST_TOKEN, TOKEN_PREFIX
-from backend.queries.subject_owners import RegistryTenants, position, registry_tenants
+from backend.queries.subject_owners import Places, RegistryTenants, is_changed, places, registry_tenants
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
 from backend.registry.records import Reference
+from backend.registry.together import Together
 from backend.registry.visible import VisibleCatalog
 from backend.settings import Settings
+
+CALLER_SECONDS = 1.0
+"""A token that expires is no event: this long it may open something still."""
+MOST_CALLERS = 10_000
 
 
 class Database(Protocol):
@@ -61,8 +70,10 @@ class Scope:
         """Whether a subject exists for the caller."""
         if self._tenants is None:
             return True
-        tenant = self._tenant(subject)
-        return bool(self._tenants & self._record_names) if tenant is None else tenant in self._tenants
+        if self._is_shared(subject):
+            return bool(self._tenants & self._record_names)
+        stream = self.stream_of(subject) or self._owners.kept_for(subject)
+        return stream is not None and stream.tenant in self._tenants
 
     def stream_of(self, subject: str) -> StreamName | None:
         """The stream that a subject follows, or followed: it may be deleted. None for one by record name."""
@@ -71,6 +82,10 @@ class Scope:
     def _tenant(self, subject: str) -> str | None:
         stream = self.stream_of(subject)
         return None if stream is None else stream.tenant
+
+    def _is_shared(self, subject: str) -> bool:
+        """Whether it is everybody's: by record name, and on no cluster of the tree what a stream's is called."""
+        return self.stream_of(subject) is None and self._owners.kept_for(subject) is None
 
     def check_register(self, subject: str, references: tuple[Reference, ...], *, brings_id: bool = False) -> None:
         """Raise Refusal unless the caller may register schemas with these references there."""
@@ -88,8 +103,11 @@ class Scope:
         if not self._registers_record_names:
             # Also for another tenant's subject: by the same words as for nobody's.
             raise refusals.no_record_names(subject)
+        if not self._is_shared(subject):
+            # Not even its own tenant: there it would be in the way of the stream's.
+            raise refusals.kept_for_a_stream(subject)
         for reference in references:
-            if self._tenant(reference.subject) is not None and self.sees(reference.subject):
+            if not self._is_shared(reference.subject) and self.sees(reference.subject):
                 raise refusals.schema_invalid(
                     f"{subject!r} is a subject by record name, which all tenants see: it refers to subjects by "
                     f"record name only, not to {reference.subject!r}"
@@ -144,12 +162,28 @@ def scope_of(caller: Caller, cluster: str, known: RegistryTenants) -> Scope:
     return Scope(caller, owners, known.record_names)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """Who comes with a token; the database said so at these places, at this time of the process's clock."""
+
+    caller: Caller
+    places: Places
+    at: float
+
+
 class Access:
-    """Finds callers and their scopes; threads share it. Of users nothing is kept from request to request."""
+    """Finds callers and their scopes; threads share it.
+
+    What is known of users, streams and environments holds as long as the database says that nothing has happened
+    since, which is asked at every request: what is revoked or taken away is so for the next one.
+    """
 
     def __init__(self, database: Database, config: Settings) -> None:
         self._database, self._config = database, config
-        self._known: RegistryTenants | None = None
+        # With the places up to which it is known to hold.
+        self._tenants: tuple[RegistryTenants, Places] | None = None
+        self._callers: dict[bytes, _Known] = {}
+        self._places = Together(self._look)
 
     def at_hand(self, authorization: bytes) -> Caller | None:
         """The caller, if that can be told without the database. Raises Refusal (nobody's token)."""
@@ -162,29 +196,77 @@ class Access:
             raise refusals.no_token()
         return None
 
+    async def asked(self, authorization: bytes, cluster: str) -> Scope | None:
+        """`scope`, on a thread only for what is not known yet. Raises Refusal."""
+        try:
+            at = await self._places()
+        except DatabaseUnavailable as error:
+            raise refusals.store_failed(error.detail) from error
+        caller, tenants = self._kept(_token(authorization), at), self._tenants
+        if caller is not None and tenants is not None and tenants[1] == at:
+            return None if may(caller, Action.CHANGE_ESTATE) else scope_of(caller, cluster, tenants[0])
+        return await asyncio.to_thread(self.scope, authorization, cluster)
+
     def scope(self, authorization: bytes, cluster: str) -> Scope | None:
         """What who asks with a user's token sees of a cluster; None: all, and may write all. Raises Refusal."""
         try:
             with self._database.looking() as connection:
-                caller = caller_of_token(connection, _token(authorization))
-            if caller is None:
-                raise refusals.no_token()
-            if may(caller, Action.CHANGE_ESTATE):
-                return None
-            known = self.tenants()
+                # Before all else: what happens meanwhile is then seen by the next request at the latest.
+                at = places(connection)
+                caller = self._caller(connection, _token(authorization), at)
+                if caller is None:
+                    raise refusals.no_token()
+                if may(caller, Action.CHANGE_ESTATE):
+                    return None
+                known = self._tenants_at(connection, at)
         except DatabaseUnavailable as error:
             raise refusals.store_failed(error.detail) from error
         return scope_of(caller, cluster, known)
 
+    def _look(self) -> Places:
+        with self._database.looking() as connection:
+            return places(connection)
+
     def tenants(self) -> RegistryTenants:
         """Whose subjects are, as of now. Raises DatabaseUnavailable."""
-        known = self._known
         with self._database.looking() as connection:
-            at = position(connection)
-        if known is None or known.position != at:
-            with self._database.reading() as connection:
-                known = self._known = registry_tenants(connection)
+            return self._tenants_at(connection, places(connection))
+
+    def _caller(self, connection: Connection, token: str, at: Places) -> Caller | None:
+        caller = self._kept(token, at)
+        if caller is not None:
+            return caller
+        now = time.monotonic()
+        caller = caller_of_token(connection, token)
+        if caller is not None:
+            if len(self._callers) >= MOST_CALLERS:
+                self._callers.clear()
+            self._callers[_key(token)] = _Known(caller, at, now)
+        return caller
+
+    def _kept(self, token: str, at: Places) -> Caller | None:
+        known = self._callers.get(_key(token))
+        if known is None or known.places != at or time.monotonic() - known.at >= CALLER_SECONDS:
+            return None
+        return known.caller
+
+    def _tenants_at(self, connection: Connection, at: Places) -> RegistryTenants:
+        if self._tenants is not None:
+            known, until = self._tenants
+            if until == at:
+                return known
+            if not is_changed(connection, until):
+                self._tenants = known, at
+                return known
+        with self._database.reading() as snapshot:
+            known = registry_tenants(snapshot)
+        self._tenants = known, known.places
         return known
+
+
+def _key(token: str) -> bytes:
+    # Not the token itself: what is kept in memory opens nothing.
+    return hashlib.sha256(token.encode()).digest()
 
 
 def _token(authorization: bytes) -> str:

@@ -141,7 +141,7 @@ class Registries:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         name, sees = cluster.decode("latin-1"), None
         if by_user:
-            sees = await asyncio.to_thread(self.access.scope, headers.get(b"authorization", b""), name)
+            sees = await self.access.asked(headers.get(b"authorization", b""), name)
         hidden = sees is not None and not sees.sees_all
         registry = self.directory.find(name)
         if registry is not None and method == "GET" and not hidden:

@@ -62,6 +62,7 @@ class _Comparison:
         self._most_bytes = most_bytes
         self._names = _Names(translation)
         self._conflicts: list[Conflict] = []
+        self._losers: set[str] = set()
         self._wanted: dict[VersionKey, SchemaVersion] = {}
         self._blocked: set[VersionKey] = set()
 
@@ -90,7 +91,8 @@ class _Comparison:
         return Difference(records=tuple(records), conflicts=tuple(sorted(self._conflicts)), subjects=len(subjects))
 
     def _choose_names(self) -> dict[str, str]:
-        """Name on the target -> subject of the primary; who has it already keeps it."""
+        """Name on the target -> subject of the primary. It is that of the stream which has the name there, then of
+        who has it already."""
         found: dict[str, list[str]] = {}
         for subject in self._primary.subjects:
             found.setdefault(self._names(subject), []).append(subject)
@@ -99,6 +101,7 @@ class _Comparison:
             chosen[name] = rivals[0]
             if len(rivals) > 1:
                 chosen[name] = min(rivals, key=lambda subject: self._claim(name, subject))
+                self._losers.update(set(rivals) - {chosen[name]})
                 self._conflicts += [
                     Conflict(
                         kind=NAME_TAKEN,
@@ -110,10 +113,12 @@ class _Comparison:
                 ]
         return chosen
 
-    def _claim(self, name: str, subject: str) -> tuple[bool, bool, str]:
+    def _claim(self, name: str, subject: str) -> tuple[bool, bool, bool, str]:
+        # Whoever came first: else a subject by record name takes a name from the stream that is declared after it.
         there = {each.id for each in self._target.versions(name, deleted=True) if self._is_copied(each)}
         has_it = any(each.id in there for each in self._primary.versions(subject, deleted=True))
-        return not has_it, not self._translation.follows_topic(subject), subject
+        translation = self._translation
+        return not translation.fits(subject), not translation.follows_topic(subject), not has_it, subject
 
     def _is_copied(self, version: SchemaVersion) -> bool:
         return (version.subject, version.version) in self._target.copied
@@ -193,17 +198,14 @@ class _Comparison:
     def _settings(self, subjects: Mapping[str, str]) -> list[ConfigSet | ModeSet]:
         """Configuration and modes follow the primary, on all of its subjects and as a whole."""
         primary, target = self._primary, self._target
-        losers = {each.subject for each in self._conflicts if each.kind == NAME_TAKEN}
         records: list[ConfigSet | ModeSet] = []
-        configs = {
-            self._named(subject): said for subject, said in primary.configs.items() if subject not in losers
-        }
+        configs = {self._named(each): said for each, said in primary.configs.items() if each not in self._losers}
         for name in sorted(configs.keys() | target.configs.keys(), key=str):
             if name in configs and target.configs.get(name) != configs[name]:
                 records.append(ConfigSet(subject=name, fields=configs[name]))
             elif name not in configs and (name is None or name in subjects or name in target.copied_configs):
                 records.append(ConfigSet(subject=name, fields=None))
-        modes = {self._named(subject): mode for subject, mode in primary.modes.items() if subject not in losers}
+        modes = {self._named(each): mode for each, mode in primary.modes.items() if each not in self._losers}
         for name in sorted(modes.keys() | target.modes.keys(), key=str):
             if name in modes and target.modes.get(name) != modes[name]:
                 records.append(ModeSet(subject=name, mode=modes[name]))
@@ -216,7 +218,14 @@ class _Comparison:
 
     def _deletions(self, freed: set[VersionKey]) -> list[Record]:
         """Copies that the primary has no more; what is there alone, ours or not, is named and stays."""
-        deleted = {(self._names(subject), number): old for (subject, number), old in self._primary.gone.items()}
+        # Two subjects may have had one name there, one after the other.
+        deleted: dict[VersionKey, set[int | None]] = {}
+        for (subject, number), old in self._primary.gone.items():
+            deleted.setdefault((self._names(subject), number), set()).add(old)
+        for subject in self._losers:
+            # What was copied there may be an older one of that number.
+            for version in self._primary.versions(subject, deleted=True):
+                deleted.setdefault((self._names(subject), version.version), set()).add(None)
         going: list[SchemaVersion] = []
         alone: dict[str, list[SchemaVersion]] = {}
         for there in self._target.all_versions():
@@ -242,9 +251,8 @@ class _Comparison:
         ordered = [by_key[key] for key in reversed(_in_order(by_key, by_key))]
         return gone(self._target, ordered) if ordered else []
 
-    def _is_over(self, there: SchemaVersion, deleted: Mapping[VersionKey, int | None]) -> bool:
-        key = (there.subject, there.version)
-        if key in deleted and deleted[key] in (None, there.id):
+    def _is_over(self, there: SchemaVersion, deleted: Mapping[VersionKey, set[int | None]]) -> bool:
+        if deleted.get((there.subject, there.version), set()) & {None, there.id}:
             return True
         elsewhere = self._primary.contents.get(there.id)
         return elsewhere is not None and elsewhere.text == there.content.text

@@ -154,6 +154,14 @@ def no_record_names(subject: str) -> Refusal:
     )
 
 
+def kept_for_a_stream(subject: str) -> Refusal:
+    return Refusal(
+        42208,
+        f"{_named(subject)} follows no stream on this cluster, and cannot be a subject by record name: on another "
+        "cluster of the tree subjects of a stream are, or were, called so.",
+    )
+
+
 # --- not by this caller
 
 

@@ -57,10 +57,11 @@ def _length(head: bytes) -> int:
     return int(lowered[begin:].split(b"\r\n", 1)[0])
 
 
-async def run(url: str, paths: list[str], connections: int, seconds: float) -> dict[str, float]:
+async def run(url: str, paths: list[str], connections: int, seconds: float, token: str) -> dict[str, float]:
     """How many requests in how many seconds, and times of answers in milliseconds."""
     address = urlsplit(url)
-    head = f"Host: {address.netloc}\r\nAccept: application/vnd.schemaregistry.v1+json\r\n\r\n"
+    who = f"Authorization: Bearer {token}\r\n" if token else ""
+    head = f"Host: {address.netloc}\r\nAccept: application/vnd.schemaregistry.v1+json\r\n{who}\r\n"
     requests = [f"GET {address.path}{path} HTTP/1.1\r\n{head}".encode() for path in paths]
     took: list[float] = []
     began = time.perf_counter()
@@ -90,8 +91,10 @@ def main() -> None:
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--token", default="", help="whose reads these are")
     given = parser.parse_args()
-    print(json.dumps(asyncio.run(run(given.url, given.paths, given.connections, given.seconds))))
+    found = run(given.url, given.paths, given.connections, given.seconds, given.token)
+    print(json.dumps(asyncio.run(found)))
 
 
 if __name__ == "__main__":

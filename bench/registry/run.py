@@ -25,6 +25,8 @@ import httpx2
 import psutil
 from local_estates import ESTATES, Estate, estate
 
+from backend.settings import PROJECT_ROOT
+
 HERE = Path(__file__).resolve().parent
 SCHEMAS = 100
 FIELDS = 12
@@ -37,12 +39,14 @@ def schema(number: int) -> str:
     return json.dumps({"type": "record", "name": f"Order{number}", "namespace": "bench", "fields": fields})
 
 
-def load(url: str, server: int, paths: list[str], connections: int, seconds: float) -> dict[str, float]:
+def load(
+    url: str, server: int, paths: list[str], connections: int, seconds: float, token: str = ""
+) -> dict[str, float]:
     """What a load of GETs measured, with the CPU time that the server's process took for it."""
     process = psutil.Process(server)
     before = process.cpu_times()
     words = [sys.executable, str(HERE / "load.py"), url, *paths]
-    options = ["--connections", str(connections), "--seconds", str(seconds)]
+    options = ["--connections", str(connections), "--seconds", str(seconds), "--token", token]
     run = subprocess.run([*words, *options], capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(f"the load failed: {run.stdout}{run.stderr}")
@@ -53,16 +57,15 @@ def load(url: str, server: int, paths: list[str], connections: int, seconds: flo
 
 
 @contextmanager
-def ceiling(body_bytes: int) -> Iterator[tuple[str, int]]:
-    """The peer, served as the API is; its address and process."""
+def served(words: list[str], environment: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """An application by uvicorn, until it listens; its address and process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    words = [sys.executable, "-m", "uvicorn", "ceiling:app", "--app-dir", str(HERE), "--port", port]
-    environment = {**os.environ, "BODY_BYTES": str(body_bytes)}
-    process = subprocess.Popen([*words, "--log-level", "warning"], env=environment)
+    command = [sys.executable, "-m", "uvicorn", *words, "--port", port, "--log-level", "warning"]
+    process = subprocess.Popen(command, env=environment, cwd=PROJECT_ROOT)
     try:
-        for _ in range(200):
+        for _ in range(600):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", int(port))) == 0:
                     break
@@ -71,6 +74,46 @@ def ceiling(body_bytes: int) -> Iterator[tuple[str, int]]:
     finally:
         process.terminate()
         process.wait()
+
+
+@contextmanager
+def ceiling(body_bytes: int) -> Iterator[tuple[str, int]]:
+    """The peer, served as the API is; its address and process."""
+    environment = {**os.environ, "BODY_BYTES": str(body_bytes)}
+    with served(["ceiling:app", "--app-dir", str(HERE)], environment) as peer:
+        yield peer
+
+
+@contextmanager
+def asking_for_tokens(server: int, cluster: str, token: str) -> Iterator[tuple[str, int]]:
+    """A second API of the estate, whose registries are not open; a cluster's registry there, and its process."""
+    environment = {**psutil.Process(server).environ(), "TREELINE_REGISTRY_OPEN": "false"}
+    with served(["backend.asgi:app"], environment) as (url, process):
+        address = f"{url}/registries/{cluster}"
+        head = {"Authorization": f"Bearer {token}"}
+        for _ in range(10):
+            # The first ones may come before the schemas were read.
+            if httpx2.get(f"{address}/subjects", headers=head, timeout=30, trust_env=False).is_success:
+                break
+            time.sleep(1)
+        yield address, process
+
+
+def tenants_token(running: Estate) -> str:
+    """Of a member of a new tenant, which may use subjects by record name: those of this benchmark are."""
+    with running.client() as client:
+        for path, body in (
+            ("tenants", {"name": "bench"}),
+            ("tenants/bench/instances", {"name": "i", "tree": "main"}),
+            ("tenants/bench/instances/i/environments", {"name": "e"}),
+            ("users", {"name": "bench", "tenants": {"bench": "member"}}),
+            ("users/bench/tokens", {"name": "bench"}),
+        ):
+            answer = client.post(path, json=body)
+            if not answer.is_success:
+                sys.exit(f"{path}: {answer.status_code} {answer.text}")
+    token: str = answer.json()["secret"]
+    return token
 
 
 def figures(name: str, found: list[dict[str, float]]) -> list[tuple[str, str]]:
@@ -111,13 +154,19 @@ def measure(running: Estate, connections: int, seconds: float, rounds: int) -> l
             ok("POST", f"/subjects/bench-{number}/versions", {"schema": schema(number)})
         again = (time.perf_counter() - began) / SCHEMAS * 1000
     paths = [f"/schemas/ids/{schema_id}" for schema_id in ids[:SCHEMAS]]
-    reads, most = [], []
-    with ceiling(size) as (peer, peer_server):
+    reads, most, by_tenant = [], [], []
+    token = tenants_token(running)
+    with (
+        ceiling(size) as (peer, peer_server),
+        asking_for_tokens(server, "cluster-1", token) as (closed, closed_server),
+    ):
         for _ in range(rounds):
             most.append(load(peer, peer_server, paths, connections, seconds))
             reads.append(load(address, server, paths, connections, seconds))
+            by_tenant.append(load(closed, closed_server, paths, connections, seconds, token))
     rows += figures(f"peer: the same server, a constant of {size} bytes", most)
     rows += figures("GET /schemas/ids/{id}", reads)
+    rows += figures("the same with a tenant's token", by_tenant)
     rows.append(("POST of a new schema, one after the other, p50", f"{statistics.median(took[SCHEMAS:]):.0f} ms"))
     rows.append(("POST of a schema that is there", f"{again:.1f} ms"))
     return rows

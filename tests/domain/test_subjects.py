@@ -105,3 +105,20 @@ def test_a_deleted_streams_subjects_are_still_its_tenants_until_the_name_is_give
     assert SubjectOwners({"orders": ORDERS}, {"orders": old}).stream_of("orders-value") == ORDERS
     # A stream that is there goes before a longer name that was.
     assert SubjectOwners({"orders": ORDERS}, {"orders-eu": old}).stream_of("orders-eu-value") == ORDERS
+
+
+def test_what_is_a_streams_elsewhere_is_kept_for_it():
+    owners = SubjectOwners({"a-orders": ORDERS}, {}, {"orders": ORDERS, "orders-eu": ORDERS_EU})
+    assert owners.stream_of("orders-value") is None
+    assert owners.kept_for("orders-value") == ORDERS
+    assert owners.kept_for("orders-eu-value") == ORDERS_EU
+    assert owners.kept_for("com.acme.Order") is None
+
+
+def test_a_subject_fits_if_it_follows_the_same_there():
+    a, b = StreamName("globex", "i", "e", "a"), StreamName("acme", "i", "e", "a-b")
+    there = Translation("{tenant}-{topic}", "{topic}", [a, b])
+    assert [there.translate(each) for each in ("globex-a-b-value", "acme-a-b-value")] == ["a-b-value"] * 2
+    assert there.fits("acme-a-b-value") and there.fits("globex-a-value") and there.fits("com.acme.Order")
+    assert not there.fits("globex-a-b-value")
+    assert not there.fits("a-b-value")

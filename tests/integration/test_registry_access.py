@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 from pydantic import SecretStr
 
 from backend.api.services import Services
 from backend.queries.subject_owners import registry_tenants
-from backend.registry.access import Access, Scope
+from backend.registry.access import CALLER_SECONDS, Access, Scope
 from backend.registry.refusals import Refusal
 from tests.database_fixture import Database
 from tests.integration.callers import As, new_user
@@ -116,3 +119,74 @@ def test_names_by_former_formats_stay_their_tenants(rest, access, database: Data
     stream = found.owners["c1"].stream_of(ITEMS)
     assert stream is not None and stream.tenant == "globex"
     assert found.record_names == {"acme", "globex"}
+
+
+def test_names_of_streams_on_other_clusters_of_the_tree_are_kept(rest, access):
+    """Also of streams that were deleted, and of formats that a cluster had before."""
+    ada, gil = new_user(rest, "ada", acme="member"), new_user(rest, "gil", globex="owner")
+    for path in (
+        f"{GLOBEX}/streams/items?confirm=globex/retail/prod/items",
+        f"{ACME}/streams/orders?confirm=acme/retail/prod/orders",
+    ):
+        assert rest("DELETE", path).is_success
+    theirs = ("globex-prod-items-value", "globex.items-value")
+    assert all(scope_of(access, ada).sees(each) for each in theirs)
+    for subject_format in ("{tenant}-{environment}-{topic}", "{tenant}.{topic}"):
+        assert (answer := rest("PATCH", "/clusters/c2", {"subject_format": subject_format})).is_success, (
+            answer.text
+        )
+    assert rest("POST", f"{ACME}/streams", {"name": "orders"}).status_code == 201
+    for each in theirs:
+        assert not scope_of(access, ada).sees(each)
+        assert scope_of(access, gil).sees(each)
+        for user in (ada, gil):
+            with pytest.raises(Refusal, match="cannot be a subject by record name"):
+                scope_of(access, user).check_register(each, ())
+    # On the cluster where a stream has the name, it is the stream's.
+    scope_of(access, ada, "c2").check_register("acme.orders-value", ())
+
+
+def test_who_asks_again_costs_one_statement_over_one_small_table(rest, access, database):
+    ada = new_user(rest, "ada", acme="member")
+    said: list[str] = []
+    sa.event.listen(access._database.engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+    first = asked(access, ada)
+    said.clear()
+    assert asked(access, ada).sees(ORDERS) and first.sees(ORDERS)
+    assert len(said) == 1 and "projection_checkpoints" in said[0]
+    # What has nothing to do with streams' names makes none be read anew.
+    rest("POST", "/users", {"name": "bea"})
+    said.clear()
+    asked(access, ada)
+    assert not any("streams" in each for each in said)
+
+
+def test_what_is_revoked_is_so_for_the_next_request_of_every_process(rest, access, database):
+    services = Services(rest_settings(database.url))
+    ada = new_user(rest, "ada", acme="member")
+    processes = (access, Access(services, services.config))
+    for each in processes:
+        assert asked(each, ada).sees(ORDERS)
+    rest("PATCH", "/users/ada", {"tenants": {}})
+    assert not any(asked(each, ada).sees(ORDERS) for each in processes)
+    rest("DELETE", "/users/ada/tokens/ci")
+    for each in processes:
+        with pytest.raises(Refusal):
+            asked(each, ada)
+    services.engine.dispose()
+
+
+def test_a_token_that_expires_opens_nothing_after_a_second(rest, access, database):
+    ada = new_user(rest, "ada", acme="member")
+    asked(access, ada)
+    with database.owner.begin() as connection:
+        connection.execute(sa.text("UPDATE api_tokens SET expires_at = now() - interval '1 second'"))
+    time.sleep(CALLER_SECONDS)
+    with pytest.raises(Refusal):
+        asked(access, ada)
+
+
+def asked(access: Access, user: As) -> Scope:
+    found = asyncio.run(access.asked(f"Bearer {user.token}".encode(), "c1"))
+    assert found is not None
+    return found

@@ -29,6 +29,12 @@ OWNERS = SubjectOwners(
         for tenant, name in (("acme", "orders"), ("globex", "items"))
     },
     {"globex-old": StreamName("globex", "i", "e", "old")},
+    # What streams are called by another cluster's format.
+    {
+        "orders": StreamName("acme", "i", "e", "orders"),
+        "items": StreamName("globex", "i", "e", "items"),
+        "old": StreamName("globex", "i", "e", "old"),
+    },
 )
 CALLERS = {
     "acme": Caller(name="ada", role=Role.TENANT, tenants={"acme": Membership.MEMBER}),
@@ -48,7 +54,7 @@ class Known(Access):
     def at_hand(self, authorization: bytes) -> Caller | None:
         return None
 
-    def scope(self, authorization: bytes, cluster: str) -> Scope | None:
+    async def asked(self, authorization: bytes, cluster: str) -> Scope | None:
         name = authorization.decode().removeprefix("Bearer ")
         if name == "admin":
             return None
@@ -267,6 +273,36 @@ def test_what_is_shared_is_read_and_registered_and_nothing_else(tenants):
     reference = {"name": "Mine", "subject": OURS, "version": 1}
     body = {"schema": referring("Public", "Mine"), "references": [reference]}
     assert "record name" in refused(tenants("acme", "POST", "/subjects/com.all.Public/versions", body), 422, 42201)
+
+
+@pytest.mark.parametrize("subject", ["items-value", "items-eu-value", "old-value"])
+def test_what_a_stream_is_called_on_another_cluster_is_no_shared_subject(tenants, subject):
+    body = {"schema": '"long"'}
+    for who in ("acme", "acme-owner", "globex"):
+        told = refused(tenants(who, "POST", f"/subjects/{subject}/versions", body), 422, 42208)
+        assert "globex" not in told and "acme" not in told
+    assert tenants("strict", "POST", f"/subjects/{subject}/versions", body).status_code == 422
+    assert tenants("admin", "POST", f"/subjects/{subject}/versions", body).status_code == 200
+    for who, sees in (("acme", False), ("strict", False), ("globex", True), ("viewer", True)):
+        assert (subject in tenants.get(who, "/subjects")) == sees
+        assert tenants(who, "GET", f"/subjects/{subject}/versions").status_code == (200 if sees else 404)
+    refused(tenants("acme", "DELETE", f"/subjects/{subject}"), 404, 40401)
+    refused(tenants("globex", "DELETE", f"/subjects/{subject}"), 403, 40302)
+
+
+def test_shared_subjects_do_not_refer_to_what_others_do_not_see(tenants):
+    assert tenants("admin", "POST", "/subjects/items-value/versions", SCHEMA).status_code == 200
+    reference = {"name": SECRET, "subject": "items-value", "version": 1}
+    body = {"schema": referring("Public", SECRET), "references": [reference]}
+    assert "record name" in refused(tenants("globex", "POST", "/subjects/com.all.X/versions", body), 422, 42201)
+    refused(tenants("acme", "POST", "/subjects/com.all.X/versions", body), 422, 42201)
+
+
+def test_names_that_only_look_like_a_streams_are_shared(tenants):
+    for subject in ("items", "itemsets-value", "x-items-value", "com.items-value"):
+        body = {"schema": '"long"'}
+        assert tenants("acme", "POST", f"/subjects/{subject}/versions", body).status_code == 200
+        assert subject in tenants.get("globex", "/subjects")
 
 
 def test_what_holds_for_all_subjects_is_read_by_all_and_set_by_operators(tenants):

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from backend.domain.names import StreamName
 from backend.domain.schema_conflicts import (
     ID_TAKEN,
     NAME_TAKEN,
@@ -236,14 +237,41 @@ def test_a_subject_that_passes_through_does_not_take_a_streams_name(primary, tar
     assert target.catalog.version((ORDERS_THERE, 1)).id == 2
 
 
-def test_who_has_a_name_keeps_it(primary, target):
+def test_a_streams_subject_takes_its_name_from_our_copy_of_another(primary, target):
     primary.register(ORDERS_THERE, avro("a"))
+    primary.register(ORDERS_THERE, avro("a", "b?"))
+    primary.write(set_config, ORDERS_THERE, {"compatibility": "NONE"})
     target.follow(primary.catalog)
+    assert target.catalog.version((ORDERS_THERE, 2)).id == 2
     primary.register(ORDERS, avro("b"))
     found = target.follow(primary.catalog)
-    assert [(each.kind, each.subject) for each in found] == [(NAME_TAKEN, ORDERS)]
-    assert target.catalog.version((ORDERS_THERE, 1)).id == 1
+    assert [(each.kind, each.subject) for each in found] == [(NAME_TAKEN, ORDERS_THERE)]
+    assert [each.id for each in target.catalog.versions(ORDERS_THERE, deleted=True)] == [3]
+    assert (target.catalog.configs, target.catalog.overruled) == ({}, set())
     assert target.follow(primary.catalog) == found
+    assert compare(primary.catalog, target.catalog, target.translation).records == ()
+
+
+def test_a_streams_subject_takes_no_name_from_a_stranger(primary, target):
+    primary.register(ORDERS_THERE, avro("a"))
+    theirs = version(ORDERS_THERE, 2, 77, "theirs")
+    target.follow(primary.catalog)
+    target.strangers(theirs)
+    primary.register(ORDERS, avro("b"))
+    primary.register(ORDERS, avro("b", "c?"))
+    assert sorted(kinds(target.follow(primary.catalog))) == [NAME_TAKEN, VERSION_TAKEN]
+    assert [each.id for each in target.catalog.versions(ORDERS_THERE)] == [2, 77]
+
+
+def test_a_name_is_that_of_the_stream_which_has_it_there(primary):
+    short, long = StreamName("globex", "i", "e", "a"), StreamName("acme", "i", "e", "a-b")
+    target = WrittenTarget(Translation("{tenant}-{topic}", "{topic}", [short, long]))
+    primary.register("globex-a-b-value", avro("a"))
+    target.follow(primary.catalog)
+    primary.register("acme-a-b-value", avro("b"))
+    found = target.follow(primary.catalog)
+    assert [(each.kind, each.subject) for each in found] == [(NAME_TAKEN, "globex-a-b-value")]
+    assert [each.id for each in target.catalog.versions("a-b-value")] == [2]
 
 
 def test_a_stream_that_is_declared_later_takes_its_subjects_along(primary, target):

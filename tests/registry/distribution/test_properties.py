@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -28,16 +29,16 @@ SUBJECTS = (ORDERS, PAYMENTS, "acme-retail-prod-orders-eu-com.acme.Order", "com.
 STEPS = 25
 
 
-def step(source: random.Random, log: WrittenLog) -> None:
+def step(source: random.Random, log: WrittenLog, subjects: Sequence[str] = SUBJECTS) -> None:
     """Something that a client of the primary does; much of it is refused."""
-    subject, permanent = source.choice(SUBJECTS), source.random() < 0.5
+    subject, permanent = source.choice(subjects), source.random() < 0.5
     number = str(source.randint(1, 3))
     try:
         match source.randint(0, 9):
             case 0 | 1 | 2 | 3:
                 log.register(subject, avro("a", *(f"{name}?" for name in source.sample("bcd", 2)), name="Inner"))
             case 4:
-                other = source.choice(SUBJECTS)
+                other = source.choice(subjects)
                 reference = Reference(name="Inner", subject=other, version=source.randint(1, 2))
                 log.register(subject, referring("Outer", "Inner"), reference)
             case 5:
@@ -109,5 +110,22 @@ def test_strangers_lose_nothing(seed: int) -> None:
             assert there.version(key) == each
             assert there.contents[each.id].text == each.content.text
     conflicts = target.follow(log.catalog)
+    assert target.follow(log.catalog) == conflicts
+    assert not compare(log.catalog, target.catalog, target.translation).records
+
+
+@given(st.integers(0, 2**32))
+def test_a_streams_subject_is_there_whoever_wants_its_name(seed: int) -> None:
+    source, log, target = random.Random(seed), WrittenLog(), WrittenTarget()
+    for _ in range(STEPS):
+        step(source, log, (ORDERS, ORDERS_THERE, PAYMENTS))
+        if source.random() < 0.4:
+            target.follow(read(entries_of(log)), most=source.randint(0, 4))
+    conflicts = target.follow(log.catalog)
+    assert {each.subject for each in conflicts} <= {ORDERS_THERE}
+    wanted = ORDERS if ORDERS in log.catalog.subjects else ORDERS_THERE
+    ids = [[each.id for each in log.catalog.versions(wanted, deleted=True)]]
+    ids.append([each.id for each in target.catalog.versions(ORDERS_THERE, deleted=True)])
+    assert ids[0] == ids[1]
     assert target.follow(log.catalog) == conflicts
     assert not compare(log.catalog, target.catalog, target.translation).records
