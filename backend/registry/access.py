@@ -203,8 +203,10 @@ class Access:
         except DatabaseUnavailable as error:
             raise refusals.store_failed(error.detail) from error
         caller, tenants = self._kept(_token(authorization), at), self._tenants
+        if caller is not None and may(caller, Action.CHANGE_ESTATE):
+            return None
         if caller is not None and tenants is not None and tenants[1] == at:
-            return None if may(caller, Action.CHANGE_ESTATE) else scope_of(caller, cluster, tenants[0])
+            return scope_of(caller, cluster, tenants[0])
         return await asyncio.to_thread(self.scope, authorization, cluster)
 
     def scope(self, authorization: bytes, cluster: str) -> Scope | None:

@@ -154,6 +154,12 @@ def test_who_asks_again_costs_one_statement_over_one_small_table(rest, access, d
     said.clear()
     assert asked(access, ada).sees(ORDERS) and first.sees(ORDERS)
     assert len(said) == 1 and "projection_checkpoints" in said[0]
+    # Of operators not even the names are read.
+    ola = new_user(rest, "ola", "operator")
+    for _ in range(2):
+        said.clear()
+        assert asyncio.run(access.asked(f"Bearer {ola.token}".encode(), "c1")) is None
+    assert len(said) == 1
     # What has nothing to do with streams' names makes none be read anew.
     rest("POST", "/users", {"name": "bea"})
     said.clear()
