@@ -24,9 +24,9 @@ class Parser:
         self._kept: OrderedDict[_Key, Parsed] = OrderedDict()
         self._kept_characters = 0
 
-    def new(self, catalog: Catalog, content: Content, *, normalize: bool = False) -> Parsed:
-        """A schema as it would be registered. Raises Refusal (invalid schema)."""
-        found = self.parsed(catalog, content, strict=True)
+    def sent(self, catalog: Catalog, content: Content, *, normalize: bool, strict: bool) -> Parsed:
+        """A schema as it would be looked for, or registered (`strict`). Raises Refusal (invalid schema)."""
+        found = self.parsed(catalog, content, strict=strict)
         try:
             return normalized(found) if normalize else found
         except SchemaInvalid as error:

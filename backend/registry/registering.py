@@ -60,26 +60,33 @@ def check_references(catalog: Catalog, wanted: Wanted) -> None:
 def find(
     catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, *, deleted: bool = False
 ) -> SchemaVersion | None:
-    """The subject's version that has this schema, None without. Raises Refusal (invalid schema)."""
-    if not catalog.subjects.get(subject):
+    """The subject's version that has this schema, None without. Raises Refusal (invalid schema).
+
+    What is there is found although it would not be accepted as new: others may have registered it.
+    """
+    versions = catalog.versions(subject, deleted=deleted)
+    if not versions:
         return None
-    new = _new(catalog, parser, subject, wanted)
+    for content in _as_given_or_inherited(catalog, subject, wanted.content):
+        for version in reversed(versions):
+            if version.content == content:
+                return version
+    new = _parsed(catalog, parser, subject, wanted, strict=False)
     for content in _as_given_or_inherited(catalog, subject, replace(wanted.content, text=new.text)):
-        found = _find(catalog, parser, subject, content, new, catalog.versions(subject, deleted=deleted))
+        found = _find(catalog, parser, content, new, versions)
         if found is not None:
             return found
     return None
 
 
-def _new(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> Parsed:
+def _parsed(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, *, strict: bool) -> Parsed:
     normalize = wanted.normalize or catalog.config(subject).get("normalize") is True
-    return parser.new(catalog, wanted.content, normalize=normalize)
+    return parser.sent(catalog, wanted.content, normalize=normalize, strict=strict)
 
 
 def _find(
     catalog: Catalog,
     parser: Parser,
-    subject: str,
     content: Content,
     new: Parsed,
     versions: Sequence[SchemaVersion],
@@ -114,11 +121,11 @@ def _as_given_or_inherited(catalog: Catalog, subject: str, content: Content) -> 
 def register(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> Decision:
     """Add a version to a subject. Raises Refusal: invalid, incompatible, not permitted in this mode."""
     importing = catalog.mode(subject) == IMPORT
-    there = find(catalog, parser, subject, wanted) if wanted.version is None else None
+    there = _there(catalog, parser, subject, wanted)
     if there is not None and wanted.id in (None, there.id):
         return Decision((), {"id": there.id})
     _check_mode(catalog, subject, wanted)
-    new = _new(catalog, parser, subject, wanted)
+    new = _parsed(catalog, parser, subject, wanted, strict=True)
     content = replace(wanted.content, text=new.text)
     if not importing:
         content = _as_given_or_inherited(catalog, subject, content)[-1]
@@ -132,6 +139,13 @@ def register(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> 
     if catalog.version((subject, version.version)) == version:
         return Decision((), {"id": version.id})
     return Decision((*_superseded(catalog, version), version), {"id": version.id})
+
+
+def _there(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> SchemaVersion | None:
+    if wanted.version is None:
+        return find(catalog, parser, subject, wanted)
+    found = catalog.version((subject, wanted.version))
+    return found if found is not None and not found.deleted and found.content == wanted.content else None
 
 
 def _check_mode(catalog: Catalog, subject: str, wanted: Wanted) -> None:
@@ -195,7 +209,7 @@ def compatible(
     catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, against: Sequence[SchemaVersion]
 ) -> list[str]:
     """Why a schema would not be accepted beside these versions. Raises Refusal (invalid schema)."""
-    new = _new(catalog, parser, subject, wanted)
+    new = _parsed(catalog, parser, subject, wanted, strict=True)
     return _problems(catalog, parser, _level(catalog, subject), new, against)
 
 
