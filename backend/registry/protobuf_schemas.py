@@ -44,7 +44,7 @@ def parse(text: str, references: Sequence[Referenced], *, strict: bool) -> Parse
     files.file[-1].CopyFrom(sent)
     try:
         written = protobuf_text.written(sent, _pool(files))
-    except (ValueError, LookupError) as error:
+    except (ValueError, LookupError, DecodeError) as error:
         # No compiler made this descriptor: a map's entry without a key, a constant that its enum does not have.
         raise SchemaInvalid("The Protobuf descriptor contradicts itself and cannot be written as text.") from error
     parsed = _parsed(written, None, references)

@@ -198,6 +198,14 @@ def test_a_reference_must_be_of_the_same_type():
         parse("PROTOBUF", PROTO3, [Referenced("a", "a", 1, '"int"')])
 
 
+def test_a_descriptor_with_options_that_are_none_is_refused():
+    whole = bytearray(base64.b64decode(serialized(parse("PROTOBUF", EVERYTHING, [PARTS]))))
+    # The tag of java_package: the file's options are kept as they came until somebody reads them.
+    whole[whole.index(b'\n\x03x"y')] = 0
+    with pytest.raises(SchemaInvalid, match="cannot be written as text"):
+        parse("PROTOBUF", base64.b64encode(whole).decode(), [PARTS])
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_a_damaged_descriptor_is_refused_or_written_without_a_loss(data):
