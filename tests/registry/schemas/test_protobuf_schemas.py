@@ -200,7 +200,7 @@ def test_a_reference_must_be_of_the_same_type():
 
 def test_a_descriptor_with_options_that_are_none_is_refused():
     whole = bytearray(base64.b64decode(serialized(parse("PROTOBUF", EVERYTHING, [PARTS]))))
-    # Within an option that the descriptor's own language does not know: nobody reads it before it is to be written.
+    # Within an option that descriptors themselves do not know: nobody reads it before it is to be written.
     whole[whole.index(b"\t\n\x01x") + 1] = 0
     with pytest.raises(SchemaInvalid, match="cannot be written as text"):
         parse("PROTOBUF", base64.b64encode(whole).decode(), [PARTS])
