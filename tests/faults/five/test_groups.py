@@ -140,6 +140,7 @@ def on_the_map(groups: Groups, cluster: str) -> list[object]:
     return said
 
 
+@pytest.mark.nightly
 def test_commits_while_the_worker_is_killed(place, make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(400))
