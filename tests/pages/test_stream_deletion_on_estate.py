@@ -45,13 +45,15 @@ def test_deleting_says_where_records_are_and_then_wants_the_whole_name(
     database: Database, acme: Console, owner: Visitor, filled: Filled
 ) -> None:
     path, name = f"{PROD}/{filled.stream}/-delete", f"acme/retail/prod/{filled.stream}"
-    acme.rest.ok("PATCH", "/clusters/c1", {"bootstrap_servers": filled.servers})
     seen = {"version": hidden(owner.get(path))["version"]}
     assert 'name="confirm"' not in owner.get(path).text
     none = owner.preview(path, **seen)
     assert "It has no topics yet; this cannot be undone" in said(none)
     assert 'name="confirm"' not in none.text
     assert code(none, "same-command") == f"treeline delete stream {name}"
+    # A topic that is not recorded yet is asked for its records, too.
+    acme.rest.ok("PATCH", "/clusters/c1", {"bootstrap_servers": filled.servers})
+    assert "Its topics go on 1 cluster, with all records on c1" in said(owner.preview(path, **seen))
     for cluster in ("c1", "c2"):
         record(database, filled.applied(cluster))
     # Records may have come since a preview said that there are none.
