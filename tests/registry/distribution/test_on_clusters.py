@@ -106,6 +106,7 @@ def test_deletions_and_settings_follow(registries: Registries, suffix: str) -> N
     eventually(lambda: registries.versions(cluster, there, deleted=True) == [], "it is gone there")
 
 
+@pytest.mark.nightly
 def test_a_strangers_id_is_an_event_and_nothing_is_written_over(registries: Registries, suffix: str) -> None:
     of, cluster = registries.primary, "cluster-5"
     address, subject = registries.addresses[of], registries.subject(of, "orders", suffix)
