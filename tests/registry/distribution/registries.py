@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 
 from backend.registry.records import Record, encode
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
+from tests.kafka import produce
 from tests.registry.conftest import TOPIC, Address
 from tests.rest_client import RestClient
 
@@ -95,11 +95,8 @@ class Registries:
 
     def strangers(self, cluster: str, *records: Record) -> None:
         """Write past the registry, as another one on the same topic would."""
-        producer = Producer({"bootstrap.servers": self.servers[cluster]})
-        for record in records:
-            key, value = encode(record)
-            producer.produce(TOPIC, value, key)
-        assert producer.flush(30) == 0
+        pairs = map(encode, records)
+        produce(self.servers[cluster], TOPIC, [{"key": key, "value": value} for key, value in pairs])
 
     def conflicts(self, cluster: str, subject: str) -> list[tuple[str, str]]:
         """(name of the event, kind) of all events about a subject on a target, the oldest first."""

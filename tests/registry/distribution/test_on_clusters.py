@@ -106,7 +106,6 @@ def test_deletions_and_settings_follow(registries: Registries, suffix: str) -> N
     eventually(lambda: registries.versions(cluster, there, deleted=True) == [], "it is gone there")
 
 
-@pytest.mark.nightly
 def test_a_strangers_id_is_an_event_and_nothing_is_written_over(registries: Registries, suffix: str) -> None:
     of, cluster = registries.primary, "cluster-5"
     address, subject = registries.addresses[of], registries.subject(of, "orders", suffix)
@@ -114,6 +113,9 @@ def test_a_strangers_id_is_an_event_and_nothing_is_written_over(registries: Regi
     schema_id = random.randint(10**5, 9 * 10**5)
     text, stranger = avro("a", name=name), avro("z", name=name)
     content = Content(text=stranger)
+    # A cluster's topic of schemas is made for the first one.
+    first, ours = registries.subject(of, "payments", suffix), registries.subject(cluster, "payments", suffix)
+    registries.wait_for_id(cluster, ours, registries.register(first, avro("p", name=f"P{name}")))
     registries.strangers(cluster, SchemaVersion(subject=theirs, version=1, id=schema_id, content=content))
     eventually(lambda: registries.versions(cluster, theirs) == [1], "the stranger's is read")
 
