@@ -9,6 +9,7 @@ one. Its own bindings do not offer the request, so librdkafka's public functions
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -138,8 +139,8 @@ def ask(
             # A queue for each, since answers come in any order and failures do not name their group.
             queues[group] = lib.rd_kafka_queue_new(handle)
             _send(lib, handle, options, queues[group], group, places)
-        patience = int((timeout_seconds + _PATIENCE_SECONDS) * 1000)
-        return {group: _answer(lib, queue, patience) for group, queue in queues.items()}
+        deadline = time.monotonic() + timeout_seconds + _PATIENCE_SECONDS
+        return {group: _answer(lib, queue, deadline) for group, queue in queues.items()}
     finally:
         for queue in queues.values():
             lib.rd_kafka_queue_destroy(queue)
@@ -161,8 +162,8 @@ def _send(lib: Any, handle: int, options: int, queue: int, group: str, places: I
             lib.rd_kafka_topic_partition_list_destroy(parts)
 
 
-def _answer(lib: Any, queue: int, patience_ms: int) -> Sequence[Committed] | KafkaError:
-    event = lib.rd_kafka_queue_poll(queue, patience_ms)
+def _answer(lib: Any, queue: int, deadline: float) -> Sequence[Committed] | KafkaError:
+    event = lib.rd_kafka_queue_poll(queue, max(0, int((deadline - time.monotonic()) * 1000)))
     if not event:
         return KafkaError(KafkaError._TIMED_OUT, "no answer")
     try:

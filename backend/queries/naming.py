@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, FromClause
 
-from backend.domain.formats import ClusterFormats, clash_key, take_names, technical_name
+from backend.domain.formats import ClusterFormats, take_names
 from backend.domain.names import StreamName
 from backend.projections.clusters import clusters
 from backend.projections.streams import STREAM, stream_topics, streams
@@ -54,8 +54,7 @@ def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> Ta
         for row in connection.execute(found.where(as_of(table, None))):
             other, of = _name(row), formats[row.cluster]
             if other != stream:
-                taken.topics[of.cluster, clash_key(technical_name(of.topic_format, other))] = other
-                taken.subjects[of.cluster, technical_name(of.subject_format, other)] = other
+                take_names(other, [of], taken.topics, taken.subjects)
     return taken
 
 

@@ -70,10 +70,8 @@ class Scope:
         """Whether a subject exists for the caller."""
         if self._tenants is None:
             return True
-        if self._is_shared(subject):
-            return bool(self._tenants & self._record_names)
-        stream = self.stream_of(subject) or self._owners.kept_for(subject)
-        return stream is not None and stream.tenant in self._tenants
+        owner = self._owner(subject)
+        return bool(self._tenants & self._record_names) if owner is None else owner.tenant in self._tenants
 
     def stream_of(self, subject: str) -> StreamName | None:
         """The stream that a subject follows, or followed: it may be deleted. None for one by record name."""
@@ -83,9 +81,10 @@ class Scope:
         stream = self.stream_of(subject)
         return None if stream is None else stream.tenant
 
-    def _is_shared(self, subject: str) -> bool:
-        """Whether it is everybody's: by record name, and on no cluster of the tree what a stream's is called."""
-        return self.stream_of(subject) is None and self._owners.kept_for(subject) is None
+    def _owner(self, subject: str) -> StreamName | None:
+        """The stream that a subject follows, or is kept for; None: it is everybody's, by record name, and on no
+        cluster of the tree what a stream's is called."""
+        return self.stream_of(subject) or self._owners.kept_for(subject)
 
     def check_register(self, subject: str, references: tuple[Reference, ...], *, brings_id: bool = False) -> None:
         """Raise Refusal unless the caller may register schemas with these references there."""
@@ -103,11 +102,11 @@ class Scope:
         if not self._registers_record_names:
             # Also for another tenant's subject: by the same words as for nobody's.
             raise refusals.no_record_names(subject)
-        if not self._is_shared(subject):
+        if self._owner(subject) is not None:
             # Not even its own tenant: there it would be in the way of the stream's.
             raise refusals.kept_for_a_stream(subject)
         for reference in references:
-            if not self._is_shared(reference.subject) and self.sees(reference.subject):
+            if self._owner(reference.subject) is not None and self.sees(reference.subject):
                 raise refusals.schema_invalid(
                     f"{subject!r} is a subject by record name, which all tenants see: it refers to subjects by "
                     f"record name only, not to {reference.subject!r}"

@@ -26,7 +26,13 @@ class Parser:
 
     def sent(self, catalog: Catalog, content: Content, *, normalize: bool, strict: bool) -> Parsed:
         """A schema as it would be looked for, or registered (`strict`). Raises Refusal (invalid schema)."""
-        found = self.parsed(catalog, content, strict=strict)
+        try:
+            # First as if it were new: mostly it is, and then it is parsed once for both.
+            found = self.parsed(catalog, content, strict=True)
+        except refusals.Refusal:
+            if strict:
+                raise
+            found = self.parsed(catalog, content)
         try:
             return normalized(found) if normalize else found
         except SchemaInvalid as error:

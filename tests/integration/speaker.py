@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import socketserver
 import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 API_VERSIONS, METADATA, FIND_COORDINATOR, OFFSET_FETCH = 18, 3, 10, 9
 UNSUPPORTED_VERSION, INVALID_TOPIC, NOT_COORDINATOR = 35, 17, 16
@@ -66,3 +69,19 @@ class Speaker(socketserver.BaseRequestHandler):
             + struct.pack(">i", len(topics))
             + b"".join(topics)
         )
+
+
+@contextmanager
+def speaking() -> Iterator[tuple[type[Speaker], str]]:
+    """A broker with number 7 that speaks, as a class whose `brokers` may be changed, and its address."""
+
+    class Broker(Speaker):
+        pass
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Broker) as server:
+        server.daemon_threads = True
+        host, port = server.server_address[:2]
+        Broker.brokers = ((7, str(host), int(port)),)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield Broker, f"{host}:{port}"
+        server.shutdown()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socketserver
 import subprocess
 import sys
-import threading
 import uuid
 from collections.abc import Iterator
 
@@ -15,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from backend.kafka import group_reader
 from backend.settings import PROJECT_ROOT
 from tests.estate_fixture import RunningEstate
-from tests.integration.speaker import Speaker
+from tests.integration.speaker import speaking
 from tests.kafka import create_topic
 
 PROGRAM = """
@@ -29,17 +27,9 @@ consumer.close()
 
 
 def test_a_coordinator_that_has_moved_is_an_answer_and_no_end_of_the_process() -> None:
-    class Handler(Speaker):
-        pass
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        host, port = server.server_address[:2]
-        Handler.brokers = ((7, str(host), int(port)),)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        words = [sys.executable, "-c", PROGRAM, f"{host}:{port}"]
+    with speaking() as (_, address):
+        words = [sys.executable, "-c", PROGRAM, address]
         asked = subprocess.run(words, cwd=PROJECT_ROOT, text=True, capture_output=True, timeout=120, check=False)
-        server.shutdown()
     assert (asked.returncode, asked.stdout.split()) == (0, ["NOT_COORDINATOR"] * 3), asked.stderr
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socketserver
 import subprocess
 import sys
-import threading
 
 from backend.settings import PROJECT_ROOT
-from tests.integration.speaker import Speaker
+from tests.integration.speaker import speaking
 
 PROGRAM = """
 import sys
@@ -24,15 +22,9 @@ for _ in sys.stdin:
 
 
 def test_a_cluster_without_brokers_is_a_reason_and_no_end_of_the_process() -> None:
-    class Handler(Speaker):
-        pass
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        host, port = server.server_address[:2]
-        Handler.brokers = ((7, str(host), int(port)),)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        words = [sys.executable, "-c", PROGRAM, f"{host}:{port}"]
+    with speaking() as (broker, address):
+        there = broker.brokers
+        words = [sys.executable, "-c", PROGRAM, address]
         with subprocess.Popen(
             words, cwd=PROJECT_ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as asking:
@@ -46,10 +38,9 @@ def test_a_cluster_without_brokers_is_a_reason_and_no_end_of_the_process() -> No
 
             assert asked() == "ClusterFacts(kafka_cluster_id='abc', brokers=(7,))"
             # As a cluster answers whose only broker is fenced for a moment.
-            Handler.brokers = ()
+            broker.brokers = ()
             assert "brokers=" not in asked()
-            Handler.brokers = ((7, str(host), int(port)),)
+            broker.brokers = there
             assert asked() == "ClusterFacts(kafka_cluster_id='abc', brokers=(7,))"
             asking.stdin.close()
-        server.shutdown()
     assert asking.returncode == 0

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.database_fixture import Content, Database
 from tests.pages.consoles import Console, serve_here
-from tests.pages.visitors import clusters_and_tenants
+from tests.pages.visitors import Visitor, clusters_and_tenants
 
 CHROMIUM = "/usr/bin/chromium"
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -33,6 +33,11 @@ def console(database: Database) -> Iterator[Console]:
 def acme(console: Console) -> Console:
     """Clusters in a tree, acme/retail/prod/orders, and another tenant: see `visitors.clusters_and_tenants`."""
     return console
+
+
+@pytest.fixture
+def owner(acme: Console) -> Visitor:
+    return Visitor(acme, "ada", acme="owner")
 
 
 @pytest.fixture(scope="module")

@@ -36,11 +36,6 @@ def filled(acme: Console, estate: RunningEstate) -> Filled:
     return found
 
 
-@pytest.fixture
-def owner(acme: Console) -> Visitor:
-    return Visitor(acme, "ada", acme="owner")
-
-
 def test_deleting_says_where_records_are_and_then_wants_the_whole_name(
     database: Database, acme: Console, owner: Visitor, filled: Filled
 ) -> None:

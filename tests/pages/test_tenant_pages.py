@@ -35,11 +35,6 @@ from tests.pages.visitors import (
 ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream": "orders"}
 
 
-@pytest.fixture
-def owner(acme: Console) -> Visitor:
-    return Visitor(acme, "ada", acme="owner")
-
-
 # --- forms
 
 

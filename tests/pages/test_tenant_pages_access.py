@@ -18,11 +18,6 @@ from tests.pages.visitors import (
 )
 
 
-@pytest.fixture
-def owner(acme: Console) -> Visitor:
-    return Visitor(acme, "ada", acme="owner")
-
-
 def test_pages_say_what_there_is_and_lead_from_one_to_the_next(acme: Console) -> None:
     operator = visitor(acme, "operator")
     assert set(rows(operator.get("/tenants"), "data-tenant")) == {"acme", "globex"}
