@@ -22,6 +22,8 @@ from backend.estate.home import Home
 from backend.settings import PROJECT_ROOT
 
 DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
+BOOTED_BYTES = "memory-when-booted"
+"""File in the shared estate's home: what all its processes held together before any test had used it."""
 SMALL_ESTATE = PROJECT_ROOT / "tests" / "estate" / "small.yaml"
 
 
@@ -117,7 +119,8 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
     with _alone(folder):
         # A second worker finds it running: `up` then only answers.
         booted = boot(home, DEFAULT_ESTATE)
-        _count(users, +1)
+        if _count(users, +1) == 1:
+            (home / BOOTED_BYTES).write_text(str(booted.status().get("memory_bytes", 0)))
     processes = booted.status()["processes"]
     stopped = [
         row

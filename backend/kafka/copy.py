@@ -141,12 +141,12 @@ class CopySession:
             if gone:
                 self._commit_skipped()
                 self._let_go([(row.source_topic, p) for row in gone for p in row.partitions])
+            self._streams = wanted
             if new:
                 self._learn_partitions([row for row in new if row.target_topic in self._taken_up])
                 self._take_up(new)
         except (KafkaException, MetadataInvalid) as error:
             raise copy_failed(f"{self._where}: reading positions", error) from error
-        self._streams = wanted
 
     def _let_go(self, places: list[Place]) -> None:
         for place in places:

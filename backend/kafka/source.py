@@ -221,7 +221,7 @@ class Source:
                 self._park(place, "not there, or not known to the cluster yet")
         if assigned:
             self.consumer.incremental_assign(assigned)
-            deadline = time.monotonic() + _REQUEST_SECONDS
+            deadline = time.monotonic() + _ANSWER_SECONDS
             for where in assigned:
                 self._check_epoch(where, deadline)
 
@@ -229,7 +229,8 @@ class Source:
         """Have the broker tell if the log was cut off before a position and has grown since.
 
         librdkafka (2.16) asks by itself only when it hears of a newer epoch while it fetches. If it knew that one
-        before, it says nothing and skips the records. A seek always asks.
+        before, it says nothing and skips the records. A seek always asks. Where a fetch has already failed, at a
+        position outside the log, no seek is taken any more: then we look ourselves.
         """
         if where.offset <= 0 or where.leader_epoch is None:
             return
@@ -237,9 +238,12 @@ class Source:
             try:
                 self.consumer.seek(where)
             except KafkaException as error:
-                # Fetching begins a moment after the assignment.
-                if error.args[0].code() != KafkaError._STATE or time.monotonic() > deadline:
+                if error.args[0].code() != KafkaError._STATE:
                     raise
+                if time.monotonic() > deadline:
+                    self._jump((where.topic, where.partition))
+                    return
+                # Fetching begins a moment after the assignment.
                 time.sleep(_AGAIN_SECONDS)
             else:
                 return

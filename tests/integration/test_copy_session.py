@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from backend.kafka.copy import CopySession
 from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.errors import CopyFailed
 from backend.kafka.knowledge import Knowledge
+from backend.kafka.source import Source
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, configure, create_topic, produce, read_all, topics
 from tests.plans import lives, plans_of
@@ -308,7 +310,12 @@ def test_the_position_on_an_empty_log_is_saved_so_that_what_goes_missing_is_noti
     assert set(found) == {(pair.copy_topic, 0), (pair.copy_topic, 1)}
 
 
-def test_records_that_retention_took_are_told_exactly_and_the_rest_goes_on(pair):
+@pytest.mark.parametrize("first", ["the seek", "the fetch"])
+def test_records_that_retention_took_are_told_exactly_and_the_rest_goes_on(pair, monkeypatch, first):
+    if first == "the fetch":
+        # As on a busy machine now and then: the fetch has failed before the seek, which is refused from then on.
+        at_once = Source._check_epoch
+        monkeypatch.setattr(Source, "_check_epoch", lambda *args: time.sleep(0.5) or at_once(*args))
     pair.produce(numbered(10))
     session = pair.session()
     drain(session)
