@@ -267,7 +267,9 @@ def _stream(source: random.Random) -> Directed:
     command: tenant_commands.TenantCommand = source.choice(
         (
             tenant_commands.DeclareStream(**place),
-            tenant_commands.ChangeStream(**place, retention_ms=source.randint(1, 9) * 3_600_000),
+            tenant_commands.ChangeStream(
+                **place, retention_ms=source.randint(1, 9) * 3_600_000, clusters_with_records=()
+            ),
             tenant_commands.DeleteStream(**place),
             stream_records.RecordApplied(**there, topic_id=topic_id, replication_factor=source.randint(1, 3)),
             stream_records.RecordApplied(**there, topic_id=topic_id, replication_factor=3),

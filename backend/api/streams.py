@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
 
-from backend.api.access import needs
+from backend.api.access import Asking, needs
 from backend.api.requests import (
     At,
     Body,
@@ -25,12 +25,12 @@ from backend.api.requests import (
 )
 from backend.api.tenants import ENVIRONMENT
 from backend.changes import streams as changes
+from backend.changes.tenants import TenantChange
 from backend.dispatch import Answer, Outcome
 from backend.domain import stream_settings
-from backend.domain.access import Action
+from backend.domain.access import Action, refusal
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings
-from backend.kafka.records import clusters_with_records
 from backend.queries import streams as queries
 from backend.queries.streams import StreamRow
 from backend.queries.tenants import find_environment
@@ -140,14 +140,42 @@ def get_stream(place: In, stream: str, connection: Reading, at: At) -> Response:
 
 
 @router.patch("/{stream}", openapi_extra=needs(Action.DECLARE_STREAMS))
-def change_stream(place: In, stream: str, body: StreamChanges, write: Writing) -> Response:
-    """Change a stream's settings; they are applied to its topics asynchronously."""
+def change_stream(
+    place: In,
+    stream: str,
+    body: StreamChanges,
+    write: Writing,
+    services: SharedServices,
+    caller: Asking,
+    confirm: Annotated[str | None, Query(description="STREAM in full; needed if it removes records.")] = None,
+) -> Response:
+    """Change a stream's settings; they are applied to its topics asynchronously.
+
+    What has Kafka remove records (a shorter retention, compaction) needs the right to delete the stream, too.
+    """
+    name, wished = place.stream(stream), body.model_dump()
+
+    def change(held: tuple[str, ...] | None) -> TenantChange:
+        return changes.change_stream(name, wished, write.match, confirm=confirm, clusters_with_records=held)
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = place.find(connection, stream)
         return Answer(200, shown(row), {"ETag": etag(row.version)})
 
-    return write.carry_out(changes.change_stream(place.stream(stream), body.model_dump(), write.match), answer)
+    with services.reading() as connection:
+        row = queries.find_stream(connection, name)
+    if not changes.removed_from(row, wished):
+        return write.carry_out(change(None), answer)
+    rehearsed = change(())
+    first = write.rehearse(rehearsed.decider, rehearsed.stream, rehearsed.build)
+    if first is not None:
+        return first
+    refused, held = refusal(caller, Action.MANAGE_TENANT, name.tenant), None
+    if confirm is None or refused is not None:
+        held = changes.clusters_holding(services.reading, name, services.config.probe_timeout_seconds)
+    if held and refused is not None:
+        raise refused
+    return write.carry_out(change(held), answer)
 
 
 @router.delete("/{stream}", status_code=204, openapi_extra=needs(Action.MANAGE_TENANT))
@@ -165,9 +193,7 @@ def delete_stream(
         first = write.rehearse(change.decider, change.stream, change.build)
         if first is not None:
             return first
-        with services.reading() as connection:
-            places = changes.topic_places(connection, queries.find_stream(connection, name))
-        held = clusters_with_records(places, services.config.probe_timeout_seconds)
+        held = changes.clusters_holding(services.reading, name, services.config.probe_timeout_seconds)
         change = changes.delete_stream(name, confirm=None, clusters_with_records=held, match=write.match)
     return write.carry_out(change, lambda connection, _: Answer(204, None))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -12,9 +14,9 @@ from backend.changes.tenants import TenantChange, event_stream
 from backend.deciders import TENANT
 from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
-from backend.domain.stream_settings import StreamSettings
+from backend.domain.stream_settings import StreamSettings, removed_by
 from backend.domain.tenant_commands import ChangeStream, DeclareStream, DeclareStreams, DeleteStream
-from backend.kafka.records import TopicPlace
+from backend.kafka.records import TopicPlace, clusters_with_records
 from backend.queries.clusters import list_clusters
 from backend.queries.naming import taken_by_others, taken_names
 from backend.queries.streams import StreamRow, clusters_with_topic, find_stream
@@ -60,13 +62,28 @@ def declare_streams(
     return Change(TENANT, event_stream(tenant), build)
 
 
-def change_stream(stream: StreamName, wished: Mapping[str, Any], match: Match = any_version) -> TenantChange:
-    """Change settings of a stream; `wished` has those of `StreamSettings` that are to change, None keeps one."""
+def change_stream(
+    stream: StreamName,
+    wished: Mapping[str, Any],
+    match: Match = any_version,
+    *,
+    confirm: str | None = None,
+    clusters_with_records: tuple[str, ...] | None = None,
+) -> TenantChange:
+    """Change settings of a stream; `wished` has those of `StreamSettings` that are to change, None keeps one.
+
+    A change that has Kafka remove records wants to know which clusters have some, or STREAM as `confirm`.
+    """
 
     def build(connection: Connection) -> ChangeStream:
         match(find_stream(connection, stream).version)
         return ChangeStream(
-            instance=stream.instance, environment=stream.environment, stream=stream.stream, **wished
+            instance=stream.instance,
+            environment=stream.environment,
+            stream=stream.stream,
+            clusters_with_records=clusters_with_records,
+            confirm=confirm,
+            **wished,
         )
 
     return Change(TENANT, event_stream(stream.tenant), build)
@@ -92,6 +109,23 @@ def delete_stream(
         )
 
     return Change(TENANT, event_stream(stream.tenant), build)
+
+
+def clusters_holding(
+    reading: Callable[[], AbstractContextManager[Connection]], stream: StreamName, timeout_seconds: float
+) -> tuple[str, ...]:
+    """The clusters where a stream's topic has records, or where nobody could look, which takes `timeout_seconds`.
+
+    Raises NotFound.
+    """
+    with reading() as connection:
+        places = topic_places(connection, find_stream(connection, stream))
+    return clusters_with_records(places, timeout_seconds)
+
+
+def removed_from(row: StreamRow, wished: Mapping[str, Any]) -> str:
+    """Which records a change of settings has Kafka remove, in words; "": none."""
+    return removed_by(row.settings, replace(row.settings, **{k: v for k, v in wished.items() if v is not None}))
 
 
 def topic_places(connection: Connection, row: StreamRow) -> list[TopicPlace]:

@@ -23,13 +23,18 @@ if TYPE_CHECKING:
     import httpx2
 
     from backend.commands.declared import Declared
-    from backend.commands.differences import Difference
+    from backend.commands.differences import Difference, Terms
 
 File = Annotated[Path, typer.Option("--filename", "-f", help='YAML file; "-" is standard input.')]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
 Wait = Annotated[
     float | None,
     typer.Option(min=0, help="Wait at most so many seconds until every cluster has what the file declares."),
+]
+
+Confirm = Annotated[
+    list[str] | None,
+    typer.Option(help="STREAM in full, once for each: change it although Kafka then removes records."),
 ]
 
 _APPLIED = "applied"
@@ -47,6 +52,7 @@ def apply(
     file: File,
     dry_run: DryRun = False,
     wait: Wait = None,
+    confirm: Confirm = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,10 +62,12 @@ def apply(
     takes longer.
     """
     from backend.commands.declared import read_file
+    from backend.commands.differences import Terms
 
     declared = read_file(file)
     with rest_client() as client:
-        done = [_row(difference) for difference in _carried_out(client, declared, dry_run=dry_run)]
+        terms = Terms(dry_run, frozenset(confirm or ()))
+        done = [_row(difference) for difference in _carried_out(client, declared, terms)]
         left = [] if wait is None or dry_run else _wait(client, declared, wait)
     if dry_run:
         typer.echo("This was a dry run: nothing changed.", err=True)
@@ -71,7 +79,7 @@ def apply(
         raise typer.Exit(1)
 
 
-def _carried_out(client: httpx2.Client, declared: Sequence[Declared], *, dry_run: bool) -> Iterator[Difference]:
+def _carried_out(client: httpx2.Client, declared: Sequence[Declared], terms: Terms) -> Iterator[Difference]:
     from backend.commands.differences import Present, carry_out, declare_streams
 
     present = Present(client, declared)
@@ -81,13 +89,15 @@ def _carried_out(client: httpx2.Client, declared: Sequence[Declared], *, dry_run
         for batch in _batches(declared):
             found = [present.compare(each) for each in batch]
             # In a dry run the API cannot be asked about what builds on a thing that is only about to be made.
-            due = [one for one in found if one.action != "keep" and not (dry_run and _builds_on(one, missing))]
+            due = [
+                one for one in found if one.action != "keep" and not (terms.dry_run and _builds_on(one, missing))
+            ]
             if batch[0].kind is kinds.STREAM:
-                declare_streams(client, [one.declared for one in due if not one.exists], dry_run=dry_run)
+                declare_streams(client, [one.declared for one in due if not one.exists], dry_run=terms.dry_run)
                 due = [one for one in due if one.exists]
             for one in due:
-                carry_out(client, one, dry_run=dry_run)
-            if dry_run:
+                carry_out(client, one, terms)
+            if terms.dry_run:
                 missing |= {(one.declared.kind.name, one.declared.place) for one in found if not one.exists}
             done += len(batch)
             progress.reached(done)

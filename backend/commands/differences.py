@@ -113,10 +113,20 @@ def _same(present: Any, wanted: Any) -> bool:
     return bool(present == wanted)
 
 
-def carry_out(client: httpx2.Client, difference: Difference, *, dry_run: bool) -> None:
+@dataclass(frozen=True)
+class Terms:
+    """How a file is applied. `confirmed`: streams that are changed although Kafka then removes records of them."""
+
+    dry_run: bool
+    confirmed: frozenset[str] = frozenset()
+
+
+def carry_out(client: httpx2.Client, difference: Difference, terms: Terms) -> None:
     """Create or change one thing; exits if the control plane refuses."""
     declared, place = difference.declared, difference.declared.place
-    params: dict[str, Any] = {"dry_run": "true"} if dry_run else {}
+    params: dict[str, Any] = {"dry_run": "true"} if terms.dry_run else {}
+    if declared.kind is kinds.STREAM and difference.exists and place in terms.confirmed:
+        params["confirm"] = place
     # What was compared is what is changed: if somebody was faster, this is refused instead of undoing his work.
     headers = {"If-Match": difference.etag} if difference.etag else {}
     if declared.kind is kinds.TREE:

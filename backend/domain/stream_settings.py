@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from backend.domain.errors import FieldError
@@ -31,6 +32,21 @@ class StreamSettings:
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
     """The largest batch of records that a producer may send; topics get room for our headers on top."""
     distributed: bool = True
+
+
+def removed_by(before: StreamSettings, after: StreamSettings) -> str:
+    """Which records Kafka removes because settings change from one to the other, in words; "": none."""
+    kept, lost = _kept_ms(before), []
+    if "compact" in after.cleanup_policy and "compact" not in before.cleanup_policy:
+        lost.append("those that have a later one with the same key")
+    if _kept_ms(after) < kept:
+        lost.append(f"those older than {after.retention_ms:,} ms")
+    return " and ".join(lost)
+
+
+def _kept_ms(settings: StreamSettings) -> float:
+    deletes = "delete" in settings.cleanup_policy and settings.retention_ms >= 0
+    return settings.retention_ms if deletes else math.inf
 
 
 def check_settings(settings: StreamSettings) -> None:

@@ -21,7 +21,7 @@ from backend.domain.limits import range_errors, refuse
 from backend.domain.names import LONGEST_STREAM, StreamName, check_name
 from backend.domain.stream import Stream, StreamChanged, StreamDeclared, StreamDeleted, Topic
 from backend.domain.stream_records import StreamRecord, decide_record
-from backend.domain.stream_settings import StreamSettings, check_settings
+from backend.domain.stream_settings import StreamSettings, check_settings, removed_by
 from backend.domain.tenant import (
     DEFAULT_MARGIN_SECONDS,
     DEFAULT_OFFSET_MODE,
@@ -108,7 +108,7 @@ class DeclareStreams:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeStream:
-    """Change a stream's settings; None keeps a value."""
+    """Change a stream's settings; None keeps a value. `confirm` is STREAM, needed if that removes records."""
 
     instance: str
     environment: str
@@ -120,6 +120,9 @@ class ChangeStream:
     cleanup_policy: str | None = None
     max_message_bytes: int | None = None
     distributed: bool | None = None
+    clusters_with_records: tuple[str, ...] | None = None
+    """Where its topic holds records, or where nobody could look; None: nobody has looked."""
+    confirm: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,14 +316,24 @@ def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[Ten
             FieldError("/replication_factor", "the factor of a stream that exists is changed by a placement")
         )
     refuse(errors)
+    _check_confirmation(name, command.confirm)
     if settings == present:
         return []
+    removed = removed_by(present, settings)
+    if removed and command.confirm is None:
+        if command.clusters_with_records is None:
+            raise StateConflict(f"{name} was changed meanwhile, and this would remove records; look at it again")
+        if command.clusters_with_records:
+            where = ", ".join(command.clusters_with_records)
+            raise StateConflict(
+                f"{name} has records on {where}, or it cannot be seen whether it has; of these, Kafka would "
+                f"remove {removed}. Repeat with ?confirm={name} if you mean it"
+            )
     return [StreamChanged(**_fields(name, stream.revision + 1, settings))]
 
 
 def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEvent:
-    if command.confirm is not None and command.confirm != str(name):
-        raise StateConflict(f"the confirmation names {command.confirm[:300]!a}, not {name}")
+    _check_confirmation(name, command.confirm)
     if command.clusters_with_records and command.confirm is None:
         raise StateConflict(
             f"{name} has records on {', '.join(command.clusters_with_records)}, or it cannot be seen whether it "
@@ -328,6 +341,11 @@ def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEv
         )
     present = tuple(sorted(c for c, topic in stream.topics.items() if topic.replication_factor is not None))
     return StreamDeleted(**asdict(name), clusters=present)
+
+
+def _check_confirmation(name: StreamName, confirm: str | None) -> None:
+    if confirm is not None and confirm != str(name):
+        raise StateConflict(f"the confirmation names {confirm[:300]!a}, not {name}")
 
 
 def _fields(name: StreamName, revision: int, settings: StreamSettings) -> dict[str, Any]:

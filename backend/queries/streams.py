@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from backend.domain.births import Births
 from backend.domain.errors import NotFound
 from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
+from backend.domain.stream_settings import StreamSettings
 from backend.projections.streams import STREAM, stream_topics, streams
 from backend.projections.temporal import as_of
 from backend.projections.tenants import instances
@@ -58,6 +59,11 @@ class StreamRow:
     failures: dict[str, str]
     version: int
     position: int
+
+    @property
+    def settings(self) -> StreamSettings:
+        """What it declares."""
+        return StreamSettings(**{field.name: getattr(self, field.name) for field in fields(StreamSettings)})
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,13 @@ class SameChange:
     curl: str
 
 
-def declared(place: Sequence[str], content: Mapping[str, Any], curl: str) -> SameChange:
-    """A thing within a tenant, created or changed by a file; `place`: tenant, instance, ..."""
+def declared(place: Sequence[str], content: Mapping[str, Any], curl: str, options: str = "") -> SameChange:
+    """A thing within a tenant, created or changed by a file.
+
+    `place`: tenant, instance, ...; `options`: what applying the file needs besides.
+    """
     file = f"{place[-1]}.yaml"
-    return SameChange(yaml_of(place, content), f"treeline diff -f {file}\ntreeline apply -f {file}", curl)
+    return SameChange(yaml_of(place, content), f"treeline diff -f {file}\ntreeline apply -f {file}{options}", curl)
 
 
 def yaml_of(place: Sequence[str], content: Mapping[str, Any]) -> str:

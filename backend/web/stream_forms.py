@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
 from backend.changes import streams as changes
 from backend.changes.tenants import TenantChange
 from backend.dispatch import Outcome
-from backend.domain.access import Action
+from backend.domain.access import Action, refusal
 from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.limits import refuse
 from backend.domain.names import LONGEST_STREAM, StreamName
@@ -20,6 +20,7 @@ from backend.domain.stream_settings import CLEANUP_POLICIES, StreamSettings
 from backend.queries.naming import leaf_formats
 from backend.queries.streams import StreamRow, find_stream
 from backend.queries.tenants import find_environment, get_instance
+from backend.web.asked import Asked
 from backend.web.effect import Effect, NameOn, fields_of, listed
 from backend.web.figures import counted
 from backend.web.form_page import Command, FormPage, answer_form, show_form, version_seen
@@ -29,7 +30,7 @@ from backend.web.pages import PageRoute, enter
 from backend.web.same_change import api_path, curl, declared
 from backend.web.services import ConsoleServices, Shared, Viewer
 from backend.web.stream_page import STREAM, Named
-from backend.web.stream_view import names_on, settings_of, settings_shown
+from backend.web.stream_view import names_on, settings_shown
 from backend.web.tenant_forms import TENANTS
 from backend.web.tenants_page import ENVIRONMENT
 
@@ -107,7 +108,7 @@ def _new_stream(tenant: str, instance: str, environment: str) -> FormPage:
 
     def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
         row = find_stream(connection, named(given))
-        settings = settings_of(row)
+        settings = row.settings
         body = {name: value for name, value in asdict(settings).items() if value != getattr(_USUAL, name)}
         body = {"partitions": settings.partitions, **body}
         place = [tenant, instance, environment, row.name]
@@ -168,32 +169,72 @@ def declare_stream(
 # --- change
 
 
-def _stream_form(before: StreamRow) -> FormPage:
-    name = StreamName(before.tenant, before.instance, before.environment, before.name)
-    place = (before.tenant, before.instance, before.environment, before.name)
-    here = "/tenants/" + "/".join(place)
+@dataclass(frozen=True)
+class Changing:
+    """The act of changing a stream. Where Kafka would remove records its full name has to be typed."""
 
-    def change(given: Fields) -> TenantChange:
-        return changes.change_stream(name, asdict(_settings(given)), version_seen(given))
+    before: StreamRow
+    timeout_seconds: float
+    """For each cluster to answer whether there are records."""
 
-    def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
-        row = find_stream(connection, name)
-        after, present = asdict(settings_of(row)), asdict(settings_of(before))
+    @property
+    def _place(self) -> tuple[str, str, str, str]:
+        return self.before.tenant, self.before.instance, self.before.environment, self.before.name
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run; the clusters are not asked while somebody types."""
+        name, wished = StreamName(*self._place), asdict(_settings(given))
+        change = changes.change_stream(name, wished, version_seen(given), clusters_with_records=())
+        return asked.try_out(change, self._effect)
+
+    def _effect(self, connection: Connection, outcome: Outcome) -> Effect:
+        before, place = self.before, self._place
+        row = find_stream(connection, StreamName(*place))
+        after, present = asdict(row.settings), asdict(before.settings)
         changed = {field: value for field, value in after.items() if value != present[field]}
         clusters = counted(len(row.technical_names), "cluster")
+        removed = changes.removed_from(before, after)
+        loss = (
+            f"On every cluster Kafka removes {removed}: if it has records, this takes an owner of the tenant, and "
+            "cannot be undone."
+        )
+        path = f"{api_path(place)}?confirm={row.stream}" if removed else api_path(place)
+        option = f" --confirm {row.stream}" if removed else ""
         return Effect(
             sentence=f"{row.stream} will be this; its topics on {clusters} follow."
             if outcome.events
             else "Nothing would change: it is so already.",
-            same=declared(place, changed, curl("PATCH", api_path(place), changed, version=before.version)),
-            fields=fields_of(settings_shown(settings_of(row)), settings_shown(settings_of(before))),
-            notes=_notes(row),
+            same=declared(place, changed, curl("PATCH", path, changed, version=before.version), option),
+            fields=fields_of(settings_shown(row.settings), settings_shown(before.settings)),
+            notes=(*([loss] if removed else ()), *_notes(row)),
             nothing=not outcome.events,
+            confirm=row.stream if removed else "",
         )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """As the REST API does it."""
+        name, wished = StreamName(*self._place), asdict(_settings(given))
+        confirm, held = given.get("confirm", "").strip() or None, None
+        if changes.removed_from(self.before, wished):
+            refused = refusal(asked.viewer, Action.MANAGE_TENANT, name.tenant)
+            if confirm is None or refused is not None:
+                held = changes.clusters_holding(asked.services.reading, name, self.timeout_seconds)
+            if held and refused is not None:
+                raise refused
+        match = version_seen(given)
+        change = changes.change_stream(name, wished, match, confirm=confirm, clusters_with_records=held)
+        asked.carry_out_once(change, once, given)
+        return RedirectResponse("/tenants/" + "/".join(self._place), 303)
+
+
+def _stream_form(before: StreamRow, timeout_seconds: float) -> FormPage:
+    name = StreamName(before.tenant, before.instance, before.environment, before.name)
+    place = (before.tenant, before.instance, before.environment, before.name)
+    here = "/tenants/" + "/".join(place)
 
     def usual(connection: Connection) -> Fields:
         row = find_stream(connection, name)
-        return {"version": str(row.version), **_as_given(settings_of(row))}
+        return {"version": str(row.version), **_as_given(row.settings)}
 
     return FormPage(
         template="stream_form.html",
@@ -201,7 +242,7 @@ def _stream_form(before: StreamRow) -> FormPage:
         heading=f"Change {before.name}",
         trail=[*trail_of(*place[:3]), (before.name, here)],
         verb="Change the stream",
-        act=Command(change, effect, lambda _: here),
+        act=Changing(before, timeout_seconds),
         usual=usual,
         choices={**_CHOICES, "is_new": False},
     )
@@ -217,7 +258,7 @@ def existing_stream(services: ConsoleServices, name: StreamName) -> StreamRow:
 def stream_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
     """The form that changes a stream."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
-    page = _stream_form(existing_stream(services, name))
+    page = _stream_form(existing_stream(services, name), services.config.probe_timeout_seconds)
     return show_form(request, services, caller, page)
 
 
@@ -225,5 +266,5 @@ def stream_form(name: Named, request: Request, services: Shared, viewer: Viewer)
 def change_stream(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Try it out, or change the stream."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
-    page = _stream_form(existing_stream(services, name))
+    page = _stream_form(existing_stream(services, name), services.config.probe_timeout_seconds)
     return answer_form(request, services, caller, page, fields)

@@ -89,26 +89,13 @@ class StreamView:
 
     @property
     def settings(self) -> dict[str, str]:
-        return settings_shown(settings_of(self.row))
+        return settings_shown(self.row.settings)
 
 
 def view(row: StreamRow, formats: Sequence[ClusterFormats] = ()) -> StreamView:
     """With the names of its subjects, if the formats are given."""
     name = StreamName(row.tenant, row.instance, row.environment, row.name)
     return StreamView(row, {of.cluster: technical_name(of.subject_format, name) for of in formats})
-
-
-def settings_of(row: StreamRow) -> StreamSettings:
-    """What a stream declares."""
-    return StreamSettings(
-        partitions=row.partitions,
-        replication_factor=row.replication_factor,
-        min_insync_replicas=row.min_insync_replicas,
-        retention_ms=row.retention_ms,
-        cleanup_policy=row.cleanup_policy,
-        max_message_bytes=row.max_message_bytes,
-        distributed=row.distributed,
-    )
 
 
 def settings_shown(settings: StreamSettings) -> dict[str, str]:

@@ -86,6 +86,25 @@ def test_a_stream_with_records_is_deleted_only_on_confirmation_and_can_come_agai
     assert api.delete(f"{STREAM}/short-lived").status_code == 204
 
 
+def test_records_are_taken_away_by_a_change_only_on_confirmation(
+    api: httpx2.Client, estate: RunningEstate
+) -> None:
+    stream, shorter = f"{STREAM}/kept-for-long", {"retention_ms": 86_400_000}
+    assert api.post(STREAM, json={"name": "kept-for-long"}).status_code == 201
+    eventually(
+        lambda: set(api.get(stream).json()["applied"].values()) == {"applied"}, "the topics exist everywhere"
+    )
+    assert api.patch(stream, json=shorter).status_code == 200, "nobody has written anything"
+    topic = api.get(stream).json()["technical_names"]["cluster-2"]
+    produce(estate.bootstrap_servers("cluster-2"), topic, [{"value": b"x"}])
+    refused = problem(api.patch(stream, json={"retention_ms": 3_600_000}), 409, "state-conflict")
+    assert "cluster-2" in refused["detail"]
+    assert api.patch(stream, json={"retention_ms": 90_000_000}).status_code == 200, "longer takes nothing away"
+    confirmed = {"confirm": "acme/retail/prod/kept-for-long"}
+    assert api.patch(stream, json={"cleanup_policy": "compact"}, params=confirmed).status_code == 200
+    assert api.delete(stream, params=confirmed).status_code == 204
+
+
 def test_a_topic_that_was_there_before_is_never_lost_with_its_stream_without_a_word(
     api: httpx2.Client, estate: RunningEstate
 ) -> None:

@@ -12,10 +12,12 @@ import yaml
 from typer.testing import CliRunner
 
 from backend.commands import progress
+from backend.domain.stream_records import RecordApplied
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE
 from tests.integration.shell import Shell, app, shell_of
+from tests.pages.visitors import record
 
 FILE: dict[str, Any] = {
     "clusters": {
@@ -89,6 +91,22 @@ def test_a_file_is_applied_once_and_then_changes_nothing(shell: Shell, monkeypat
     _change_one_thing(shell)
     _look_at_everything(shell)
     _delete(shell)
+
+
+def test_what_removes_records_is_applied_where_its_stream_is_confirmed(database: Database, shell: Shell) -> None:
+    assert shell("apply", "-f", shell.file(FILE)).exit_code == 0
+    place = {"instance": "retail", "environment": "prod", "stream": "orders"}
+    record(database, RecordApplied(**place, cluster="c1", topic_id="T", replication_factor=1))
+    streams = {"orders": {"retention_ms": 1}, "payments": {"partitions": 2}}
+    tenants = {"acme": {"instances": {"retail": {"environments": {"prod": {"streams": streams}}}}}}
+    file = shell.file({"tenants": tenants})
+    for words in ((), ("--dry-run",), ("--confirm", "acme/retail/prod/payments")):
+        refused = shell("apply", "-f", file, *words)
+        assert refused.exit_code == 1, refused.stderr
+        assert "records on c1" in refused.stderr
+    confirmed = shell("apply", "-f", file, "--confirm", "acme/retail/prod/orders")
+    assert confirmed.exit_code == 0, confirmed.stderr
+    assert shell.json("get", "stream", "acme/retail/prod/orders")["retention_ms"] == 1
 
 
 def _change_one_thing(shell: Shell) -> None:

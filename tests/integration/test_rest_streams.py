@@ -14,6 +14,7 @@ from backend.domain.cluster import RecordOnline
 from backend.domain.stream_records import RecordApplied, RecordApplyFailed, RecordRemoved
 from backend.eventlog.recorded import Metadata
 from backend.queries.streams import list_deleted
+from tests.integration.callers import new_user
 from tests.integration.conftest import NOBODY_LISTENS, Rest, problem
 
 PROD = "/tenants/acme/instances/retail/environments/prod"
@@ -253,6 +254,39 @@ def test_a_stream_is_changed_and_its_partitions_only_grow(tenant: Rest) -> None:
         assert tenant("PATCH", f"{PROD}/streams/orders", body).status_code == 422
     assert tenant("PATCH", f"{PROD}/streams/orders", {"partitions": 6}).status_code == 200
     assert tenant.head() == head
+
+
+def test_what_takes_records_away_is_confirmed_while_nobody_can_see_whether_there_are_any(tenant: Rest) -> None:
+    tenant("POST", f"{PROD}/streams", {"name": "orders"})
+    assert tenant("PATCH", f"{PROD}/streams/orders", {"retention_ms": 9_000_000}).status_code == 200
+    worker_records(tenant, applied("c1"))
+    path = f"{PROD}/streams/orders"
+    for body, removed in (
+        ({"retention_ms": 1}, "older than 1 ms"),
+        ({"cleanup_policy": "compact"}, "a later one with the same key"),
+        ({"cleanup_policy": "compact,delete", "retention_ms": 5}, "the same key and those older than 5 ms"),
+    ):
+        refused = problem(tenant("PATCH", path, body), 409, "state-conflict")
+        assert "records on c1, or" in refused["detail"]
+        assert removed in refused["detail"]
+        problem(tenant("PATCH", f"{path}?dry_run=true", body), 409, "state-conflict")
+    assert tenant("PATCH", path, {"retention_ms": 9_000_001, "partitions": 2}).status_code == 200
+    problem(tenant("PATCH", f"{path}?confirm=orders", {"retention_ms": 1}), 409, "state-conflict")
+    confirmed = tenant("PATCH", f"{path}?confirm=acme/retail/prod/orders", {"retention_ms": 1})
+    assert (confirmed.status_code, confirmed.json()["retention_ms"]) == (200, 1)
+
+
+def test_a_member_changes_streams_but_takes_no_records_away(tenant: Rest) -> None:
+    path, confirmed = f"{PROD}/streams/orders", "?confirm=acme/retail/prod/orders"
+    tenant("POST", f"{PROD}/streams", {"name": "orders"})
+    member, owner = (new_user(tenant, kind, acme=kind) for kind in ("member", "owner"))
+    assert member("PATCH", path, {"retention_ms": 9_000_000}).status_code == 200, "there is no topic yet"
+    worker_records(tenant, applied("c1"))
+    for asked in (path, path + confirmed):
+        problem(member("PATCH", asked, {"retention_ms": 1}), 403, "not-allowed")
+    assert member("PATCH", path, {"partitions": 3, "retention_ms": -1}).status_code == 200
+    problem(owner("PATCH", path, {"retention_ms": 1}), 409, "state-conflict")
+    assert owner("PATCH", path + confirmed, {"retention_ms": 1}).status_code == 200
 
 
 def test_an_environment_is_changed(tenant: Rest) -> None:

@@ -1,0 +1,49 @@
+"""The form that changes a stream, where Kafka would remove records: none of its clusters can be asked here."""
+
+from __future__ import annotations
+
+from backend.domain.stream_records import RecordApplied
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.visitors import API_PROD, PROD, STREAM, Visitor, code, hidden, record, said, visitor
+
+PATH, NAME = f"{PROD}/orders/-change", "acme/retail/prod/orders"
+SHORTER = {**STREAM, "retention_ms": "1 h"}
+
+
+def put_a_topic_on_c1(database: Database) -> None:
+    place = {"instance": "retail", "environment": "prod", "stream": "orders"}
+    record(database, RecordApplied(**place, cluster="c1", topic_id="T", replication_factor=1))
+
+
+def test_what_removes_records_wants_the_whole_name(database: Database, acme: Console, owner: Visitor) -> None:
+    put_a_topic_on_c1(database)
+    seen = {"version": hidden(owner.get(PATH))["version"]}
+    longer = owner.preview(PATH, **seen, **{**STREAM, "retention_ms": "8 d"})
+    assert 'name="confirm"' not in longer.text
+    preview = owner.preview(PATH, **seen, **SHORTER)
+    assert "Kafka removes those older than 3,600,000 ms" in said(preview)
+    assert f"Type {NAME}" in said(preview)
+    assert code(preview, "same-command").endswith(f"treeline apply -f orders.yaml --confirm {NAME}")
+    assert f"orders?confirm={NAME}" in code(preview, "same-curl")
+    sent = {**hidden(preview), "step": "confirm"}
+    for typed in ("", "orders"):
+        page = owner.client.post(PATH, data={**sent, "confirm": typed})
+        assert page.status_code == 409
+        assert ("the confirmation names" if typed else "has records on c1, or") in said(page)
+    assert owner.client.post(PATH, data={**sent, "confirm": NAME}).status_code == 303
+    assert acme.rest.ok("GET", f"{API_PROD}/streams/orders")["retention_ms"] == 3_600_000
+
+
+def test_a_member_takes_away_nothing_but_changes_what_has_no_topics(database: Database, acme: Console) -> None:
+    member = visitor(acme, "member")
+    seen = {"version": hidden(member.get(PATH))["version"]}
+    preview = member.preview(PATH, **seen, **SHORTER)
+    assert "this takes an owner of the tenant" in said(preview)
+    assert member.client.post(PATH, data={**hidden(preview), "step": "confirm"}).status_code == 303
+    put_a_topic_on_c1(database)
+    seen = {"version": hidden(member.get(PATH))["version"]}
+    preview = member.preview(PATH, **seen, **{**STREAM, "retention_ms": "1 min"})
+    answer = member.client.post(PATH, data={**hidden(preview), "step": "confirm", "confirm": NAME})
+    assert answer.status_code == 403
+    assert acme.rest.ok("GET", f"{API_PROD}/streams/orders")["retention_ms"] == 3_600_000
