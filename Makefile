@@ -14,7 +14,7 @@ MINUTES ?= 5
 SEED ?=
 # Side by side; which tests stay together: tests/side_by_side.py. The order is that of the folders: of files sorted by
 # their number of tests, the longest tests would come last, and one worker would wait for the other.
-PYTEST_WORKERS ?= 2
+PYTEST_WORKERS ?= 3
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 VENV_MADE := $(VENV)/.made

@@ -98,7 +98,7 @@ def rest_settings(database_url: str, **changes: Any) -> Settings:
         "database_url": database_url,
         "admin_token": SecretStr(TOKEN),
         "secrets_key": SecretStr(SECRETS_KEY),
-        "probe_timeout_seconds": 2.0,
+        "probe_timeout_seconds": 0.5,
     }
     return Settings(**{**known, **changes})
 

@@ -53,10 +53,19 @@ class Console:
 
 @contextmanager
 def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any) -> Iterator[Console]:
-    """The API and console on a thread of the test process, which starts at once."""
+    """The API and console on a thread of the test process, which starts at once.
+
+    Clusters that are away, as most tests have them, are not waited for long.
+    """
     port = free_ports(1)[0]
     url = f"http://127.0.0.1:{port}"
-    app = create_app(Settings(database_url=database_url, admin_token=SecretStr(TOKEN), url=url, **settings))
+    known = {
+        "database_url": database_url,
+        "admin_token": SecretStr(TOKEN),
+        "url": url,
+        "probe_timeout_seconds": 0.5,
+    }
+    app = create_app(Settings(**{**known, **settings}))
     for router in web.routes():
         app.include_router(router)
     served = with_registries(app, app.state.services)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -11,7 +12,7 @@ from backend.domain.stream_records import RecordApplied
 from tests.database_fixture import Database
 from tests.estate_fixture import RunningEstate
 from tests.kafka import create_topic, produce
-from tests.pages.consoles import Console
+from tests.pages.consoles import Console, serve_here
 from tests.pages.visitors import API_PROD, PROD, Visitor, code, hidden, record, rows, said
 
 
@@ -25,6 +26,13 @@ class Filled:
     def applied(self, cluster: str) -> RecordApplied:
         place = {"instance": "retail", "environment": "prod", "stream": self.stream}
         return RecordApplied(**place, cluster=cluster, topic_id="T", replication_factor=1)
+
+
+@pytest.fixture
+def console(database: Database) -> Iterator[Console]:
+    """One that waits for clusters as long as it usually does: c1 is there."""
+    with serve_here(database.url, probe_timeout_seconds=5) as running:
+        yield running
 
 
 @pytest.fixture
