@@ -168,13 +168,13 @@ class Registries:
         """`question`: under which the answer may be kept; None if it is one caller's."""
         registry, is_look = call.registry, route.work is Work.LOOK
         work = partial(_run, route, call, given, question if is_look else None)
-        # Another format has to be made of the schema first, which takes as long as parsing it.
+        # Another format is not made on the event loop.
         at_once = is_look and question is not None and not call.query.get("format")
-        if at_once and registry.mirror.lock.acquire(blocking=False):
+        if at_once and registry.mirror.lock.look_at_once():
             try:
                 return _look(route, call, given, question or b"")
             finally:
-                registry.mirror.lock.release()
+                registry.mirror.lock.looked()
         return await anyio.to_thread.run_sync(work, limiter=registry.threads)
 
     async def _refreshed(self, cluster: str) -> Registry:
@@ -235,12 +235,10 @@ async def _read_on(registry: Registry) -> None:
 
 def _run(route: routes.Route, call: Call, given: list[str], question: bytes | None) -> bytes:
     """On a thread."""
-    if route.work is Work.WRITE:
+    if route.work is Work.THREAD:
         return _encoded(route.handle(call, *given))
-    with call.registry.mirror.lock:
-        if question is not None:
-            return _look(route, call, given, question)
-        return _encoded(route.handle(call, *given))
+    with call.sharing() if route.work is Work.LOOK else call.registry.mirror.lock.parsing():
+        return _look(route, call, given, question) if question else _encoded(route.handle(call, *given))
 
 
 def _look(route: routes.Route, call: Call, given: list[str], question: bytes) -> bytes:

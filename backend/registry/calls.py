@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -62,8 +63,13 @@ class Call:
         `look` gets the catalog as the caller sees it. Raises Refusal.
         """
         mirror = self.registry.mirror
-        with mirror.lock:
+        with mirror.lock.parsing():
             return look(self.catalog, decide(mirror.catalog, mirror.parser))
+
+    def sharing(self) -> AbstractContextManager[None]:
+        """The catalog, to look at; another `format` is made of a schema first, which takes as long as parsing."""
+        lock = self.registry.mirror.lock
+        return lock.parsing() if self.query.get("format") else lock.looking()
 
     # --- parameters
 

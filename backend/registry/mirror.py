@@ -21,6 +21,7 @@ from backend.kafka.schemas_topic import AnotherCluster, LogRecord, SchemasReader
 from backend.registry.catalog import Catalog
 from backend.registry.parsing import Parser
 from backend.registry.records import COPIED_HEADER, Content, SchemaVersion, Unreadable, decode
+from backend.registry.sharing import CatalogLock
 
 logger = structlog.get_logger("registry")
 
@@ -38,8 +39,8 @@ class Mirror:
         """`ids_only`: texts of schemas are not kept, only what tells them apart."""
         self.endpoint = endpoint
         self._ids_only = ids_only
-        self.lock = threading.Lock()
-        """Held by whoever reads the catalog, or parses its schemas."""
+        self.lock = CatalogLock()
+        """For whoever reads the catalog, or parses its schemas."""
         self.catalog = Catalog()
         self.parser = Parser()
         self.ready = False
@@ -197,7 +198,7 @@ class Mirror:
 
     def _apply(self, catalog: Catalog, records: Sequence[LogRecord]) -> None:
         unreadable: list[tuple[int, str]] = []
-        with self.lock:
+        with self.lock.changing():
             for record in records:
                 try:
                     said = decode(record.key, record.value)
@@ -223,7 +224,7 @@ class Mirror:
             )
 
     def _publish(self, catalog: Catalog, topic_id: str | None, reached: int) -> None:
-        with self.lock:
+        with self.lock.changing():
             if self.catalog is not catalog:
                 self.catalog = catalog
                 self._forget_answers()

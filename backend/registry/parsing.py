@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 
 from backend.registry import refusals
@@ -18,9 +19,10 @@ _Key = tuple[Content, tuple[Referenced, ...], bool]
 
 
 class Parser:
-    """Parses a catalog's schemas and keeps those used last; used under the catalog's lock."""
+    """Parses a catalog's schemas and keeps those used last; threads share it."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._kept: OrderedDict[_Key, Parsed] = OrderedDict()
         self._kept_characters = 0
 
@@ -41,19 +43,25 @@ class Parser:
     def parsed(self, catalog: Catalog, content: Content, *, strict: bool = False) -> Parsed:
         """Raises Refusal (invalid schema), also if a version that it refers to is not registered."""
         key = (content, tuple(_referenced(catalog, content)), strict)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
         try:
             found = parse(content.kind, content.text, key[1], strict=strict)
         except SchemaInvalid as error:
             raise refusals.schema_invalid(str(error)) from error
+        with self._lock:
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: _Key, found: Parsed) -> None:
+        if key not in self._kept:
+            self._kept_characters += len(key[0].text)
         self._kept[key] = found
-        self._kept_characters += len(content.text)
         while len(self._kept) > _MOST_KEPT or self._kept_characters > _MOST_KEPT_CHARACTERS:
             (dropped, _, _), _ = self._kept.popitem(last=False)
             self._kept_characters -= len(dropped.text)
-        return found
 
 
 def referred(catalog: Catalog, reference: Reference) -> SchemaVersion:

@@ -44,5 +44,5 @@ def delete_config(call: Call, subject: str | None) -> Decide:
 def check_settings(call: Call, subject: str | None, mode: object = None) -> None:
     """Raise Refusal unless the caller may set a level or a mode of the subject, or of all (None)."""
     if call.scope is not None:
-        with call.registry.mirror.lock:
+        with call.registry.mirror.lock.looking():
             call.scope.check_settings(call.catalog, subject, mode)

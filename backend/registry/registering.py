@@ -64,18 +64,25 @@ def find(
 
     What is there is found although it would not be accepted as new: others may have registered it.
     """
+    as_sent = find_as_sent(catalog, subject, wanted, deleted=deleted)
     versions = catalog.versions(subject, deleted=deleted)
-    if not versions:
-        return None
-    for content in _as_given_or_inherited(catalog, subject, wanted.content):
-        for version in reversed(versions):
-            if version.content == content:
-                return version
+    if as_sent is not None or not versions:
+        return as_sent
     new = _parsed(catalog, parser, subject, wanted, strict=False)
     for content in _as_given_or_inherited(catalog, subject, replace(wanted.content, text=new.text)):
         found = _find(catalog, parser, content, new, versions)
         if found is not None:
             return found
+    return None
+
+
+def find_as_sent(catalog: Catalog, subject: str, wanted: Wanted, *, deleted: bool = False) -> SchemaVersion | None:
+    """The subject's version that was sent in these very words, without parsing any."""
+    versions = catalog.versions(subject, deleted=deleted)
+    for content in _as_given_or_inherited(catalog, subject, wanted.content):
+        for version in reversed(versions):
+            if version.content == content:
+                return version
     return None
 
 

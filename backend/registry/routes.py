@@ -25,11 +25,11 @@ class Work(Enum):
     """How a handler is run."""
 
     LOOK = auto()
-    """At once, under the lock: the answer stays the same until the catalog changes."""
+    """At once: the answer stays the same until the catalog changes."""
     PARSE = auto()
-    """On a thread, under the lock."""
-    WRITE = auto()
-    """On a thread, without the lock: the writer takes it where it needs it."""
+    """On a thread: it may parse."""
+    THREAD = auto()
+    """On a thread; the handler takes the catalog's lock where it needs it."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,24 @@ def _subjects(call: Call) -> Any:
 
 def _look_up(call: Call, subject: str) -> Any:
     wanted, deleted = call.wanted(), call.flag("deleted")
-    found = registering.find(call.catalog, call.parser, subject, wanted, deleted=deleted)
+    found = _found(call, subject, wanted, deleted=deleted)
+    with call.sharing():
+        if found is not None:
+            return _shown(call, found)
+        if not call.catalog.versions(subject, deleted=deleted):
+            raise refusals.subject_unknown(subject)
+        raise refusals.schema_unknown()
+
+
+def _found(call: Call, subject: str, wanted: registering.Wanted, *, deleted: bool = False) -> SchemaVersion | None:
+    """Most who ask send what is there: they do not wait for anybody's schema to be parsed."""
+    lock = call.registry.mirror.lock
+    with lock.looking():
+        found = registering.find_as_sent(call.catalog, subject, wanted, deleted=deleted)
     if found is not None:
-        return _shown(call, found)
-    if not call.catalog.versions(subject, deleted=deleted):
-        raise refusals.subject_unknown(subject)
-    raise refusals.schema_unknown()
+        return found
+    with lock.parsing():
+        return registering.find(call.catalog, call.parser, subject, wanted, deleted=deleted)
 
 
 def _delete_subject(call: Call, subject: str) -> Any:
@@ -110,7 +122,8 @@ def _delete_subject(call: Call, subject: str) -> Any:
 
 def _check_delete(call: Call, subject: str) -> None:
     if call.scope is not None:
-        call.scope.check_delete(call.catalog, subject)
+        with call.registry.mirror.lock.looking():
+            call.scope.check_delete(call.catalog, subject)
 
 
 def _versions(call: Call, subject: str) -> Any:
@@ -127,12 +140,10 @@ def _versions(call: Call, subject: str) -> Any:
 def _register(call: Call, subject: str) -> Any:
     wanted = call.wanted()
     decide = permitted.register(call, subject, wanted)
-    mirror = call.registry.mirror
     if wanted.id is None and wanted.version is None:
         # Most calls of this kind, those of producers that start, ask for what is there; that is no write, and is
         # answered on every cluster, also while it is away.
-        with mirror.lock:
-            there = registering.find(call.catalog, mirror.parser, subject, wanted)
+        there = _found(call, subject, wanted)
         if there is not None:
             return {"id": there.id}
     return call.write(decide)
@@ -249,12 +260,12 @@ def _parse(handle: Callable[..., Any]) -> Route:
     return Route(Work.PARSE, handle)
 
 
-def _write(handle: Callable[..., Any]) -> Route:
-    return Route(Work.WRITE, handle)
+def _thread(handle: Callable[..., Any]) -> Route:
+    return Route(Work.THREAD, handle)
 
 
-_OF_SETTINGS = {"GET": _look(_config), "PUT": _write(_set_config), "DELETE": _write(_delete_config)}
-_OF_MODES = {"GET": _look(_mode), "PUT": _write(_set_mode), "DELETE": _write(_delete_mode)}
+_OF_SETTINGS = {"GET": _look(_config), "PUT": _thread(_set_config), "DELETE": _thread(_delete_config)}
+_OF_MODES = {"GET": _look(_mode), "PUT": _thread(_set_mode), "DELETE": _thread(_delete_mode)}
 ROUTES: dict[str, dict[str, Route]] = {
     "": {"GET": _look(partial(_always, {}))},
     "schemas": {"GET": _look(_schemas)},
@@ -264,9 +275,9 @@ ROUTES: dict[str, dict[str, Route]] = {
     "schemas/ids/{}/subjects": {"GET": _look(_schema_subjects)},
     "schemas/ids/{}/versions": {"GET": _look(_schema_versions)},
     "subjects": {"GET": _look(_subjects)},
-    "subjects/{subject}": {"POST": _parse(_look_up), "DELETE": _write(_delete_subject)},
-    "subjects/{subject}/versions": {"GET": _look(_versions), "POST": _write(_register)},
-    "subjects/{subject}/versions/{}": {"GET": _look(_version), "DELETE": _write(_delete_version)},
+    "subjects/{subject}": {"POST": _thread(_look_up), "DELETE": _thread(_delete_subject)},
+    "subjects/{subject}/versions": {"GET": _look(_versions), "POST": _thread(_register)},
+    "subjects/{subject}/versions/{}": {"GET": _look(_version), "DELETE": _thread(_delete_version)},
     "subjects/{subject}/versions/{}/schema": {"GET": _look(_version_text)},
     "subjects/{subject}/versions/{}/referencedby": {"GET": _look(_referring)},
     "compatibility/subjects/{subject}/versions": {"POST": _parse(_compatible)},

@@ -92,7 +92,7 @@ class Writer:
         for _ in range(_ATTEMPTS):
             topic_id, end = topic.end()
             self._wait_for(topic_id, end)
-            with self._mirror.lock:
+            with self._mirror.lock.parsing():
                 decision = decide(self._mirror.catalog, self._mirror.parser)
                 repairs = self._mirror.catalog.repairs()
             if not decision.records:
@@ -110,7 +110,7 @@ class Writer:
             raise refusals.timed_out(f"{self._cluster}: the schemas topic was not read in time; try again.")
 
     def _counts(self, records: Sequence[Record]) -> bool:
-        with self._mirror.lock:
+        with self._mirror.lock.looking():
             overruled = self._mirror.catalog.overruled
             return not any(
                 (each.subject, each.version) in overruled for each in records if isinstance(each, SchemaVersion)

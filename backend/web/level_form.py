@@ -164,7 +164,7 @@ def _page(services: ConsoleServices, registries: Registries, caller: Caller, nam
         if refusal.status == 404:
             raise NotFound(f"there is no subject {named[:300]!a} on {primary}") from refusal
         raise as_said(refusal, "level") from refusal
-    with call.registry.mirror.lock:
+    with call.registry.mirror.lock.looking():
         own, of_all = _own(call.catalog, subject), level_of(call.catalog, None)
     levels = [("", f"none of its own: {OF_ALL}, {of_all}")]
     levels += [(level, f"{level}: {_MEANS[level]}") for level in LEVELS]

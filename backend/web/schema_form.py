@@ -177,7 +177,7 @@ def _latest(schemas: Schemas, subject: str) -> Fields:
         call = schemas.call(schemas.primary)
     except ClusterSilent:
         return usual
-    with call.registry.mirror.lock:
+    with call.registry.mirror.lock.looking():
         versions = call.catalog.versions(subject)
     if not versions:
         return usual

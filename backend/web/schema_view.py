@@ -46,7 +46,7 @@ def list_subjects(schemas: Schemas, cluster: str, find: str, after: str, limit: 
     """
     call = schemas.call(cluster)
     found: list[SubjectRow] = []
-    with call.registry.mirror.lock:
+    with call.registry.mirror.lock.looking():
         catalog = call.catalog
         for name in sorted(each for each in catalog.subjects if each > after and find in each):
             versions = catalog.versions(name)
@@ -162,7 +162,7 @@ def subject_view(
 ) -> SubjectView:
     """A version of a subject, the latest one without `number`. Raises NotFound, ClusterSilent."""
     call = schemas.call(cluster)
-    with call.registry.mirror.lock:
+    with call.registry.mirror.lock.looking():
         catalog = call.catalog
         versions = catalog.versions(name)
         if not versions:
@@ -211,7 +211,7 @@ def _elsewhere(schemas: Schemas, cluster: str, name: str) -> list[Elsewhere]:
         except ClusterSilent:
             found.append(Elsewhere(other, called, None))
             continue
-        with call.registry.mirror.lock:
+        with call.registry.mirror.lock.looking():
             found.append(Elsewhere(other, called, len(call.catalog.versions(called))))
     return found
 

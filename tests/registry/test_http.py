@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from backend.api.services import Services
 from backend.domain.edges import Endpoint
 from backend.eventlog.engine import create_engine
 from backend.eventlog.listen import EventListener
+from backend.registry import parsing, schema_types
 from backend.registry.access import Access
 from backend.registry.app import MOST_BODY_BYTES, Registries
 from backend.registry.deleting import delete_subject
@@ -25,6 +28,7 @@ from backend.registry.directory import Directory, Registry
 from backend.registry.records import Reference
 from backend.registry.routes import ROUTES
 from backend.settings import Settings
+from tests.eventually import eventually
 from tests.registry.written_log import WrittenLog, avro, referring
 
 TOKEN = "a token of the tests"
@@ -159,10 +163,42 @@ def test_a_schema_alone_is_sent_as_it_is(client):
 
 def test_a_kept_answer_goes_with_the_next_change(client, log):
     assert client.get("/subjects") == ["a/b", "used", "user"]
-    with client.mirror.lock:
+    with client.mirror.lock.changing():
         log.register("new", avro("new"))
         client.mirror.keep_answer(b"x", b"x" * 20_000_000)  # beyond the bound: all are forgotten
     assert "new" in client.get("/subjects")
+
+
+def test_a_schema_that_takes_long_to_parse_holds_up_nobody_who_asks_for_what_is_there(client, log, monkeypatch):
+    slow, begun, go_on = avro("slow"), threading.Event(), threading.Event()
+
+    def parse(kind, text, *rest, **options):
+        if "slow" in text:
+            begun.set()
+            assert go_on.wait(30)
+        return schema_types.parse(kind, text, *rest, **options)
+
+    def change():
+        with client.mirror.lock.changing():
+            log.register("new", avro("new"))
+
+    monkeypatch.setattr(parsing, "parse", parse)
+    with ThreadPoolExecutor(2) as threads:
+        asked = threads.submit(client, "POST", "/subjects/a%2Fb", {"schema": slow})
+        assert begun.wait(30)
+        changed = threads.submit(change)
+        eventually(lambda: client.mirror.lock._waiting == 1, "a change waits")
+        try:
+            assert client.get("/subjects") == ["a/b", "used", "user"]
+            assert client.get("/schemas/ids/1")["schema"] == avro("x")
+            for path in ("/subjects/a%2Fb", "/subjects/a%2Fb/versions"):
+                answer = client("POST", path, {"schema": avro("x")})
+                assert (answer.status_code, answer.json()["id"]) == (200, 1)
+        finally:
+            go_on.set()
+        assert asked.result(30).json()["error_code"] == 40403
+        changed.result(30)
+    assert "new" in client.mirror.catalog.subjects
 
 
 def test_a_registry_tells_who_it_is(client):

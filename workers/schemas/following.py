@@ -106,7 +106,7 @@ class Follower:
         with ExitStack() as held:
             # In one order for all threads, so that no two wait for each other.
             for name in sorted((source, self.target)):
-                held.enter_context(self._mirrors[name].lock)
+                held.enter_context(self._mirrors[name].lock.looking())
             yield self._mirrors[source].catalog, self._mirrors[self.target].catalog
 
     def _topic(self, cluster: str) -> SchemasTopic:
