@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from backend.registry.known_settings import DEFAULT_COMPATIBILITY, READONLY_OVERRIDE, READWRITE
+from backend.registry.other_keys import OtherKeys
 from backend.registry.records import (
     ConfigSet,
     Content,
@@ -56,6 +57,8 @@ class Catalog:
         self.copied_configs: set[str | None] = set()
         self.copied_modes: set[str | None] = set()
         """Subjects, None for all, whose present configuration or mode the distributor wrote."""
+        self.other_keys = OtherKeys()
+        """Of the log that this was read from."""
         self._ids: dict[Content, set[int]] = {}
         self._uses: dict[int, dict[VersionKey, None]] = {}
         self._referrers: dict[VersionKey, dict[VersionKey, None]] = {}

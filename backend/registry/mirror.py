@@ -208,7 +208,10 @@ class Mirror:
                 if self._ids_only and isinstance(said, SchemaVersion):
                     said = replace(said, content=_digest(said.content))
                 copied = COPIED_HEADER in record.headers
-                if said is not None and not catalog.apply(said, copied=copied):
+                if said is None:
+                    continue
+                catalog.other_keys.note(record.key or b"", said)
+                if not catalog.apply(said, copied=copied):
                     unreadable.append((record.offset, "its id was given to another schema before"))
             self._forget_answers()
         if unreadable:

@@ -265,26 +265,47 @@ def _number(said: Mapping[str, Any], field: str, *, lowest: int) -> int:
 
 # --- writing
 
+_KEYTYPES: dict[type[Record], str] = {
+    ConfigSet: "CONFIG",
+    ModeSet: "MODE",
+    SubjectDeleted: "DELETE_SUBJECT",
+    SubjectCleared: "CLEAR_SUBJECT",
+}
+
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
     """Key and value."""
+    value = _value(record)
+    return key_of(record), None if value is None else dump_json(value)
+
+
+def key_of(record: Record) -> bytes:
+    """What it is about, as Confluent's registry writes it."""
     match record:
-        case SchemaVersion(subject=subject, version=version):
-            return _schema_key(subject, version), dump_json(_schema_value(record))
-        case VersionGone(subject=subject, version=version):
-            return _schema_key(subject, version), None
+        case SchemaVersion(subject=subject, version=version) | VersionGone(subject=subject, version=version):
+            return dump_json({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1})
+        case Noop():
+            return dump_json({"keytype": "NOOP", "magic": 0})
+        case _:
+            return dump_json({"keytype": _KEYTYPES[type(record)], **_named(record.subject), "magic": 0})
+
+
+def _value(record: Record) -> dict[str, Any] | None:
+    match record:
+        case SchemaVersion():
+            return _schema_value(record)
         case ConfigSet(subject=subject, fields=fields):
-            said = None if fields is None else dump_json({**_named(subject), **fields})
-            return _key("CONFIG", subject), said
+            return None if fields is None else {**_named(subject), **fields}
         case ModeSet(subject=subject, mode=mode):
-            said = None if mode is None else dump_json({**_named(subject), "mode": mode})
-            return _key("MODE", subject), said
+            return None if mode is None else {**_named(subject), "mode": mode}
         case SubjectDeleted(subject=subject, version=version):
-            return _key("DELETE_SUBJECT", subject), dump_json({"subject": subject, "version": version})
+            return {"subject": subject, "version": version}
         case SubjectCleared(subject=subject):
-            return _key("CLEAR_SUBJECT", subject), dump_json(_named(subject))
+            return _named(subject)
         case Noop(highest_id=highest):
-            return dump_json({"keytype": "NOOP", "magic": 0}), dump_json({"highestId": highest})
+            return {"highestId": highest}
+        case VersionGone():
+            return None
 
 
 def shown(content: Content) -> dict[str, Any]:
@@ -301,14 +322,6 @@ def shown(content: Content) -> dict[str, Any]:
 def _schema_value(record: SchemaVersion) -> dict[str, Any]:
     named = {"subject": record.subject, "version": record.version, "id": record.id}
     return {**named, **shown(record.content), "deleted": record.deleted}
-
-
-def _schema_key(subject: str, version: int) -> bytes:
-    return dump_json({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1})
-
-
-def _key(kind: str, subject: str | None) -> bytes:
-    return dump_json({"keytype": kind, **_named(subject), "magic": 0})
 
 
 def _named(subject: str | None) -> dict[str, str]:

@@ -24,7 +24,7 @@ from backend.registry import refusals
 from backend.registry.catalog import Catalog
 from backend.registry.mirror import Mirror
 from backend.registry.parsing import Parser
-from backend.registry.records import Record, SchemaVersion, encode
+from backend.registry.records import Record, SchemaVersion
 from backend.registry.registering import Decision
 
 LOCK_SECONDS = 4.0
@@ -95,11 +95,12 @@ class Writer:
             with self._mirror.lock.parsing():
                 decision = decide(self._mirror.catalog, self._mirror.parser)
                 repairs = self._mirror.catalog.repairs()
+                entries = [*self._mirror.catalog.other_keys.encoded((*repairs, *decision.records))]
             if not decision.records:
                 return decision.answer
             # The last moment to notice that the lock is gone with its connection.
             connection.execute(sa.select(1))
-            offsets = topic.append([encode(record) for record in (*repairs, *decision.records)])
+            offsets = topic.append(entries)
             self._wait_for(topic_id, offsets[-1] + 1)
             if self._counts(decision.records):
                 return decision.answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from hypothesis import given
@@ -139,6 +140,39 @@ def test_after_its_repairs_a_log_says_the_same_compacted_or_not(history, forget_
         catalog.apply(each)
         entries.append(encode(each))
     assert not catalog.overruled
+    assert state(read(compacted(entries, forget_tombstones=forget_tombstones))) == state(catalog)
+
+
+@given(
+    st.lists(records.filter(lambda each: not isinstance(each, SubjectCleared)), max_size=20),
+    st.lists(records.filter(lambda each: not isinstance(each, SubjectCleared)), max_size=20),
+    st.booleans(),
+)
+def test_what_others_wrote_under_other_keys_goes_with_ours_when_the_log_is_compacted(
+    theirs, ours, forget_tombstones
+):
+    catalog, entries = Catalog(), []
+
+    def write(key, value, record):
+        catalog.other_keys.note(key, record)
+        entries.append((key, value))
+
+    def newest(record):
+        return replace(record, version=3) if isinstance(record, SubjectDeleted) else record
+
+    for record in map(newest, theirs):
+        for each in (*catalog.repairs(), record):
+            catalog.apply(each)
+            key, value = encode(each)
+            write(json.dumps(dict(reversed(json.loads(key).items()))).encode(), value, each)
+    for record in map(newest, ours):
+        for each in (*catalog.repairs(), record):
+            catalog.apply(each)
+            entries.extend(catalog.other_keys.encoded([each]))
+    repairs = catalog.repairs()
+    entries.extend(catalog.other_keys.encoded(repairs))
+    for each in repairs:
+        catalog.apply(each)
     assert state(read(compacted(entries, forget_tombstones=forget_tombstones))) == state(catalog)
 
 

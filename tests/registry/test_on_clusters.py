@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -241,6 +242,28 @@ def test_what_another_registry_wrote_is_served(estate: RunningEstate, other: Add
     assert other.get(f"/config/{subject}")["compatibilityLevel"] == "FULL_TRANSITIVE"
     # What is there is no write, on whichever cluster.
     assert other.client().register_schema(subject, Schema('{"type":"record","name":"R","fields":[]}')) == 900_002
+
+
+def test_what_another_registry_wrote_under_other_keys_is_deleted_for_good_there_too(
+    estate: RunningEstate, primary, client, subject
+):
+    config = f"/config/{quote(subject, safe='')}"
+    servers = estate.bootstrap_servers("cluster-1")
+    # As Karapace wrote them before it had Confluent's order of fields.
+    keys = [f'{{"subject": "{subject}", "version": 1, "magic": 1, "keytype": "SCHEMA"}}'.encode()]
+    keys.append(f'{{"subject": "{subject}", "magic": 0, "keytype": "CONFIG"}}'.encode())
+    text = json.dumps({"schema": avro("a", name=named(subject))})[1:-1]
+    schema_id = 1 + client.register_schema(f"{subject}-before", Schema(avro("b", name=named(subject)), "AVRO"))
+    values = [f'{{"subject":"{subject}","version":1,"id":{schema_id},{text},"deleted":false}}'.encode()]
+    values.append(b'{"compatibilityLevel":"FULL"}')
+    produce(servers, TOPIC, [{"key": key, "value": value} for key, value in zip(keys, values, strict=True)])
+    eventually(lambda: primary("GET", config).is_success, "it is read")
+    assert primary("PUT", config, {"compatibility": "NONE"}).is_success
+    assert client.delete_subject(subject) == [1]
+    assert client.delete_subject(subject, permanent=True) == [1]
+    last = {message.key(): message.value() for message in read_all(servers, TOPIC)}
+    assert last[keys[0]] is None
+    assert json.loads(last[keys[1]] or b"{}").get("compatibilityLevel") != "FULL"
 
 
 def test_after_a_kill_another_process_knows_everything_from_the_topic(estate: RunningEstate, subject):

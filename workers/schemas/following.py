@@ -21,7 +21,7 @@ from backend.queries.schemas import WantedSchemas, wanted_schemas
 from backend.registry.catalog import Catalog
 from backend.registry.distribution import Difference, compare
 from backend.registry.mirror import Mirror
-from backend.registry.records import COPIED_HEADER, Record, encode
+from backend.registry.records import COPIED_HEADER, Record
 from backend.registry.writing import READ_SECONDS, lock_writer
 
 _ROUNDS = 3
@@ -87,7 +87,9 @@ class Follower:
         topic, mirror = self._topic(self.target), self._mirrors[self.target]
         topic_id, _ = topic.end()
         offset = 0
-        for chunk in _chunks([encode(record) for record in records]):
+        with mirror.lock.looking():
+            entries = [*mirror.catalog.other_keys.encoded(records)]
+        for chunk in _chunks(entries):
             check_held(*held)
             offset = topic.append(chunk, COPIED_HEADER)[-1]
         check_held(*held)
