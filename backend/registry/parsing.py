@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
 from backend.registry.records import Content, Reference, SchemaVersion
 from backend.registry.schema_types import Parsed, Referenced, SchemaInvalid, normalized, parse
 
+LATEST_VERSION = -1
+"""In a reference: whichever version of its subject is the latest."""
 _MOST_KEPT = 500
 _MOST_KEPT_CHARACTERS = 16 * 1024 * 1024
 """Of the kept schemas' texts; what is parsed takes some times as much."""
@@ -66,10 +69,22 @@ class Parser:
 
 def referred(catalog: Catalog, reference: Reference) -> SchemaVersion:
     """What a reference is to. Raises Refusal (invalid schema)."""
-    version = catalog.version((reference.subject, reference.version))
+    if reference.version == LATEST_VERSION:
+        version = next(reversed(catalog.versions(reference.subject)), None)
+    else:
+        version = catalog.version((reference.subject, reference.version))
     if version is None:
         raise not_registered(reference)
     return version
+
+
+def at_versions(catalog: Catalog, content: Content) -> Content:
+    """With the numbers of versions where references are to the latest one, as newer registries of Confluent store
+    them: what a schema means must not change. Raises Refusal (invalid schema)."""
+    if all(each.version != LATEST_VERSION for each in content.references):
+        return content
+    numbered = (replace(each, version=referred(catalog, each).version) for each in content.references)
+    return replace(content, references=tuple(numbered))
 
 
 def not_registered(reference: Reference) -> refusals.Refusal:

@@ -13,7 +13,7 @@ from typing import Any
 from backend.registry import compatibility, refusals
 from backend.registry.catalog import Catalog
 from backend.registry.known_settings import IMPORT, READ_ONLY, READWRITE
-from backend.registry.parsing import Parser, referred
+from backend.registry.parsing import Parser, at_versions, referred
 from backend.registry.records import Content, Record, SchemaVersion, VersionGone
 from backend.registry.schema_types import Parsed
 
@@ -64,10 +64,13 @@ def find(
 
     What is there is found although it would not be accepted as new: others may have registered it.
     """
-    as_sent = find_as_sent(catalog, subject, wanted, deleted=deleted)
     versions = catalog.versions(subject, deleted=deleted)
-    if as_sent is not None or not versions:
+    if not versions:
+        return None
+    as_sent = find_as_sent(catalog, subject, wanted, deleted=deleted)
+    if as_sent is not None:
         return as_sent
+    wanted = _numbered(catalog, wanted)
     new = _parsed(catalog, parser, subject, wanted, strict=False)
     for content in _as_given_or_inherited(catalog, subject, replace(wanted.content, text=new.text)):
         found = _find(catalog, parser, content, new, versions)
@@ -79,11 +82,18 @@ def find(
 def find_as_sent(catalog: Catalog, subject: str, wanted: Wanted, *, deleted: bool = False) -> SchemaVersion | None:
     """The subject's version that was sent in these very words, without parsing any."""
     versions = catalog.versions(subject, deleted=deleted)
+    if not versions:
+        return None
+    wanted = _numbered(catalog, wanted)
     for content in _as_given_or_inherited(catalog, subject, wanted.content):
         for version in reversed(versions):
             if version.content == content:
                 return version
     return None
+
+
+def _numbered(catalog: Catalog, wanted: Wanted) -> Wanted:
+    return replace(wanted, content=at_versions(catalog, wanted.content))
 
 
 def _parsed(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, *, strict: bool) -> Parsed:
@@ -127,7 +137,7 @@ def _as_given_or_inherited(catalog: Catalog, subject: str, content: Content) -> 
 
 def register(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> Decision:
     """Add a version to a subject. Raises Refusal: invalid, incompatible, not permitted in this mode."""
-    importing = catalog.mode(subject) == IMPORT
+    importing, wanted = catalog.mode(subject) == IMPORT, _numbered(catalog, wanted)
     there = _there(catalog, parser, subject, wanted)
     if there is not None and wanted.id in (None, there.id):
         return Decision((), {"id": there.id})
@@ -216,7 +226,7 @@ def compatible(
     catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, against: Sequence[SchemaVersion]
 ) -> list[str]:
     """Why a schema would not be accepted beside these versions. Raises Refusal (invalid schema)."""
-    new = _parsed(catalog, parser, subject, wanted, strict=True)
+    new = _parsed(catalog, parser, subject, _numbered(catalog, wanted), strict=True)
     return _problems(catalog, parser, _level(catalog, subject), new, against)
 
 
