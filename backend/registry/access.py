@@ -51,8 +51,12 @@ class Database(Protocol):
 class Scope:
     """What one caller sees and may do on one cluster: the one rule, for the registry's API and for pages."""
 
-    def __init__(self, caller: Caller, owners: SubjectOwners, record_names: frozenset[str]) -> None:
+    def __init__(
+        self, caller: Caller, owners: SubjectOwners, record_names: frozenset[str], mark: bytes = b""
+    ) -> None:
         """`record_names`: tenants that may use subjects by record name."""
+        self.mark = mark
+        """Another one for each caller, and once anything has happened that this depends on; empty: unknown."""
         self._caller, self._owners, self._record_names = caller, owners, record_names
         self._tenants = caller.tenants_for(Action.READ_TENANT)
         self._writes_all = may(caller, Action.CHANGE_ESTATE)
@@ -151,14 +155,14 @@ class Scope:
         raise refusals.not_allowed(f"{self._caller.name} may read {subject!r}; this needs {action} of {tenant}")
 
 
-def scope_of(caller: Caller, cluster: str, known: RegistryTenants) -> Scope:
+def scope_of(caller: Caller, cluster: str, known: RegistryTenants, mark: bytes = b"") -> Scope:
     """What a caller sees of a cluster. Raises Refusal: a cluster of no tree does not exist for tenants."""
     owners = known.owners.get(cluster)
     if owners is None:
         if not may(caller, Action.READ_ESTATE):
             raise refusals.cluster_unknown(cluster)
         owners = SubjectOwners({}, {})
-    return Scope(caller, owners, known.record_names)
+    return Scope(caller, owners, known.record_names, mark)
 
 
 @dataclass(frozen=True)
@@ -201,11 +205,12 @@ class Access:
             at = await self._places()
         except DatabaseUnavailable as error:
             raise refusals.store_failed(error.detail) from error
-        caller, tenants = self._kept(_token(authorization), at), self._tenants
+        token = _token(authorization)
+        caller, tenants = self._kept(token, at), self._tenants
         if caller is not None and may(caller, Action.CHANGE_ESTATE):
             return None
         if caller is not None and tenants is not None and tenants[1] == at:
-            return scope_of(caller, cluster, tenants[0])
+            return scope_of(caller, cluster, tenants[0], b"%b %b " % (_key(token), repr(at).encode()))
         return await asyncio.to_thread(self.scope, authorization, cluster)
 
     def scope(self, authorization: bytes, cluster: str) -> Scope | None:

@@ -142,9 +142,10 @@ class Registries:
         name, sees = cluster.decode("latin-1"), None
         if by_user:
             sees = await self.access.asked(headers.get(b"authorization", b""), name)
-        hidden = sees is not None and not sees.sees_all
+        if sees is not None and not sees.sees_all:
+            question = sees.mark and sees.mark + question
         registry = self.directory.find(name)
-        if registry is not None and method == "GET" and not hidden:
+        if registry is not None and method == "GET" and question:
             known = registry.mirror.answer(question)
             if known is not None:
                 return known
@@ -156,23 +157,23 @@ class Registries:
         query = _query(scope["query_string"])
         call = Call(registry, self._address(scope, headers), query, raw_body, sees)
         try:
-            return await self._worked(route, call, given, None if hidden else question)
+            return await self._worked(route, call, given, question)
         except Refusal as refusal:
             if refusal.code != refusals.SCHEMA_UNKNOWN or method != "GET":
                 raise
         # No answer yet: a record may be at its reader's before this process has read of its schema.
         await _read_on(registry)
-        return await self._worked(route, call, given, None if hidden else question)
+        return await self._worked(route, call, given, question)
 
-    async def _worked(self, route: routes.Route, call: Call, given: list[str], question: bytes | None) -> bytes:
-        """`question`: under which the answer may be kept; None if it is one caller's."""
+    async def _worked(self, route: routes.Route, call: Call, given: list[str], question: bytes) -> bytes:
+        """`question`: under which the answer may be kept; empty if it may not."""
         registry, is_look = call.registry, route.work is Work.LOOK
-        work = partial(_run, route, call, given, question if is_look else None)
+        work = partial(_run, route, call, given, question if is_look else b"")
         # Another format is not made on the event loop.
-        at_once = is_look and question is not None and not call.query.get("format")
+        at_once = is_look and question and not call.query.get("format")
         if at_once and registry.mirror.lock.look_at_once():
             try:
-                return _look(route, call, given, question or b"")
+                return _look(route, call, given, question)
             finally:
                 registry.mirror.lock.looked()
         return await anyio.to_thread.run_sync(work, limiter=registry.threads)
@@ -233,7 +234,7 @@ async def _read_on(registry: Registry) -> None:
         await anyio.to_thread.run_sync(registry.mirror.read_on, FIRST_READ_SECONDS, limiter=registry.threads)
 
 
-def _run(route: routes.Route, call: Call, given: list[str], question: bytes | None) -> bytes:
+def _run(route: routes.Route, call: Call, given: list[str], question: bytes) -> bytes:
     """On a thread."""
     if route.work is Work.THREAD:
         return _encoded(route.handle(call, *given))

@@ -11,18 +11,25 @@ from httpx2 import Response
 
 from backend.api.app import create_app
 from backend.queries.trees import primary_for
-from backend.registry.app import with_registries
+from backend.registry.app import Registries, with_registries
+from backend.registry.records import Content, SchemaVersion, VersionGone
 from tests.database_fixture import Database
 from tests.eventually import eventually
+from tests.integration.callers import new_user
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, Rest, rest_settings
 
 
 @pytest.fixture
-def rest(database: Database) -> Iterator[Rest]:
-    """Three clusters in a tree whose primary is c1, and one outside of it; the application as it is served."""
+def served(database: Database) -> Registries:
+    """The application as it is served."""
     api = create_app(rest_settings(database.url))
-    app = with_registries(api, api.state.services)
-    with TestClient(app, raise_server_exceptions=False) as client:
+    return with_registries(api, api.state.services)
+
+
+@pytest.fixture
+def rest(served: Registries) -> Iterator[Rest]:
+    """Three clusters in a tree whose primary is c1, and one outside of it."""
+    with TestClient(served, raise_server_exceptions=False) as client:
         found = Rest(client)
         found.set_up()
         found.add_clusters("outside")
@@ -57,6 +64,35 @@ def test_the_admins_token_is_asked_for(rest):
     answer = ask(rest, "GET", "c1/subjects", Authorization="Bearer another")
     assert (answer.status_code, answer.json()["error_code"]) == (401, 401)
     assert TOKEN not in answer.text
+
+
+def test_an_answer_that_is_kept_is_one_callers_and_goes_with_what_he_may_see(rest, served):
+    environment = "/tenants/acme/instances/retail/environments/prod"
+    for path, body in (("/tenants", {"name": "globex"}), (f"{environment}/streams", {"name": "orders"})):
+        assert rest("POST", path, body).status_code == 201
+    subject = "acme-retail-prod-orders-value"
+    mirror = served.directory.find("c1").mirror
+    with mirror.lock.changing():
+        mirror.catalog.apply(SchemaVersion(subject=subject, version=1, id=1, content=Content(text='"string"')))
+    mirror.ready = True
+    ada, gil = new_user(rest, "ada", acme="member"), new_user(rest, "gil", globex="owner")
+
+    def seen(user):
+        return ask(user, "GET", "c1/subjects").json(), ask(user, "GET", "c1/schemas/ids/1").status_code
+
+    for _ in range(3):
+        assert seen(ada) == ([subject], 200)
+        assert seen(gil) == ([], 404)
+    assert rest("PATCH", "/users/gil", {"tenants": {"globex": "owner", "acme": "member"}}).status_code == 200
+    assert seen(gil) == ([subject], 200)
+    assert rest("PATCH", "/users/gil", {"tenants": {"globex": "owner"}}).status_code == 200
+    assert seen(gil) == ([], 404)
+    with mirror.lock.changing():
+        mirror.catalog.apply(VersionGone(subject=subject, version=1))
+        mirror._forget_answers()
+    assert seen(ada) == ([], 404)
+    assert rest("PATCH", "/users/ada", {"disabled": True}).status_code == 200
+    assert ask(ada, "GET", "c1/subjects").status_code == 401
 
 
 def test_a_cluster_whose_address_changes_is_read_at_the_new_one(rest):
