@@ -65,12 +65,16 @@ class _Comparison:
         self._losers: set[str] = set()
         self._wanted: dict[VersionKey, SchemaVersion] = {}
         self._blocked: set[VersionKey] = set()
+        self._refers_to_loser: dict[VersionKey, str] = {}
 
     def made(self) -> Difference:
         subjects = self._choose_names()
         for name in sorted(subjects):
             for version in self._primary.versions(subjects[name], deleted=True):
                 self._wanted[name, version.version] = _renamed(version, self._names)
+                for reference in version.content.references:
+                    if reference.subject in self._losers:
+                        self._refers_to_loser[name, version.version] = reference.subject
         changed = [key for key in self._wanted if not self._is_there(key)]
         freed = self._check(changed, subjects)
         ordered = _in_order(changed, self._wanted)
@@ -185,7 +189,13 @@ class _Comparison:
         )
 
     def _block_referrers(self, ordered: Iterable[VersionKey]) -> None:
-        """What a reader would resolve by a stranger's schema, or not at all, is held back as well."""
+        """What a reader would resolve by a stranger's schema, or not at all, is held back as well.
+
+        What has been there since before its conflict is told of and stays.
+        """
+        for key, loser in sorted(self._refers_to_loser.items()):
+            if key not in self._blocked:
+                self._block(key, REFERS_TO_CONFLICT, f"it refers to {loser}, whose name is another one's there")
         for key in ordered:
             if key in self._blocked:
                 continue

@@ -229,6 +229,24 @@ def test_what_refers_to_a_conflict_waits_for_it(primary, target):
     assert state(target.catalog) == seen_from_there(primary.catalog)
 
 
+def test_what_refers_to_a_subject_whose_name_is_anothers_there_is_held_back(primary, target):
+    # Passes through under the name that the stream's subject has there.
+    primary.register(ORDERS_THERE, avro("theirs", name="Inner"))
+    primary.register(ORDERS, avro("ours", name="Inner"))
+    for subject, inner in (("acme-retail-prod-orders-key", ORDERS_THERE), (PAYMENTS, ORDERS)):
+        reference = Reference(name="Inner", subject=inner, version=1)
+        primary.register(subject, referring(f"Outer{subject[-3:]}", "Inner"), reference)
+    found = compare(primary.catalog, target.catalog, target.translation)
+    assert sorted((each.kind, each.subject) for each in found.conflicts) == [
+        (NAME_TAKEN, ORDERS_THERE),
+        (REFERS_TO_CONFLICT, "acme-prod-orders-key"),
+    ]
+    target.written(found.records)
+    assert sorted(target.catalog.subjects) == sorted([ORDERS_THERE, PAYMENTS_THERE])
+    again = compare(primary.catalog, target.catalog, target.translation)
+    assert (again.records, again.conflicts) == ((), found.conflicts)
+
+
 def test_a_subject_that_passes_through_does_not_take_a_streams_name(primary, target):
     primary.register(ORDERS_THERE, avro("a"))
     primary.register(ORDERS, avro("b"))

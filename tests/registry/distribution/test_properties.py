@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from backend.domain.schema_conflicts import REFERS_TO_CONFLICT
+from backend.registry.catalog import Catalog
 from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.distribution import compare
 from backend.registry.records import Reference, SchemaVersion
@@ -114,6 +116,17 @@ def test_strangers_lose_nothing(seed: int) -> None:
     assert not compare(log.catalog, target.catalog, target.translation).records
 
 
+def refer_to(catalog: Catalog, subject: str) -> set[tuple[str, int]]:
+    """Versions that refer to any of a subject's, or to what does."""
+    found: set[tuple[str, int]] = set()
+    reached = catalog.versions(subject, deleted=True)
+    while reached:
+        new = catalog.referrers((reached[-1].subject, reached.pop().version), deleted=True)
+        reached += [each for each in new if (each.subject, each.version) not in found]
+        found |= {(each.subject, each.version) for each in new}
+    return found
+
+
 @given(st.integers(0, 2**32))
 def test_a_streams_subject_is_there_whoever_wants_its_name(seed: int) -> None:
     source, log, target = random.Random(seed), WrittenLog(), WrittenTarget()
@@ -122,10 +135,17 @@ def test_a_streams_subject_is_there_whoever_wants_its_name(seed: int) -> None:
         if source.random() < 0.4:
             target.follow(read(entries_of(log)), most=source.randint(0, 4))
     conflicts = target.follow(log.catalog)
-    assert {each.subject for each in conflicts} <= {ORDERS_THERE}
+    both = ORDERS in log.catalog.subjects and ORDERS_THERE in log.catalog.subjects
+    held_back = refer_to(log.catalog, ORDERS_THERE) if both else set()
+    refused = {(each.subject, each.version) for each in conflicts if each.kind == REFERS_TO_CONFLICT}
+    assert refused <= {(target.translation.translate(subject), number) for subject, number in held_back}
+    assert {each.subject for each in conflicts if each.kind != REFERS_TO_CONFLICT} <= {ORDERS_THERE}
     wanted = ORDERS if ORDERS in log.catalog.subjects else ORDERS_THERE
-    ids = [[each.id for each in log.catalog.versions(wanted, deleted=True)]]
-    ids.append([each.id for each in target.catalog.versions(ORDERS_THERE, deleted=True)])
-    assert ids[0] == ids[1]
+    all_of_it = log.catalog.versions(wanted, deleted=True)
+    ids = [each.id for each in target.catalog.versions(ORDERS_THERE, deleted=True)]
+    # What was copied before somebody else had the name stays.
+    assert set(ids) <= {each.id for each in all_of_it}
+    assert {each.id for each in all_of_it if (wanted, each.version) not in held_back} <= set(ids)
+    assert both or ids == [each.id for each in all_of_it]
     assert target.follow(log.catalog) == conflicts
     assert not compare(log.catalog, target.catalog, target.translation).records
