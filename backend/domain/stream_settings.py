@@ -38,9 +38,9 @@ def removed_by(before: StreamSettings, after: StreamSettings) -> str:
     """Which records Kafka removes because settings change from one to the other, in words; "": none."""
     kept, lost = _kept_ms(before), []
     if "compact" in after.cleanup_policy and "compact" not in before.cleanup_policy:
-        lost.append("those that have a later one with the same key")
+        lost.append("records that have a later one with the same key")
     if _kept_ms(after) < kept:
-        lost.append(f"those older than {after.retention_ms:,} ms")
+        lost.append(f"records older than {after.retention_ms:,} ms")
     return " and ".join(lost)
 
 

@@ -326,8 +326,8 @@ def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[Ten
         if command.clusters_with_records:
             where = ", ".join(command.clusters_with_records)
             raise StateConflict(
-                f"{name} has records on {where}, or it cannot be seen whether it has; of these, Kafka would "
-                f"remove {removed}. Repeat with ?confirm={name} if you mean it"
+                f"{name} has records on {where}, or it cannot be seen whether it has; Kafka would "
+                f"remove {removed}. Repeat with ?confirm={name} (treeline: --confirm {name}) if you mean it"
             )
     return [StreamChanged(**_fields(name, stream.revision + 1, settings))]
 
@@ -337,7 +337,8 @@ def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEv
     if command.clusters_with_records and command.confirm is None:
         raise StateConflict(
             f"{name} has records on {', '.join(command.clusters_with_records)}, or it cannot be seen whether it "
-            f"has; all of them would be deleted. Repeat with ?confirm={name} if you mean it"
+            f"has; all of them would be deleted. Repeat with ?confirm={name} (treeline: --confirm {name}) if you "
+            "mean it"
         )
     present = tuple(sorted(c for c, topic in stream.topics.items() if topic.replication_factor is not None))
     return StreamDeleted(**asdict(name), clusters=present)

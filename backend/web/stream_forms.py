@@ -195,8 +195,8 @@ class Changing:
         clusters = counted(len(row.technical_names), "cluster")
         removed = changes.removed_from(before, after)
         loss = (
-            f"On every cluster Kafka removes {removed}: if it has records, this takes an owner of the tenant, and "
-            "cannot be undone."
+            f"On every cluster Kafka removes {removed}; where there are any, this takes an owner of the "
+            "tenant, and cannot be undone."
         )
         path = f"{api_path(place)}?confirm={row.stream}" if removed else api_path(place)
         option = f" --confirm {row.stream}" if removed else ""

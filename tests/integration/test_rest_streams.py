@@ -264,7 +264,7 @@ def test_what_takes_records_away_is_confirmed_while_nobody_can_see_whether_there
     for body, removed in (
         ({"retention_ms": 1}, "older than 1 ms"),
         ({"cleanup_policy": "compact"}, "a later one with the same key"),
-        ({"cleanup_policy": "compact,delete", "retention_ms": 5}, "the same key and those older than 5 ms"),
+        ({"cleanup_policy": "compact,delete", "retention_ms": 5}, "the same key and records older than 5 ms"),
     ):
         refused = problem(tenant("PATCH", path, body), 409, "state-conflict")
         assert "records on c1, or" in refused["detail"]
