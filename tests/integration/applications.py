@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from backend import deciders
 from tests.integration.callers import As, new_user
 from tests.integration.conftest import Rest
-from tests.integration.test_rest_streams import worker_records
+from tests.integration.streams import worker_records
 
 HOME = "/tenants/acme/instances/retail/environments/prod"
 APPLICATIONS = f"{HOME}/applications"

@@ -136,6 +136,13 @@ def rest(database: Database) -> Iterator[Rest]:
 
 
 @pytest.fixture
+def tenant(rest: Rest) -> Rest:
+    """Three clusters in a tree, and acme/retail/prod."""
+    rest.set_up()
+    return rest
+
+
+@pytest.fixture
 def running_rest(database: Database) -> Iterator[Rest]:
     """The same with all that runs beside the requests."""
     with TestClient(create_app(rest_settings(database.url)), raise_server_exceptions=False) as client:

@@ -15,8 +15,8 @@ from backend.domain.lost_origin import Reroot
 from backend.projections.catalogue import PROJECTIONS
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem
+from tests.integration.streams import applied, worker_records
 from tests.integration.test_rest_adoption import topic as adopted_topic
-from tests.integration.test_rest_streams import applied, worker_records
 
 
 def every_row(database: Database) -> dict[str, list[Any]]:

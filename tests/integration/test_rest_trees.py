@@ -9,7 +9,7 @@ import pytest
 from backend import deciders
 from backend.domain.primary_move import RecordPrimaryMoved
 from tests.integration.conftest import NOBODY_LISTENS, TREE, Rest, problem
-from tests.integration.test_rest_streams import worker_records
+from tests.integration.streams import worker_records
 
 C1, C2, C3 = ({"cluster": name} for name in ("c1", "c2", "c3"))
 

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from backend.registry.records import Content, Reference, SchemaVersion
-from tests.registry.test_http import Client, refused
+from tests.registry.http_client import Client, refused
 from tests.registry.written_log import WrittenLog, avro
 
 OUTER = 'syntax = "proto3"; import "inner.proto"; package a; message Outer { Inner inner = 1; }'

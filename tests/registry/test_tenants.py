@@ -20,7 +20,7 @@ from backend.registry.deleting import delete_subject
 from backend.registry.records import ConfigSet, ModeSet, Reference
 from backend.registry.registering import Decision
 from backend.registry.routes import ROUTES
-from tests.registry.test_http import Client, refused
+from tests.registry.http_client import Client, refused
 from tests.registry.written_log import WrittenLog, avro, referring
 
 OWNERS = SubjectOwners(

@@ -1,0 +1,30 @@
+"""Streams of acme/retail/prod as tests of the API have them, and what workers record of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from backend.deciders import TENANT
+from backend.domain.stream_records import RecordApplied
+from backend.eventlog.recorded import Metadata
+from tests.integration.conftest import Rest
+
+PROD = "/tenants/acme/instances/retail/environments/prod"
+ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream": "orders"}
+
+
+def worker_records(rest: Rest, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
+    """What a worker does when it has looked at a cluster."""
+    rest.client.app.state.services.dispatcher.execute(
+        decider,
+        stream,
+        command,
+        metadata=Metadata(actor="reconcile", request_id="r"),
+        time=datetime.now(UTC),
+        answer=lambda connection, outcome: None,
+    )
+
+
+def applied(cluster: str, topic_id: str = "T") -> RecordApplied:
+    return RecordApplied(**ORDERS, cluster=cluster, topic_id=topic_id, replication_factor=1)
