@@ -190,15 +190,23 @@ class Reconciler:
                 case steps.FollowGrowth():
                     outcomes.grown(step, request_id)
                 case steps.DeleteTopic(unwanted=gone, present=present):
-                    if present:
-                        self._admins[gone.cluster][1].delete(gone.topic)
-                    outcomes.removed(gone, request_id)
+                    self._delete(gone, outcomes, request_id, present=present)
                 case steps.GrowTopic() | steps.AlignTopic() | steps.RestoreTopic():
                     self._apply(step, outcomes, request_id)
         except KafkaCallFailed as error:
             self._failed(step, outcomes, error.reason, request_id)
         except DomainError as error:
             log.warning("step not recorded; it is planned again", step=type(step).__name__, reason=error.detail)
+
+    def _delete(self, gone: UnwantedTopic, outcomes: Outcomes, request_id: str, *, present: bool) -> None:
+        admin = self._admins[gone.cluster][1]
+        if present and gone.unconfirmed and admin.holds_records(gone.topic):
+            log.warning("topic of a deleted stream has records and stays", cluster=gone.cluster, topic=gone.topic)
+            outcomes.kept(gone, request_id)
+            return
+        if present:
+            admin.delete(gone.topic)
+        outcomes.removed(gone, request_id)
 
     def _create(self, planned: Sequence[steps.CreateTopic], outcomes: Outcomes) -> None:
         """Many at once and clusters side by side: one by one, 500 streams on five clusters take minutes."""

@@ -109,6 +109,11 @@ class Outcomes:
         tenant, place = _place(topic)
         self._add(tenant, stream_records.RecordRemoved(**place), request_id)
 
+    def kept(self, topic: UnwantedTopic, request_id: str) -> None:
+        """A deleted stream's topic has records by now and stays."""
+        tenant, place = _place(topic)
+        self._add(tenant, stream_records.RecordKept(**place), request_id)
+
     def record_if_due(self) -> None:
         """`record` if many wait, or one waits for long."""
         late = self._waiting and time.monotonic() - self._since > LONGEST_WAIT_SECONDS

@@ -49,7 +49,13 @@ def read(connection: Connection, settings: Settings) -> Wanted:
     """The desired state as of now."""
     topics = [topic for row in list_streams(connection) for topic in _of_stream(row)]
     deleted = [
-        UnwantedTopic(stream=row.stream, cluster=row.cluster, topic=row.technical_name, topic_id=row.topic_id)
+        UnwantedTopic(
+            stream=row.stream,
+            cluster=row.cluster,
+            topic=row.technical_name,
+            topic_id=row.topic_id,
+            unconfirmed=row.unconfirmed,
+        )
         for row in list_deleted(connection)
     ]
     return Wanted(list_clusters(connection), topics + _internal(connection, settings), deleted)

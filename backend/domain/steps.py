@@ -47,6 +47,8 @@ class UnwantedTopic:
     cluster: str
     topic: str
     topic_id: str
+    unconfirmed: bool = False
+    """Nobody has said that its records may go: with some it stays."""
 
 
 @dataclass(frozen=True, kw_only=True)

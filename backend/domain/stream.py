@@ -8,7 +8,7 @@ and a copied record must not be taken for one that was seen before. It outlives 
     stream: (none) --Declare--> pending --RecordApplied--> applied --Change--> pending ...
                                    |--RecordApplyFailed--> failed --RecordApplied--> applied
        applied --RecordDrift--> applied, with the reason if the topic could not be set back
-            any --Delete--> deleted --RecordRemoved on each cluster--> gone --Declare--> pending ...
+            any --Delete--> deleted --RecordRemoved, RecordKept on each cluster--> gone --Declare--> pending ...
 
 What operators ask for is decided in `tenant_commands.py`, what workers record in `stream_records.py`.
 """
@@ -67,7 +67,7 @@ class StreamChanged(Event, name="StreamChanged", version=2):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamDeleted(Event, name="StreamDeleted", version=1):
+class StreamDeleted(Event, name="StreamDeleted", version=2):
     """The stream is gone; its topics are to be removed from these clusters."""
 
     tenant: str
@@ -75,6 +75,8 @@ class StreamDeleted(Event, name="StreamDeleted", version=1):
     environment: str
     stream: str
     clusters: tuple[str, ...]
+    confirmed: bool
+    """Whether with their records; else a topic that has some by then stays."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +111,20 @@ class StreamApplyFailed(Event, name="StreamApplyFailed", version=1):
 @dataclass(frozen=True, kw_only=True)
 class StreamRemoved(Event, name="StreamRemoved", version=1):
     """The topic of a deleted stream no longer exists on the cluster."""
+
+    tenant: str
+    instance: str
+    environment: str
+    stream: str
+    cluster: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamTopicKept(Event, name="StreamTopicKept", version=1):
+    """The topic of a deleted stream stays on the cluster and is no stream's any more.
+
+    Records came between the look for them and its removal, and nobody has confirmed that they may go.
+    """
 
     tenant: str
     instance: str
@@ -161,6 +177,7 @@ StreamEvent = (
     | StreamApplyFailed
     | StreamDrifted
     | StreamRemoved
+    | StreamTopicKept
     | StreamTailLost
 )
 
@@ -237,7 +254,7 @@ def evolve_stream(stream: Stream | None, event: StreamEvent) -> Stream | None:
             topic = replace(topic, applied=False, failure=event.reason)
         case StreamDrifted():
             topic = replace(topic, failure=event.reason)
-        case StreamRemoved():
+        case StreamRemoved() | StreamTopicKept():
             topic = Topic(topic_id=topic.topic_id, incarnation=topic.incarnation, tails=topic.tails)
         case StreamTailLost():
             born = cut_off(topic.births(event.partition), event.first_offset, event.incarnation)

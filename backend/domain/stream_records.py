@@ -13,6 +13,7 @@ from backend.domain.stream import (
     StreamDrifted,
     StreamRemoved,
     StreamTailLost,
+    StreamTopicKept,
     Topic,
 )
 from backend.domain.tenant import TenantEvent
@@ -74,6 +75,16 @@ class RecordRemoved:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordKept:
+    """A worker found records in the topic of a stream that was deleted for being empty; it stays as it is."""
+
+    instance: str
+    environment: str
+    stream: str
+    cluster: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordTailLost:
     """A unit found that a partition's log was cut off below what it had read.
 
@@ -90,7 +101,7 @@ class RecordTailLost:
     incarnation: int
 
 
-StreamRecord = RecordApplied | RecordApplyFailed | RecordDrift | RecordRemoved | RecordTailLost
+StreamRecord = RecordApplied | RecordApplyFailed | RecordDrift | RecordRemoved | RecordKept | RecordTailLost
 
 # --- decide
 
@@ -104,9 +115,11 @@ def decide_record(name: StreamName, stream: Stream, command: StreamRecord) -> li
             return _record_failed(name, stream, command)
         case RecordDrift():
             return _record_drift(name, stream, command)
-        case RecordRemoved():
-            removing = stream.topics.get(command.cluster, Topic()).removing
-            return [StreamRemoved(**asdict(name), cluster=command.cluster)] if removing else []
+        case RecordRemoved() | RecordKept():
+            if not stream.topics.get(command.cluster, Topic()).removing:
+                return []
+            event = StreamRemoved if isinstance(command, RecordRemoved) else StreamTopicKept
+            return [event(**asdict(name), cluster=command.cluster)]
         case RecordTailLost():
             return _record_tail(name, stream, command)
 

@@ -341,7 +341,7 @@ def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEv
             "mean it"
         )
     present = tuple(sorted(c for c, topic in stream.topics.items() if topic.replication_factor is not None))
-    return StreamDeleted(**asdict(name), clusters=present)
+    return StreamDeleted(**asdict(name), clusters=present, confirmed=command.confirm is not None)
 
 
 def _check_confirmation(name: StreamName, confirm: str | None) -> None:

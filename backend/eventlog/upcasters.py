@@ -67,3 +67,9 @@ def _add_record_name_subjects(data: Data) -> Data:
 def _add_buckets(data: Data) -> Data:
     """They were not recorded; the leaf passes one more barrier."""
     return {**data, "buckets": 0}
+
+
+@UPCASTERS.step("StreamDeleted", from_version=1)
+def _add_confirmed(data: Data) -> Data:
+    """Until then topics were removed with whatever had come since the look for records."""
+    return {**data, "confirmed": True}

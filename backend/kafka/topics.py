@@ -64,6 +64,7 @@ class TopicAdmin:
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
         self._timeout = timeout_seconds
         self._reasons = ConnectionReasons()
+        self._servers, self._properties = bootstrap_servers, properties
         self._config = client_config(bootstrap_servers, properties, error_cb=self._reasons)
         self._admin = self._open()
 
@@ -213,6 +214,13 @@ class TopicAdmin:
         """Delete a topic; one that is gone already is fine. Raises KafkaCallFailed."""
         futures = self._admin.delete_topics([name], request_timeout=self._timeout)
         self._wait(futures[name], fine=KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    def holds_records(self, name: str) -> bool:
+        """Whether a topic has any. Raises KafkaCallFailed."""
+        try:
+            return count_records(self._servers, self._properties, name, self._timeout) > 0
+        except KafkaException as error:
+            raise KafkaCallFailed(sentence(error)) from error
 
     def _wait(self, future: Future[Any], fine: int | None = None) -> Any:
         """A call's result; None if it failed with the one code that means it was not needed."""

@@ -22,6 +22,7 @@ from backend.domain.stream import (
     StreamDrifted,
     StreamRemoved,
     StreamTailLost,
+    StreamTopicKept,
 )
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
@@ -59,6 +60,8 @@ stream_topics = temporal_table(
     sa.Column("incarnation", sa.Integer, nullable=False),
     sa.Column("replication_factor", sa.Integer),
     sa.Column("removing", sa.Boolean, nullable=False),
+    # Removing, but not with records: nobody has said that those may go.
+    sa.Column("unconfirmed", sa.Boolean, nullable=False),
     # {partition: [[offset, incarnation], ...]} of the partitions that lost a tail.
     sa.Column("tails", JSONB, nullable=False),
 )
@@ -70,6 +73,7 @@ _NO_TOPIC: dict[str, Any] = {
     "incarnation": 0,
     "replication_factor": None,
     "removing": False,
+    "unconfirmed": False,
     "tails": {},
 }
 
@@ -91,17 +95,20 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
                     change(rows, stream_topics, _topic_key(topic), changes, position)
         case StreamDeleted():
             replace(rows, streams, key, None, position)
-            _remove_topics(rows, key, position)
+            _remove_topics(rows, key, position, unconfirmed=not event.confirmed)
         case StreamApplied():
             key["cluster"] = event.cluster
             present = current(rows, stream_topics, key) or _NO_TOPIC
+            # Recorded late, of a stream that is deleted by now: nobody can have looked into it before.
+            is_late = current(rows, streams, {name: fields[name] for name in STREAM}) is None
             values = {
                 "state": "applied",
                 "failure": None,
                 "topic_id": event.topic_id,
                 "incarnation": event.incarnation,
                 "replication_factor": event.replication_factor,
-                "removing": current(rows, streams, {name: fields[name] for name in STREAM}) is None,
+                "removing": is_late,
+                "unconfirmed": is_late,
                 "tails": present["tails"] if present["topic_id"] == event.topic_id else {},
             }
             replace(rows, stream_topics, key, values, position)
@@ -112,7 +119,7 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             replace(rows, stream_topics, key, values, position)
         case StreamDrifted():
             change(rows, stream_topics, {**key, "cluster": event.cluster}, {"failure": event.reason}, position)
-        case StreamRemoved():
+        case StreamRemoved() | StreamTopicKept():
             replace(rows, stream_topics, {**key, "cluster": event.cluster}, None, position)
         case StreamTailLost():
             key["cluster"] = event.cluster
@@ -134,12 +141,12 @@ def _topic_key(topic: dict[str, Any]) -> dict[str, Any]:
     return {name: topic[name] for name in (*STREAM, "cluster")}
 
 
-def _remove_topics(rows: Rows, key: dict[str, Any], position: int) -> None:
+def _remove_topics(rows: Rows, key: dict[str, Any], position: int, *, unconfirmed: bool) -> None:
     for topic in open_rows(rows, stream_topics, key):
         if topic["topic_id"] is None:
             replace(rows, stream_topics, _topic_key(topic), None, position)
         else:
-            changes = {"state": "pending", "failure": None, "removing": True}
+            changes = {"state": "pending", "failure": None, "removing": True, "unconfirmed": unconfirmed}
             change(rows, stream_topics, _topic_key(topic), changes, position)
 
 
@@ -159,6 +166,7 @@ PROJECTION = Projection(
             StreamApplyFailed,
             StreamDrifted,
             StreamRemoved,
+            StreamTopicKept,
             StreamTailLost,
             ClusterRemoved,
         }

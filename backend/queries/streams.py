@@ -78,6 +78,8 @@ class DeletedTopic:
     cluster: str
     technical_name: str
     topic_id: str
+    unconfirmed: bool
+    """Whether it stays if it has records by now."""
 
 
 def list_streams(
@@ -171,7 +173,7 @@ def list_deleted(connection: Connection) -> list[DeletedTopic]:
     for row in connection.execute(query.order_by(*(stream_topics.c[part] for part in (*STREAM, "cluster")))):
         name = StreamName(*_key(row))
         topic = technical_name(clusters[row.cluster].topic_format, name)
-        found.append(DeletedTopic(str(name), *_key(row), row.cluster, topic, row.topic_id))
+        found.append(DeletedTopic(str(name), *_key(row), row.cluster, topic, row.topic_id, row.unconfirmed))
     return found
 
 

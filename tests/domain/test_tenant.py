@@ -31,11 +31,13 @@ from backend.domain.stream import (
     StreamDrifted,
     StreamRemoved,
     StreamTailLost,
+    StreamTopicKept,
 )
 from backend.domain.stream_records import (
     RecordApplied,
     RecordApplyFailed,
     RecordDrift,
+    RecordKept,
     RecordRemoved,
     RecordTailLost,
 )
@@ -86,8 +88,9 @@ SET_UP: list[Event] = [TENANT, INSTANCE, ENVIRONMENT]
 DECLARED = StreamDeclared(**AT, revision=1, **SETTINGS)
 WITH_STREAM: list[Event] = [*SET_UP, DECLARED]
 APPLIED = StreamApplied(**AT, cluster="c1", topic_id="T1", incarnation=1, replication_factor=1)
-DELETED = StreamDeleted(**AT, clusters=("c1",))
+DELETED = StreamDeleted(**AT, clusters=("c1",), confirmed=False)
 REMOVED = StreamRemoved(**AT, cluster="c1")
+KEPT = StreamTopicKept(**AT, cluster="c1")
 DECLARE = DeclareStream(**IN, settings=StreamSettings(**SETTINGS))
 RECORD = RecordApplied(**IN, cluster="c1", topic_id="T1", replication_factor=1)
 DRIFT = RecordDrift(**IN, cluster="c1", found={"retention.ms": "1"}, reason="no", revision=1)
@@ -197,11 +200,14 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
         (
             [*WITH_STREAM, APPLIED],
             DeleteStream(**IN, clusters_with_records=("c1",), confirm="acme/retail/prod/orders"),
-            [DELETED],
+            [replace(DELETED, confirmed=True)],
         ),
         ([*WITH_STREAM, APPLIED, DELETED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
         ([*WITH_STREAM, APPLIED, DELETED, REMOVED], RecordRemoved(**IN, cluster="c1"), []),
         ([*WITH_STREAM, APPLIED], RecordRemoved(**IN, cluster="c1"), []),
+        ([*WITH_STREAM, APPLIED, DELETED], RecordKept(**IN, cluster="c1"), [KEPT]),
+        ([*WITH_STREAM, APPLIED, DELETED, KEPT], RecordKept(**IN, cluster="c1"), []),
+        ([*WITH_STREAM, APPLIED], RecordKept(**IN, cluster="c1"), []),
         # The incarnation outlives the deletion: the next topic's offsets must not be taken for the first's.
         (
             [*WITH_STREAM, APPLIED, DELETED, REMOVED],

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from backend.deciders import TENANT
+from backend.dispatch import Dispatcher
+from backend.domain.tenant_commands import DeleteStream
+from backend.estate.home import Home
+from backend.estate.processes import load_plan
+from backend.eventlog.engine import create_engine
+from backend.eventlog.recorded import Metadata
+from backend.eventlog.registry import domain_registry
+from backend.projections.catalogue import PROJECTIONS
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all, topics
 from tests.rest_client import RestClient
@@ -17,6 +27,15 @@ STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
 @pytest.fixture
 def rest(estate):
     return RestClient(estate.url, estate.token)
+
+
+@pytest.fixture
+def database(estate):
+    """The estate's own."""
+    api = next(each for each in load_plan(Home(estate.home).plan).processes if each.name == "api")
+    engine = create_engine(api.environment["TREELINE_DATABASE_URL"])
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture
@@ -109,6 +128,45 @@ def test_a_stream_with_data_is_deleted_only_when_confirmed_by_its_name(estate, r
     produce(estate.bootstrap_servers("cluster-2"), row["technical_names"]["cluster-2"], [{"value": b"v"}])
     assert rest("DELETE", f"{STREAMS}/{name}").status_code == 409
     assert rest("DELETE", f"{STREAMS}/{name}?confirm=acme/retail/prod/other").status_code == 409
+    assert rest("DELETE", f"{STREAMS}/{name}?confirm=acme/retail/prod/{name}").is_success
+
+
+def test_records_that_come_after_the_look_for_them_are_kept_and_can_be_taken_up_again(
+    estate, rest, name, database
+):
+    row = declare(rest, name)
+    eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    servers, topic = estate.bootstrap_servers("cluster-2"), row["technical_names"]["cluster-2"]
+    produce(servers, topic, [{"value": b"late", "partition": 1}])
+    # What the API does once it has found all topics empty; the record came right behind that.
+    place = {"instance": "retail", "environment": "prod", "stream": name}
+    Dispatcher(database, domain_registry(), PROJECTIONS).execute(
+        TENANT,
+        "tenant-acme",
+        DeleteStream(**place),
+        metadata=Metadata(actor="test", request_id="r"),
+        time=datetime.now(UTC),
+        answer=lambda connection, outcome: None,
+    )
+
+    def told():
+        events = rest.ok("GET", f"/events?after={row['position']}&limit=1000")["items"]
+        mine = [each for each in events if each["data"].get("stream") == name]
+        gone = {each["data"]["cluster"] for each in mine if each["name"] == "StreamRemoved"}
+        kept = {each["data"]["cluster"] for each in mine if each["name"] == "StreamTopicKept"}
+        return (gone, kept) if len(gone | kept) == 5 else None
+
+    gone, kept = eventually(told, "every topic is removed or kept")
+    assert "cluster-2" in kept
+    assert [message.value() for message in read_all(servers, topic)] == [b"late"]
+    for cluster in gone:
+        assert row["technical_names"][cluster] not in topics(estate.bootstrap_servers(cluster))
+    declare(rest, name)
+    eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
+    for cluster, its_topic in row["technical_names"].items():
+        there = estate.bootstrap_servers(cluster)
+        found = eventually(lambda s=there, t=its_topic: read_all(s, t), f"the record on {cluster}")
+        assert [message.value() for message in found] == [b"late"]
     assert rest("DELETE", f"{STREAMS}/{name}?confirm=acme/retail/prod/{name}").is_success
 
 
