@@ -154,24 +154,33 @@ def change_stream(
     What has Kafka remove records (a shorter retention, compaction) needs the right to delete the stream, too.
     """
     name, wished = place.stream(stream), body.model_dump()
+    refused = refusal(caller, Action.MANAGE_TENANT, name.tenant)
+    confirmed = confirm if refused is None else None
 
     def change(held: tuple[str, ...] | None) -> TenantChange:
-        return changes.change_stream(name, wished, write.match, confirm=confirm, clusters_with_records=held)
+        return changes.change_stream(name, wished, write.match, confirm=confirmed, clusters_with_records=held)
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = place.find(connection, stream)
         return Answer(200, shown(row), {"ETag": etag(row.version)})
 
     with services.reading() as connection:
-        row = queries.find_stream(connection, name)
-    if not changes.removed_from(row, wished):
+        row = next(
+            iter(
+                queries.list_streams(
+                    connection, None, place.tenant, place.instance, place.environment, names=[stream]
+                )
+            ),
+            None,
+        )
+    if row is None or not changes.removed_from(row, wished):
         return write.carry_out(change(None), answer)
     rehearsed = change(())
     first = write.rehearse(rehearsed.decider, rehearsed.stream, rehearsed.build)
     if first is not None:
         return first
-    refused, held = refusal(caller, Action.MANAGE_TENANT, name.tenant), None
-    if confirm is None or refused is not None:
+    held = None
+    if confirmed is None:
         held = changes.clusters_holding(services.reading, name, services.config.probe_timeout_seconds)
     if held and refused is not None:
         raise refused

@@ -254,6 +254,9 @@ def evolve_stream(stream: Stream | None, event: StreamEvent) -> Stream | None:
             topic = replace(topic, applied=False, failure=event.reason)
         case StreamDrifted():
             topic = replace(topic, failure=event.reason)
+        case StreamTopicKept() if topic.tails:
+            # Who adopts it knows nothing of its births: all of its records get an incarnation above them.
+            topic = Topic(incarnation=topic.newest_incarnation)
         case StreamRemoved() | StreamTopicKept():
             topic = Topic(topic_id=topic.topic_id, incarnation=topic.incarnation, tails=topic.tails)
         case StreamTailLost():

@@ -174,12 +174,12 @@ class Source:
                 place, position, low - 1, f"offsets {position} to {low - 1} were gone before they were read"
             )
             one.position = low
-            self.consumer.incremental_assign([TopicPartition(*place, low)])
+            self._assign_anew(place, low)
             return
         cut = first_born_after(self._config, place, (low, min(high, position)), one.leader_epoch)
         if cut == position:
             # Nothing that was read is gone: the epoch was one that the broker has forgotten.
-            self.consumer.incremental_assign([TopicPartition(*place, position)])
+            self._assign_anew(place, position)
             return
         self._tell(
             place,
@@ -189,6 +189,10 @@ class Source:
         # Going on would skip those that took the lost ones' place: the plan has to tell them apart first.
         one.parked_until = math.inf
         self._cut_off(place, cut, position - 1)
+
+    def _assign_anew(self, place: Place, position: int) -> None:
+        self.consumer.incremental_assign([TopicPartition(*place, position)])
+        self._unanswered[place] = time.monotonic() + _ANSWER_SECONDS
 
     def _park(self, place: Place, trouble: str) -> None:
         self._tell(place, trouble)

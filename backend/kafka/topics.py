@@ -64,7 +64,6 @@ class TopicAdmin:
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
         self._timeout = timeout_seconds
         self._reasons = ConnectionReasons()
-        self._servers, self._properties = bootstrap_servers, properties
         self._config = client_config(bootstrap_servers, properties, error_cb=self._reasons)
         self._admin = self._open()
 
@@ -216,11 +215,14 @@ class TopicAdmin:
         self._wait(futures[name], fine=KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     def holds_records(self, name: str) -> bool:
-        """Whether a topic has any. Raises KafkaCallFailed."""
-        try:
-            return count_records(self._servers, self._properties, name, self._timeout) > 0
-        except KafkaException as error:
-            raise KafkaCallFailed(sentence(error)) from error
+        """Whether a topic has any. Raises KafkaCallFailed, also where nobody can tell."""
+        found, refused = self.describe([name])
+        if not found and not refused:
+            return False
+        count = self.records(found.values()).get(name)
+        if count is None:
+            raise KafkaCallFailed(f"the ends of {name} cannot be read: {refused.get(name, 'no answer')}")
+        return count > 0
 
     def _wait(self, future: Future[Any], fine: int | None = None) -> Any:
         """A call's result; None if it failed with the one code that means it was not needed."""

@@ -210,7 +210,7 @@ class Access:
         if caller is not None and may(caller, Action.CHANGE_ESTATE):
             return None
         if caller is not None and tenants is not None and tenants[1] == at:
-            return scope_of(caller, cluster, tenants[0], b"%b %b " % (_key(token), repr(at).encode()))
+            return scope_of(caller, cluster, tenants[0], _mark(token, at))
         return await asyncio.to_thread(self.scope, authorization, cluster)
 
     def scope(self, authorization: bytes, cluster: str) -> Scope | None:
@@ -227,7 +227,9 @@ class Access:
                 known = self._tenants_at(connection, at)
         except DatabaseUnavailable as error:
             raise refusals.store_failed(error.detail) from error
-        return scope_of(caller, cluster, known)
+        # Without a mark where something has happened meanwhile: what is known may be newer than the place.
+        is_of_now = self._tenants == (known, at)
+        return scope_of(caller, cluster, known, _mark(_token(authorization), at) if is_of_now else b"")
 
     def _look(self) -> Places:
         with self._database.looking() as connection:
@@ -268,6 +270,10 @@ class Access:
             known = registry_tenants(snapshot)
         self._tenants = known, known.places
         return known
+
+
+def _mark(token: str, at: Places) -> bytes:
+    return b"%b %b " % (_key(token), repr(at).encode())
 
 
 def _key(token: str) -> bytes:

@@ -170,7 +170,7 @@ class Registries:
         registry, is_look = call.registry, route.work is Work.LOOK
         work = partial(_run, route, call, given, question if is_look else b"")
         # Another format is not made on the event loop.
-        at_once = is_look and question and not call.query.get("format")
+        at_once = is_look and not call.query.get("format")
         if at_once and registry.mirror.lock.look_at_once():
             try:
                 return _look(route, call, given, question)
@@ -239,12 +239,13 @@ def _run(route: routes.Route, call: Call, given: list[str], question: bytes) -> 
     if route.work is Work.THREAD:
         return _encoded(route.handle(call, *given))
     with call.sharing() if route.work is Work.LOOK else call.registry.mirror.lock.parsing():
-        return _look(route, call, given, question) if question else _encoded(route.handle(call, *given))
+        return _look(route, call, given, question)
 
 
 def _look(route: routes.Route, call: Call, given: list[str], question: bytes) -> bytes:
     answer = _encoded(route.handle(call, *given))
-    call.registry.mirror.keep_answer(question, answer)
+    if question:
+        call.registry.mirror.keep_answer(question, answer)
     return answer
 
 

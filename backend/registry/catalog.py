@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from backend.registry.known_settings import DEFAULT_COMPATIBILITY, READONLY_OVERRIDE, READWRITE
 from backend.registry.other_keys import OtherKeys
 from backend.registry.records import (
+    LATEST_VERSION,
     ConfigSet,
     Content,
     ModeSet,
@@ -89,7 +90,10 @@ class Catalog:
 
     def referrers(self, key: VersionKey, *, deleted: bool = False) -> list[SchemaVersion]:
         """Who refers to a version; with `deleted` softly deleted ones too."""
-        found = [self.subjects[subject][number] for subject, number in self._referrers.get(key, ())]
+        who = {**self._referrers.get(key, {})}
+        if (key[0], LATEST_VERSION) in self._referrers and self.versions(key[0])[-1:] == [self.version(key)]:
+            who |= self._referrers[key[0], LATEST_VERSION]
+        found = [self.subjects[subject][number] for subject, number in who]
         return [each for each in found if deleted or not each.deleted]
 
     def config(self, subject: str | None) -> Mapping[str, Any]:

@@ -194,8 +194,12 @@ class _Comparison:
         What has been there since before its conflict is told of and stays.
         """
         for key, loser in sorted(self._refers_to_loser.items()):
-            if key not in self._blocked:
-                self._block(key, REFERS_TO_CONFLICT, f"it refers to {loser}, whose name is another one's there")
+            if key in self._blocked:
+                continue
+            self._block(key, REFERS_TO_CONFLICT, f"it refers to {loser}, whose name is another one's there")
+            there = self._target.version(key)
+            if there is not None and key in self._target.copied and _same_schema(there, self._wanted[key]):
+                self._blocked.discard(key)
         for key in ordered:
             if key in self._blocked:
                 continue

@@ -8,11 +8,9 @@ from dataclasses import replace
 
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
-from backend.registry.records import Content, Reference, SchemaVersion
+from backend.registry.records import LATEST_VERSION, Content, Reference, SchemaVersion
 from backend.registry.schema_types import Parsed, Referenced, SchemaInvalid, normalized, parse
 
-LATEST_VERSION = -1
-"""In a reference: whichever version of its subject is the latest."""
 _MOST_KEPT = 500
 _MOST_KEPT_CHARACTERS = 16 * 1024 * 1024
 """Of the kept schemas' texts; what is parsed takes some times as much."""

@@ -19,6 +19,8 @@ from backend.registry.schema_model import AVRO
 COPIED_HEADER = "treeline.copied"
 """Kafka header of a record that the schema distributor wrote: it is the primary's, and changes with it."""
 
+LATEST_VERSION = -1
+"""In a reference: whichever version of its subject is the latest."""
 _HIGHEST_VERSION = 2**31 - 1
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 

@@ -84,6 +84,10 @@ def find_as_sent(catalog: Catalog, subject: str, wanted: Wanted, *, deleted: boo
     versions = catalog.versions(subject, deleted=deleted)
     if not versions:
         return None
+    for version in reversed(versions):
+        # Others may have stored a reference to the latest version as it was sent.
+        if version.content == wanted.content:
+            return version
     wanted = _numbered(catalog, wanted)
     for content in _as_given_or_inherited(catalog, subject, wanted.content):
         for version in reversed(versions):
@@ -137,8 +141,9 @@ def _as_given_or_inherited(catalog: Catalog, subject: str, content: Content) -> 
 
 def register(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> Decision:
     """Add a version to a subject. Raises Refusal: invalid, incompatible, not permitted in this mode."""
-    importing, wanted = catalog.mode(subject) == IMPORT, _numbered(catalog, wanted)
+    importing = catalog.mode(subject) == IMPORT
     there = _there(catalog, parser, subject, wanted)
+    wanted = _numbered(catalog, wanted)
     if there is not None and wanted.id in (None, there.id):
         return Decision((), {"id": there.id})
     _check_mode(catalog, subject, wanted)

@@ -91,6 +91,7 @@ APPLIED = StreamApplied(**AT, cluster="c1", topic_id="T1", incarnation=1, replic
 DELETED = StreamDeleted(**AT, clusters=("c1",), confirmed=False)
 REMOVED = StreamRemoved(**AT, cluster="c1")
 KEPT = StreamTopicKept(**AT, cluster="c1")
+DECLARED_AGAIN = replace(DECLARED, revision=2)
 DECLARE = DeclareStream(**IN, settings=StreamSettings(**SETTINGS))
 RECORD = RecordApplied(**IN, cluster="c1", topic_id="T1", replication_factor=1)
 DRIFT = RecordDrift(**IN, cluster="c1", found={"retention.ms": "1"}, reason="no", revision=1)
@@ -206,6 +207,13 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
         ([*WITH_STREAM, APPLIED, DELETED, REMOVED], RecordRemoved(**IN, cluster="c1"), []),
         ([*WITH_STREAM, APPLIED], RecordRemoved(**IN, cluster="c1"), []),
         ([*WITH_STREAM, APPLIED, DELETED], RecordKept(**IN, cluster="c1"), [KEPT]),
+        # The same topic, taken up again: what knows nothing of its births must not mistake its records.
+        ([*WITH_STREAM, APPLIED, DELETED, KEPT, DECLARED_AGAIN], RECORD, [APPLIED]),
+        (
+            [*WITH_STREAM, APPLIED, TAIL_LOST, DELETED, KEPT, DECLARED_AGAIN],
+            RECORD,
+            [replace(APPLIED, incarnation=TAIL_LOST.incarnation + 1)],
+        ),
         ([*WITH_STREAM, APPLIED, DELETED, KEPT], RecordKept(**IN, cluster="c1"), []),
         ([*WITH_STREAM, APPLIED], RecordKept(**IN, cluster="c1"), []),
         # The incarnation outlives the deletion: the next topic's offsets must not be taken for the first's.

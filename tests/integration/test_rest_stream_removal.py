@@ -31,6 +31,16 @@ def test_what_takes_records_away_is_confirmed_while_nobody_can_see_whether_there
     assert (confirmed.status_code, confirmed.json()["retention_ms"]) == (200, 1)
 
 
+def test_a_change_that_is_repeated_has_its_first_answer_though_the_stream_is_gone(tenant: Rest) -> None:
+    tenant("POST", f"{PROD}/streams", {"name": "orders"})
+    sent = ("PATCH", f"{PROD}/streams/orders", {"retention_ms": 1})
+    first = tenant(*sent, **{"Idempotency-Key": "k"})
+    assert tenant("DELETE", f"{PROD}/streams/orders").status_code == 204
+    again = tenant(*sent, **{"Idempotency-Key": "k"})
+    assert (again.status_code, again.json()) == (first.status_code, first.json()) == (200, again.json())
+    problem(tenant(*sent), 404, "not-found")
+
+
 def test_a_member_changes_streams_but_takes_no_records_away(tenant: Rest) -> None:
     path, confirmed = f"{PROD}/streams/orders", "?confirm=acme/retail/prod/orders"
     tenant("POST", f"{PROD}/streams", {"name": "orders"})

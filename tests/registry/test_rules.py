@@ -144,6 +144,10 @@ def test_a_reference_to_the_latest_version_that_others_stored_is_read():
     log, latest = settled(), Reference(name="Used", subject="used", version=-1)
     content = Content(text=referring("Theirs", "Used"), references=(latest,))
     log.append(SchemaVersion(subject="theirs", version=1, id=77, content=content))
+    assert log.register("theirs", content.text, latest) == 77
+    with pytest.raises(Refusal) as refused:
+        log.write(delete_version, "used", "1", permanent=False)
+    assert refused.value.code == 42206
     assert log.register("theirs", json.dumps(json.loads(content.text), indent=1), latest) == 78
     (theirs, _) = log.catalog.versions("theirs")
     assert [each.version for each in log.parser.parsed(log.catalog, theirs.content).referenced] == [-1]
