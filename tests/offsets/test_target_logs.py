@@ -16,7 +16,7 @@ from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import ends
 from backend.kafka.log_ranges import RangeReader
 from tests.kafka import create_topic, produce
-from workers.offsets import target_logs
+from workers.offsets import choosing, target_logs
 from workers.offsets.choosing import Chooser, Goal
 from workers.offsets.directory import Directory
 from workers.offsets.target_logs import TargetLogs, TargetPartition, Way
@@ -127,6 +127,8 @@ def test_a_log_that_cannot_be_read_leaves_out_its_own_groups_alone(log, servers,
     streams = {stream: Stream({"cluster-1": 1}, {"cluster-1": {}}) for stream in (STREAM, stopped)}
     known = replace(KNOWN, streams=streams)
     logs = TargetLogs(reader, 1, ("copy-flags", "copy-origin"))
+    # Longer than two turns take on a busy machine.
+    monkeypatch.setattr(choosing, "_FIRST_PAUSE_SECONDS", 600.0)
     chooser = Chooser("cluster-1", offsets, logs, lambda _: {})
     goals = []
     for stream, topic in ((stopped, broken), (STREAM, log.topic)):
