@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,7 @@ from backend.registry import reading
 from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.records import Content, Noop, Reference, SchemaVersion, SubjectDeleted, decode
 from backend.registry.refusals import Refusal
-from backend.registry.registering import Wanted, compatible, find
+from backend.registry.registering import Wanted, find
 from backend.registry.settling import delete_config, delete_mode, set_config, set_mode
 from tests.registry.written_log import WrittenLog, avro, compacted, read, referring
 
@@ -120,37 +119,6 @@ def test_references_are_followed_to_their_end():
     log.register("c", avro("a", name="C"))
     log.register("b", referring("B", "C"), Reference(name="C", subject="c", version=1))
     assert log.register("a", referring("A", "B"), Reference(name="B", subject="b", version=1)) == 3
-
-
-def test_a_reference_to_the_latest_version_keeps_the_one_that_was_the_latest_then():
-    log, latest = settled(), Reference(name="Used", subject="used", version=-1)
-    text = referring("User", "Used")
-    assert log.register("user", text, latest) == log.register("other", text, latest)
-    assert numbers(log, "user") == [1]
-    log.register("used", avro("a", "b?", name="Used"))
-    assert log.catalog.versions("other")[-1].content.references[0].version == 1
-    wanted = Wanted(content=Content(text=text, references=(latest,)))
-    assert find(log.catalog, log.parser, "user", wanted) is None, "the latest is another one by now"
-    assert compatible(log.catalog, log.parser, "user", wanted, log.catalog.versions("user")) == []
-    log.register("user", text, latest)
-    assert [each.content.references[0].version for each in log.catalog.versions("user")] == [1, 2]
-    for subject in ("gone", "never"):
-        with pytest.raises(Refusal) as refused:
-            log.register("user", text, replace(latest, subject=subject))
-        assert refused.value.code == 42201
-
-
-def test_a_reference_to_the_latest_version_that_others_stored_is_read():
-    log, latest = settled(), Reference(name="Used", subject="used", version=-1)
-    content = Content(text=referring("Theirs", "Used"), references=(latest,))
-    log.append(SchemaVersion(subject="theirs", version=1, id=77, content=content))
-    assert log.register("theirs", content.text, latest) == 77
-    with pytest.raises(Refusal) as refused:
-        log.write(delete_version, "used", "1", permanent=False)
-    assert refused.value.code == 42206
-    assert log.register("theirs", json.dumps(json.loads(content.text), indent=1), latest) == 78
-    (theirs, _) = log.catalog.versions("theirs")
-    assert [each.version for each in log.parser.parsed(log.catalog, theirs.content).referenced] == [-1]
 
 
 def test_a_ring_of_references_which_others_wrote_is_refused_and_ends():
