@@ -28,7 +28,7 @@ from backend.changes import streams as changes
 from backend.changes.tenants import TenantChange
 from backend.dispatch import Answer, Outcome
 from backend.domain import stream_settings
-from backend.domain.access import Action, refusal
+from backend.domain.access import Action, may
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings
 from backend.queries import streams as queries
@@ -154,8 +154,7 @@ def change_stream(
     What has Kafka remove records (a shorter retention, compaction) needs the right to delete the stream, too.
     """
     name, wished = place.stream(stream), body.model_dump()
-    refused = refusal(caller, Action.MANAGE_TENANT, name.tenant)
-    confirmed = confirm if refused is None else None
+    confirmed = confirm if may(caller, Action.MANAGE_TENANT, name.tenant) else None
 
     def change(held: tuple[str, ...] | None) -> TenantChange:
         return changes.change_stream(name, wished, write.match, confirm=confirmed, clusters_with_records=held)
@@ -165,25 +164,18 @@ def change_stream(
         return Answer(200, shown(row), {"ETag": etag(row.version)})
 
     with services.reading() as connection:
-        row = next(
-            iter(
-                queries.list_streams(
-                    connection, None, place.tenant, place.instance, place.environment, names=[stream]
-                )
-            ),
-            None,
+        rows = queries.list_streams(
+            connection, None, place.tenant, place.instance, place.environment, names=[stream]
         )
-    if row is None or not changes.removed_from(row, wished):
+    # Of one that is not there the command tells, unless this is repeated and was answered before.
+    if not any(changes.removed_from(row, wished) for row in rows):
         return write.carry_out(change(None), answer)
     rehearsed = change(())
     first = write.rehearse(rehearsed.decider, rehearsed.stream, rehearsed.build)
     if first is not None:
         return first
-    held = None
-    if confirmed is None:
-        held = changes.clusters_holding(services.reading, name, services.config.probe_timeout_seconds)
-    if held and refused is not None:
-        raise refused
+    seconds = services.config.probe_timeout_seconds
+    held = changes.looked_for_records(services.reading, caller, name, confirmed, seconds)
     return write.carry_out(change(held), answer)
 
 

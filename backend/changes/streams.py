@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from backend.changes.change import Change, Match, any_version
 from backend.changes.tenants import TenantChange, event_stream
 from backend.deciders import TENANT
+from backend.domain.access import Action, Caller, refusal
 from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings, removed_by
@@ -121,6 +122,24 @@ def clusters_holding(
     with reading() as connection:
         places = topic_places(connection, find_stream(connection, stream))
     return clusters_with_records(places, timeout_seconds)
+
+
+def looked_for_records(
+    reading: Callable[[], AbstractContextManager[Connection]],
+    caller: Caller,
+    stream: StreamName,
+    confirm: str | None,
+    timeout_seconds: float,
+) -> tuple[str, ...] | None:
+    """What `change_stream` is to know of clusters with records where it removes some: None, nothing, if somebody
+    who may delete the stream has confirmed it. Raises NotAllowed if others would remove any."""
+    refused = refusal(caller, Action.MANAGE_TENANT, stream.tenant)
+    if confirm is not None and refused is None:
+        return None
+    held = clusters_holding(reading, stream, timeout_seconds)
+    if held and refused is not None:
+        raise refused
+    return held
 
 
 def removed_from(row: StreamRow, wished: Mapping[str, Any]) -> str:

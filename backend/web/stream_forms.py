@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from backend.changes import streams as changes
 from backend.changes.tenants import TenantChange
 from backend.dispatch import Outcome
-from backend.domain.access import Action, refusal
+from backend.domain.access import Action
 from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.limits import refuse
 from backend.domain.names import LONGEST_STREAM, StreamName
@@ -216,11 +216,8 @@ class Changing:
         name, wished = StreamName(*self._place), asdict(_settings(given))
         confirm, held = given.get("confirm", "").strip() or None, None
         if changes.removed_from(self.before, wished):
-            refused = refusal(asked.viewer, Action.MANAGE_TENANT, name.tenant)
-            if confirm is None or refused is not None:
-                held = changes.clusters_holding(asked.services.reading, name, self.timeout_seconds)
-            if held and refused is not None:
-                raise refused
+            reading = asked.services.reading
+            held = changes.looked_for_records(reading, asked.viewer, name, confirm, self.timeout_seconds)
         match = version_seen(given)
         change = changes.change_stream(name, wished, match, confirm=confirm, clusters_with_records=held)
         asked.carry_out_once(change, once, given)

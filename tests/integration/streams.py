@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from backend.deciders import TENANT
 from backend.domain.stream_records import RecordApplied
-from backend.eventlog.recorded import Metadata
 from tests.integration.conftest import Rest
+from tests.worker_records import record_by
 
 PROD = "/tenants/acme/instances/retail/environments/prod"
 ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream": "orders"}
@@ -16,14 +15,7 @@ ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream":
 
 def worker_records(rest: Rest, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
     """What a worker does when it has looked at a cluster."""
-    rest.client.app.state.services.dispatcher.execute(
-        decider,
-        stream,
-        command,
-        metadata=Metadata(actor="reconcile", request_id="r"),
-        time=datetime.now(UTC),
-        answer=lambda connection, outcome: None,
-    )
+    record_by(rest.client.app.state.services.dispatcher, command, decider, stream)
 
 
 def applied(cluster: str, topic_id: str = "T") -> RecordApplied:

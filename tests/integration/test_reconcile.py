@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from backend.deciders import TENANT
-from backend.dispatch import Dispatcher
 from backend.domain.tenant_commands import DeleteStream
 from backend.estate.home import Home
 from backend.estate.processes import load_plan
 from backend.eventlog.engine import create_engine
-from backend.eventlog.recorded import Metadata
-from backend.eventlog.registry import domain_registry
-from backend.projections.catalogue import PROJECTIONS
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all, topics
 from tests.rest_client import RestClient
+from tests.worker_records import record
 
 STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
 
@@ -140,14 +135,7 @@ def test_records_that_come_after_the_look_for_them_are_kept_and_can_be_taken_up_
     produce(servers, topic, [{"value": b"late", "partition": 1}])
     # What the API does once it has found all topics empty; the record came right behind that.
     place = {"instance": "retail", "environment": "prod", "stream": name}
-    Dispatcher(database, domain_registry(), PROJECTIONS).execute(
-        TENANT,
-        "tenant-acme",
-        DeleteStream(**place),
-        metadata=Metadata(actor="test", request_id="r"),
-        time=datetime.now(UTC),
-        answer=lambda connection, outcome: None,
-    )
+    record(database, DeleteStream(**place))
 
     def told():
         events = rest.ok("GET", f"/events?after={row['position']}&limit=1000")["items"]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
 
 from backend.deciders import TENANT
-from backend.dispatch import Dispatcher
-from backend.eventlog.recorded import Metadata
-from backend.eventlog.registry import domain_registry
-from backend.projections.catalogue import PROJECTIONS
+from tests import worker_records
 from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here
 
@@ -135,14 +131,7 @@ def head(console: Console) -> Any:
 
 def record(database: Database, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
     """What a worker does when it has looked at a cluster of acme's streams, or of what `stream` is of."""
-    Dispatcher(database.engine, domain_registry(), PROJECTIONS).execute(
-        decider,
-        stream,
-        command,
-        metadata=Metadata(actor="reconcile", request_id="r"),
-        time=datetime.now(UTC),
-        answer=lambda connection, outcome: None,
-    )
+    worker_records.record(database.engine, command, decider, stream)
 
 
 def hidden(page: httpx2.Response) -> dict[str, str]:

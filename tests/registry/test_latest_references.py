@@ -7,25 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from backend.registry.deleting import delete_subject, delete_version
+from backend.registry.deleting import delete_version
 from backend.registry.records import Content, Reference, SchemaVersion
 from backend.registry.refusals import Refusal
 from backend.registry.registering import Wanted, compatible, find
-from tests.registry.written_log import WrittenLog, avro, referring
-
-
-def settled() -> WrittenLog:
-    """Subject `used` that `user` refers to, and `gone` with a softly deleted version."""
-    log = WrittenLog()
-    log.register("gone", avro("a", name="Gone"))
-    log.write(delete_subject, "gone", permanent=False)
-    log.register("used", avro("a", name="Used"))
-    log.register("user", referring("User", "Used"), Reference(name="Used", subject="used", version=1))
-    return log
-
-
-def numbers(log: WrittenLog, subject: str) -> list[int]:
-    return [each.version for each in log.catalog.versions(subject)]
+from tests.registry.written_log import avro, numbers, referring, settled
 
 
 def test_a_reference_to_the_latest_version_keeps_the_one_that_was_the_latest_then():

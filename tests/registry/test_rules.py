@@ -13,26 +13,9 @@ from backend.registry.records import Content, Noop, Reference, SchemaVersion, Su
 from backend.registry.refusals import Refusal
 from backend.registry.registering import Wanted, find
 from backend.registry.settling import delete_config, delete_mode, set_config, set_mode
-from tests.registry.written_log import WrittenLog, avro, compacted, read, referring
+from tests.registry.written_log import WrittenLog, avro, compacted, numbers, read, referring, settled
 
 CONTRACT = json.dumps({"metadata": {"properties": {"owner": "a"}}})
-
-
-def settled() -> WrittenLog:
-    """Subject `s` with two versions, `gone` with a softly deleted one, `used` that `user` refers to."""
-    log = WrittenLog()
-    log.register("s", avro("a"))
-    log.register("s", avro("a", "b?"))
-    log.register("gone", avro("a", name="Gone"))
-    log.write(delete_subject, "gone", permanent=False)
-    log.register("used", avro("a", name="Used"))
-    log.register("user", referring("User", "Used"), Reference(name="Used", subject="used", version=1))
-    return log
-
-
-def numbers(log: WrittenLog, subject: str) -> list[int]:
-    """Versions of a subject, softly deleted ones below zero."""
-    return reading.numbers(log.catalog, subject, deleted=True, only_deleted=False, as_negative=True)
 
 
 # --- registering

@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from backend.registry import reading
 from backend.registry.catalog import Catalog
+from backend.registry.deleting import delete_subject
 from backend.registry.parsing import Parser
 from backend.registry.records import Content, Record, Reference, decode, encode
 from backend.registry.registering import Decision, Wanted, register
@@ -102,3 +104,20 @@ def state(catalog: Catalog) -> dict[str, Any]:
             for each in versions
         },
     }
+
+
+def settled() -> WrittenLog:
+    """Subject `s` with two versions, `gone` with a softly deleted one, `used` that `user` refers to."""
+    log = WrittenLog()
+    log.register("s", avro("a"))
+    log.register("s", avro("a", "b?"))
+    log.register("gone", avro("a", name="Gone"))
+    log.write(delete_subject, "gone", permanent=False)
+    log.register("used", avro("a", name="Used"))
+    log.register("user", referring("User", "Used"), Reference(name="Used", subject="used", version=1))
+    return log
+
+
+def numbers(log: WrittenLog, subject: str) -> list[int]:
+    """Versions of a subject, softly deleted ones below zero."""
+    return reading.numbers(log.catalog, subject, deleted=True, only_deleted=False, as_negative=True)
