@@ -8,11 +8,13 @@ from backend.domain import (
     application,
     application_commands,
     cluster,
+    cluster_switch,
     edge_losses,
     group_reset,
     leaf,
     lost_origin,
     schema_conflicts,
+    switch_commands,
     tenant,
     tenant_commands,
     tree,
@@ -27,6 +29,9 @@ APPLICATION: Decider[application.Application | None, application_commands.Applic
 )
 CLUSTER: Decider[cluster.Cluster | None, cluster.ClusterCommand] = Decider(
     cluster.INITIAL, cluster.decide, cluster.evolve
+)
+SWITCH: Decider[cluster_switch.Switch | None, switch_commands.SwitchCommand] = Decider(
+    cluster_switch.INITIAL, switch_commands.decide, cluster_switch.evolve
 )
 TENANT: Decider[tenant.Tenant | None, tenant_commands.TenantCommand] = Decider(
     tenant.INITIAL, tenant_commands.decide, tenant.evolve

@@ -146,6 +146,27 @@ class Settings(BaseSettings):
         description="Milliseconds after which a target aborts an abandoned transaction, which until then holds "
         "up the target's readers.",
     )
+    discovery_ttl_ms: int = Field(
+        10_000,
+        ge=1_000,
+        le=600_000,
+        description="Milliseconds after which a client asks discovery again. A switch waits for clients that were "
+        "seen within three times as long.",
+    )
+    discovery_hold_ms: int = Field(
+        15_000,
+        ge=1_000,
+        le=600_000,
+        description="Milliseconds for which a client that was told to hold keeps still without hearing from "
+        "discovery; then it goes on where it was, so that a control plane that died stops nobody.",
+    )
+    distributor_timeout_ms: int = Field(
+        60_000,
+        ge=0,
+        le=86_400_000,
+        description="Milliseconds that one hop of distribution is given by clients that nobody can tell whether "
+        "their records have arrived: they wait as long times the hops before they go on elsewhere.",
+    )
     fetch_wait_max_ms: int = Field(
         250, ge=1, description="Milliseconds a broker waits for new records before it answers an empty fetch."
     )

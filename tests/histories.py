@@ -20,6 +20,7 @@ from backend.domain import (
     tree,
     user,
 )
+from backend.domain.cluster_switch import DRAINS, MODES, Moving, Phase, Retarget
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
 from backend.domain.edge_losses import Acknowledge, EdgeCommand, RecordLoss, RecordReplay, SetAside
 from backend.domain.errors import DomainError
@@ -29,6 +30,17 @@ from backend.domain.lost_origin import Reroot
 from backend.domain.names import ApplicationName
 from backend.domain.primary_move import MovePrimary, RecordPrimaryMoved
 from backend.domain.schema_conflicts import ID_TAKEN, Conflict, RecordConflicts
+from backend.domain.switch_commands import (
+    OPERATOR,
+    WORKER,
+    Abort,
+    Advance,
+    Complete,
+    Force,
+    Move,
+    StartSwitch,
+    SwitchCommand,
+)
 
 CLUSTERS = tuple("12345")
 NOW = datetime(2026, 3, 1, 12, 30, 0, 123456, UTC)
@@ -53,6 +65,7 @@ def commands(source: random.Random) -> Iterator[Directed]:
             _edge,
             _adoption,
             _schemas,
+            _switch,
             _user,
             _application,
             _application,
@@ -128,6 +141,38 @@ def _tree(source: random.Random) -> Directed:
         )
     )
     return deciders.TREE, "tree-main", command
+
+
+def _switch(source: random.Random) -> Directed:
+    switch = f"s{source.randint(1, 3)}"
+    moves = (
+        Moving(tenant="acme", instance="retail", environment="prod"),
+        Moving(tenant="acme", instance="retail", environment="prod", zone="az1"),
+    )
+    start = StartSwitch(
+        switch=switch,
+        source=source.choice(CLUSTERS),
+        target=source.choice(CLUSTERS),
+        mode=source.choice(MODES),
+        moves=source.choice((moves, moves[:1])),
+        generation=source.randint(2, 9),
+        busy={},
+        drain=source.choice(DRAINS),
+        retargets=(Retarget(cluster="1", level=2, target="3"),),
+        plan_digest=source.choice((None, "1f2e")),
+        reverses=source.choice((None, "s1")),
+    )
+    command: SwitchCommand = source.choice(
+        (
+            start,
+            *(Advance(phase=phase, measured={"records": source.randint(0, 9)}) for phase in tuple(Phase)[1:6]),
+            Force(clients=("orders-1",)),
+            Move(measured={"groups": 2}, missing=source.choice(((), ("orders-1",)))),
+            Complete(measured={}, report={"re_read_bound": source.randint(0, 9)}),
+            Abort(by=source.choice((OPERATOR, WORKER)), reason=source.choice((None, "it took too long"))),
+        )
+    )
+    return deciders.SWITCH, f"switch-{switch}", command
 
 
 def _routes(source: random.Random) -> Directed:

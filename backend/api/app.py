@@ -15,6 +15,7 @@ from backend.api import (
     adoption,
     applications,
     clusters,
+    discovery,
     edge_losses,
     events,
     grants,
@@ -96,6 +97,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.services = services
+    app.state.discovery = discovery.Discovery(services)
     refusals: dict[int | str, dict[str, Any]] = {
         status: {"description": text, "content": {problems.MEDIA_TYPE: {"schema": _PROBLEM}}}
         for status, text in _REFUSALS.items()
@@ -119,6 +121,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
         trace,
         edge_losses,
         offsets,
+        discovery,
         schemas,
         users,
         members,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from backend.projections import (
+    active_clusters,
     adoptions,
     applications,
     clusters,
     edge_losses,
     leaf_routes,
     streams,
+    switches,
     tenants,
     trees,
     users,
@@ -25,4 +27,6 @@ PROJECTIONS: tuple[Projection, ...] = (
     adoptions.PROJECTION,
     users.PROJECTION,
     applications.PROJECTION,
+    active_clusters.PROJECTION,
+    switches.PROJECTION,
 )

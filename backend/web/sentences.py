@@ -48,6 +48,13 @@ SENTENCES: Mapping[str, str] = {
     "PasswordSet": "User {user} has a new password",
     "TokenIssued": "Token {token} issued to user {user}",
     "TokenRevoked": "Token {token} of user {user} revoked",
+    "SwitchStarted": "Switch {switch} of clients from {source} to {target} started, {mode}",
+    "SwitchAdvanced": "Switch {switch} is {phase}",
+    "SwitchForced": "Switch {switch} no longer waits for: {clients}",
+    "ClientsMoved": "Clients moved from {source} to {target}, generation {generation} (switch {switch})",
+    "SwitchCompleted": "Switch {switch} completed",
+    "SwitchAborted": "Switch {switch} aborted while {phase}",
+    "SwitchFailed": "Switch {switch} could not go on while {phase}: {reason}",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
     "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",
@@ -91,6 +98,8 @@ TROUBLES = frozenset(
         "SchemaConflictFound",
         "ApplicationApplyFailed",
         "ApplicationDrifted",
+        "SwitchForced",
+        "SwitchFailed",
     }
 )
 

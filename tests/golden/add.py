@@ -52,6 +52,13 @@ VALUES: dict[str, Any] = {
     "membership": "owner",
     "token": "ci",
     "expires_at": "2027-03-01T12:30:00.123456+00:00",
+    "switch": "9f2c4e61b0d3",
+    "source": "cluster-1",
+    "mode": "planned",
+    "phase": "draining",
+    "drain": "target",
+    "measured": {"clients": 22, "milliseconds": 130},
+    "report": {"not_drained_records": 0, "re_read_bound": 12},
     "root": {"level": 1, "children": [{"cluster": "cluster-1"}, {"cluster": "cluster-2"}]},
 }
 

@@ -9,9 +9,11 @@ import sqlalchemy as sa
 from backend import deciders
 from backend.domain.adoption import BeginAdoption
 from backend.domain.application_records import RecordAccessApplied, RecordAccessFailed
+from backend.domain.cluster_switch import Moving
 from backend.domain.edge_losses import RecordLoss, SetAside
 from backend.domain.leaf import EnterRoutes
 from backend.domain.lost_origin import Reroot
+from backend.domain.switch_commands import StartSwitch
 from backend.projections.catalogue import PROJECTIONS
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem
@@ -81,6 +83,16 @@ def workers_record_the_rest(rest: Rest) -> None:
     worker_records(rest, reroot, deciders.LOST_ORIGIN, "origin-3")
     worker_records(rest, aside, deciders.EDGE, "edge-c1-1")
     worker_records(rest, gone, deciders.EDGE, "edge-c1-1")
+    move = StartSwitch(
+        switch="s1",
+        source="c1",
+        target="c2",
+        mode="emergency",
+        moves=(Moving(tenant="acme", instance="retail", environment="prod"),),
+        generation=2,
+        busy={},
+    )
+    worker_records(rest, move, deciders.SWITCH, "switch-s1")
     adopted = adopted_topic("parcels")
     worker_records(rest, BeginAdoption(cluster="c1", topics=(adopted,)), deciders.ADOPTION, "adoption-c1")
 

@@ -1,0 +1,241 @@
+"""`/discovery`: where clients are sent, told at once when it changes, and what clients tell of themselves.
+
+Clients that know where they are sent go on without us; nothing of a record's way leads through here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from backend.api.access import Asking, needs
+from backend.api.requests import Paging, Reading, SharedServices, listed
+from backend.api.services import Services
+from backend.domain import discovery as rule
+from backend.domain.access import Action, Caller, refusal
+from backend.domain.errors import NotFound
+from backend.queries import discovery as queries
+from backend.queries import discovery_clients as clients
+from backend.queries import events
+from backend.queries.active_clusters import Place
+from backend.queries.clusters import ClusterRow
+from backend.queries.discovery import Sent, Snapshot
+from backend.queries.discovery_clients import ClientRow, Report
+from backend.queries.tenants import find_environment
+from backend.settings import Settings
+
+router = APIRouter(prefix="/discovery", tags=["discovery"])
+
+LONGEST_WAIT_MS = 60_000
+_TIDY_SECONDS = 600.0
+# Also how late a waiting client notices that the process is to end.
+_LOOK_SECONDS = 1.0
+_MOST = 2**31 - 1
+Name = Annotated[str, Query(max_length=300)]
+_TEXT = r"^[^\x00-\x1f\x7f]+$"
+ClientId = Annotated[str | None, Query(max_length=300, pattern=_TEXT)]
+Zone = Annotated[str | None, Query(max_length=300, pattern=_TEXT, description="Availability zone of the client.")]
+
+
+class Discovery:
+    """What one API process knows for all its clients: read once for each change, whoever waits for it."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._reading = asyncio.Lock()
+        self._last: Snapshot | None = None
+        self._tidied_at = time.monotonic()
+
+    async def at_least(self, position: int) -> Snapshot:
+        """The state at this position of the event log, or later."""
+        if self._last is None or self._last.position < position:
+            async with self._reading:
+                if self._last is None or self._last.position < position:
+                    self._last = await run_in_threadpool(self._read)
+        return self._last
+
+    def _read(self) -> Snapshot:
+        with self._services.reading() as connection:
+            return queries.read(connection, self._last)
+
+    def note(self, report: Report | None) -> int:
+        """Write down what a client told of itself; the position of the event log behind everything before."""
+        with self._services.engine.begin() as connection:
+            if report is not None:
+                clients.write(connection, report)
+            if time.monotonic() > self._tidied_at + _TIDY_SECONDS:
+                self._tidied_at = time.monotonic()
+                clients.forget_silent(connection)
+            return events.head(connection).position
+
+
+@router.get("", openapi_extra=needs(Action.READ_TENANT))
+async def discover(
+    request: Request,
+    services: SharedServices,
+    caller: Asking,
+    tenant: Name,
+    instance: Name,
+    environment: Name,
+    client_id: ClientId = None,
+    role: Annotated[Literal["producer", "consumer"] | None, Query(description="What the client does.")] = None,
+    zone: Zone = None,
+    generation: Annotated[int | None, Query(ge=0, le=_MOST, description="In which the client is.")] = None,
+    heard: Annotated[
+        int | None, Query(ge=0, le=_MOST, description="One that it has heard of and is not in yet, holding.")
+    ] = None,
+    phase: Annotated[
+        Literal["active", "held", "closed"], Query(description="What the client does now.")
+    ] = "active",
+    wait_ms: Annotated[
+        int, Query(ge=0, le=LONGEST_WAIT_MS, description="Wait for news as long; the client tells what it knows.")
+    ] = 0,
+    user_agent: Annotated[str | None, Header(include_in_schema=False)] = None,
+    if_none_match: Annotated[str | None, Header(description="ETag of the answer at hand.")] = None,
+) -> Response:
+    """Where clients of an environment are sent. With `wait_ms` it answers when that is another generation, or
+    another phase, than those sent; with `client_id` the client counts as seen, and what it tells is believed."""
+    # Who may only look does not count as a client: a switch waits for clients, and believes what they tell.
+    action = Action.READ_TENANT if client_id is None else Action.DECLARE_STREAMS
+    place = _place(caller, action, tenant, instance, environment)
+    report = None
+    if client_id is not None:
+        report = Report(
+            tenant=tenant,
+            instance=instance,
+            environment=environment,
+            client_id=client_id,
+            role=role or rule.ANY,
+            zone=zone,
+            generation=generation or 0,
+            phase=phase,
+            software=None if user_agent is None else user_agent[:200],
+        )
+    shared: Discovery = request.app.state.discovery
+    deadline = time.monotonic() + wait_ms / 1000
+    # Whether there is such an environment comes before anything is written about it.
+    sent = _sent(await shared.at_least(0), place, zone) or _sent(await _newest(shared, None), place, zone)
+    if sent is None:
+        raise _unknown(place)
+    snapshot = await _newest(shared, report)
+    while True:
+        sent = _sent(snapshot, place, zone)
+        if sent is None:
+            raise _unknown(place)
+        told = rule.told(role or rule.ANY, sent.switch.state if sent.switch else None)
+        waits = heard == sent.active.generation and phase == rule.IS_HELD
+        left = deadline - time.monotonic()
+        if left <= 0 or services.closing.is_set():
+            break
+        if not waits and rule.is_news(
+            sent.active.generation, told, known_generation=generation, known_phase=phase
+        ):
+            break
+        position = await services.listener.wait_for_events_async(snapshot.position, min(left, _LOOK_SECONDS))
+        snapshot = await shared.at_least(position)
+    base = str(services.config.url or request.base_url).rstrip("/")
+    body = _shown(sent, told, services.config, base)
+    return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
+
+
+async def _newest(shared: Discovery, report: Report | None) -> Snapshot:
+    return await shared.at_least(await run_in_threadpool(shared.note, report))
+
+
+def _sent(snapshot: Snapshot, place: Place, zone: str | None) -> Sent | None:
+    return snapshot.sent(place, zone)
+
+
+def _place(caller: Caller, action: Action, tenant: str, instance: str, environment: str) -> Place:
+    refused = refusal(caller, action, tenant)
+    if refused is not None:
+        raise refused
+    return tenant, instance, environment
+
+
+def _unknown(place: Place) -> NotFound:
+    tenant, instance, environment = place
+    return NotFound(f"there is no environment {environment[:60]!a} of {instance[:60]!a} of tenant {tenant[:60]!a}")
+
+
+def _shown(sent: Sent, told: str, config: Settings, base: str) -> dict[str, Any]:
+    row, cluster = sent.active, sent.cluster
+    holds = told == rule.HOLD
+    return {
+        "tenant": row.tenant,
+        "instance": row.instance,
+        "environment": row.environment,
+        **_reached(cluster),
+        "registry": f"{base}/registries/{cluster.name}",
+        "generation": row.generation,
+        "phase": told,
+        "ttl_ms": config.discovery_ttl_ms,
+        "hold_ms": config.discovery_hold_ms,
+        "distributor_timeout_ms": config.distributor_timeout_ms,
+        "distributor_distance": sent.distance,
+        "mode": row.mode,
+        "switch": sent.switch.id if sent.switch and holds else row.switch,
+        "next": _reached(sent.next) if sent.next and holds else None,
+    }
+
+
+def _reached(cluster: ClusterRow) -> dict[str, Any]:
+    return {
+        "cluster": cluster.name,
+        "bootstrap_servers": cluster.bootstrap_servers,
+        "formats": {
+            "topic": cluster.topic_format,
+            "group": cluster.group_format,
+            "subject": cluster.subject_format,
+        },
+    }
+
+
+def _answer(body: dict[str, Any], if_none_match: str | None, *, may_be_kept: bool) -> Response:
+    """A client that reports with each question must ask: its answer may be kept, but not used unasked."""
+    digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32]
+    fresh_seconds = body["ttl_ms"] // 1000
+    headers = {
+        "ETag": f'"{digest}"',
+        "Cache-Control": f"private, max-age={fresh_seconds}" if may_be_kept else "private, no-cache",
+        "Vary": "Authorization",
+    }
+    tags = [tag.strip() for tag in (if_none_match or "").split(",")]
+    if headers["ETag"] in tags or "*" in tags:
+        return Response(status_code=304, headers=headers)
+    return JSONResponse(body, headers=headers)
+
+
+@router.get("/clients", openapi_extra=needs(Action.READ_TENANT))
+def list_clients(
+    connection: Reading, caller: Asking, page: Paging, tenant: Name, instance: Name, environment: Name
+) -> dict[str, Any]:
+    """Clients of an environment that were heard of within a day, with what they told last."""
+    place = _place(caller, Action.READ_TENANT, tenant, instance, environment)
+    find_environment(connection, *place)
+    rows = clients.list_clients(connection, [place])
+    return listed(rows, page, lambda row: row.client_id, _client)
+
+
+def _client(row: ClientRow) -> dict[str, Any]:
+    return {name: value or None if name == "role" else value for name, value in asdict(row).items()}
+
+
+@router.delete("/clients/{client_id}", status_code=204, openapi_extra=needs(Action.DECLARE_STREAMS))
+def say_goodbye(
+    client_id: str, services: SharedServices, caller: Asking, tenant: Name, instance: Name, environment: Name
+) -> Response:
+    """The client ends: no switch waits for it any more."""
+    place = _place(caller, Action.DECLARE_STREAMS, tenant, instance, environment)
+    with services.engine.begin() as connection:
+        if not clients.forget(connection, place, client_id):
+            raise NotFound(f"{'/'.join(place)} has heard of no client {client_id[:60]!a}")
+    return Response(status_code=204)

@@ -1,0 +1,66 @@
+"""What discovery says to one client, and whether what it said last is still so.
+
+Producers hold from the hold of a switch to its move; consumers go on reading until the drain is done and are
+closed from then on. (Design, "Discovery"; docs/decisions/0034.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from backend.domain import routes
+from backend.domain.cluster_switch import CLOSED, HELD, Phase
+from backend.domain.routes import Targets
+from backend.domain.tree_shape import Node
+
+ACTIVE, HOLD = "active", "hold"
+"""What clients are told."""
+PRODUCER, CONSUMER, ANY = ROLES = ("producer", "consumer", "")
+"""A client that tells no role is taken for one that holds with the producers."""
+IS_ACTIVE, IS_HELD, IS_CLOSED = PHASES = ("active", "held", "closed")
+"""What clients tell of themselves."""
+_ANSWERS = {ACTIVE: (IS_ACTIVE,), HOLD: (IS_HELD, IS_CLOSED)}
+
+
+def told(role: str, switch: Phase | None) -> str:
+    """What a client of this role is told while a switch that moves it is in this phase; None: there is none."""
+    holds = CLOSED if role == CONSUMER else HELD
+    return HOLD if switch in holds else ACTIVE
+
+
+def does(role: str, phase: str) -> bool:
+    """Whether a client that is told to hold, and says that it is in this phase, does what it was told."""
+    return phase == IS_CLOSED or (phase == IS_HELD and role != CONSUMER)
+
+
+def is_news(generation: int, phase: str, *, known_generation: int | None, known_phase: str | None) -> bool:
+    """Whether an answer is another one than what the client says of itself."""
+    return known_generation != generation or known_phase not in _ANSWERS[phase]
+
+
+def distances(root: Node, targets: Targets) -> Mapping[str, int]:
+    """For each leaf, the most hops that a record born there takes to any other."""
+    found: dict[str, int] = {}
+    for origin, edges in routes.routes(root, targets).items():
+        hops = {origin: 0}
+        for edge in edges:  # in the order in which they are reached
+            hops.setdefault(edge.target, hops[edge.source] + 1)
+        found[origin] = max(hops.values())
+    return found
+
+
+def missing(
+    expected: Mapping[str, tuple[str, str, int]], *, hold_ms: int, closing: bool, forced: Collection[str] = ()
+) -> list[str]:
+    """Clients that are waited for: their word that they hold is not given, or does not count any more.
+
+    `expected`: client id -> (role, phase, milliseconds since it said so); `closing`: whether consumers are told to
+    close as well.
+    """
+    return sorted(
+        client
+        for client, (role, phase, silent_ms) in expected.items()
+        if client not in forced
+        and (role != CONSUMER or closing)
+        and not (does(role, phase) and silent_ms <= hold_ms)
+    )

@@ -1,0 +1,67 @@
+"""Reading where discovery sends clients, now or as of a position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.projections.active_clusters import ALL_ZONES, active_clusters
+from backend.projections.temporal import as_of
+
+Place = tuple[str, str, str]
+"""(tenant, instance, environment)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActiveRow:
+    """Where clients of an environment are sent: of one zone, or (zone None) of all without a row of their own."""
+
+    tenant: str
+    instance: str
+    environment: str
+    zone: str | None
+    cluster: str | None
+    """None until there is a tree."""
+    generation: int
+    switch: str | None
+    """That moved them there, if one did."""
+    mode: str | None
+    """Of that switch."""
+    position: int
+
+    @property
+    def place(self) -> Place:
+        """(tenant, instance, environment)."""
+        return self.tenant, self.instance, self.environment
+
+
+def list_active(connection: Connection, at: int | None = None, **key: str) -> list[ActiveRow]:
+    """Every environment's rows, or those with these values of the key; that for all zones comes first."""
+    table = active_clusters
+    matches = (table.c[name] == value for name, value in key.items())
+    query = sa.select(table).where(as_of(table, at), *matches)
+    return [
+        ActiveRow(
+            tenant=row.tenant,
+            instance=row.instance,
+            environment=row.environment,
+            zone=None if row.zone == ALL_ZONES else row.zone,
+            cluster=row.cluster,
+            generation=row.generation,
+            switch=row.switch,
+            mode=row.mode,
+            position=row.valid_from,
+        )
+        for row in connection.execute(query.order_by(*table.primary_key.columns))
+    ]
+
+
+def generations(connection: Connection) -> Mapping[tuple[str, str, str, str], int]:
+    """(tenant, instance, environment, cluster) -> the generation in which that cluster was active last."""
+    t = active_clusters.c
+    key = (t.tenant, t.instance, t.environment, t.cluster)
+    query = sa.select(*key, sa.func.max(t.generation)).where(t.cluster.is_not(None)).group_by(*key)
+    return {(row[0], row[1], row[2], row[3]): row[4] for row in connection.execute(query)}

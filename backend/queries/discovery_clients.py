@@ -1,0 +1,102 @@
+"""Clients as they tell discovery about themselves: who they are, in which generation, and whether they hold.
+
+Observations: written with each poll, replaced as they change, may be lost. Times are the database's, so clients'
+clocks play no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.eventlog.tables import METADATA
+from backend.queries.active_clusters import Place
+
+FORGOTTEN_AFTER_SECONDS = 24 * 3600.0
+
+discovery_clients = sa.Table(
+    "discovery_clients",
+    METADATA,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("instance", sa.Text, primary_key=True),
+    sa.Column("environment", sa.Text, primary_key=True),
+    sa.Column("client_id", sa.Text, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("zone", sa.Text, nullable=False),
+    # 0 until it has heard of one.
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    sa.Column("phase", sa.Text, nullable=False),
+    # What it calls itself in User-Agent.
+    sa.Column("software", sa.Text),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+sa.Index("discovery_clients_seen", discovery_clients.c.seen_at)
+_NOW = sa.func.clock_timestamp()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a client tells of itself."""
+
+    tenant: str
+    instance: str
+    environment: str
+    client_id: str
+    role: str
+    zone: str | None
+    generation: int
+    phase: str
+    software: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientRow(Report):
+    """A client, and how long ago it was heard of, by the database's clock."""
+
+    silent_ms: int
+
+    @property
+    def place(self) -> Place:
+        """(tenant, instance, environment)."""
+        return self.tenant, self.instance, self.environment
+
+
+def write(connection: Connection, report: Report) -> None:
+    """Replace what the client told before."""
+    values = {**vars(report), "zone": report.zone or "", "seen_at": _NOW}
+    row = insert(discovery_clients).values(values)
+    key = [column.name for column in discovery_clients.primary_key]
+    fresh = {name: row.excluded[name] for name in values if name not in key}
+    connection.execute(row.on_conflict_do_update(index_elements=key, set_=fresh))
+
+
+def forget(connection: Connection, place: Place, client_id: str) -> bool:
+    """A client has said goodbye; whether it was known."""
+    t = discovery_clients.c
+    mine = (t.tenant == place[0], t.instance == place[1], t.environment == place[2], t.client_id == client_id)
+    return connection.execute(sa.delete(discovery_clients).where(*mine)).rowcount > 0
+
+
+def forget_silent(connection: Connection) -> None:
+    """Drop clients that were not heard of for a day."""
+    silent = discovery_clients.c.seen_at < _NOW - sa.func.make_interval(0, 0, 0, 0, 0, 0, FORGOTTEN_AFTER_SECONDS)
+    connection.execute(sa.delete(discovery_clients).where(silent))
+
+
+def list_clients(connection: Connection, places: Sequence[Place], within_ms: int | None = None) -> list[ClientRow]:
+    """Clients of these environments, of those seen within so many milliseconds; by environment and id."""
+    t = discovery_clients.c
+    silent_ms = sa.cast(sa.extract("epoch", _NOW - t.seen_at) * 1000, sa.BigInteger)
+    place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
+    query = sa.select(discovery_clients, silent_ms.label("silent_ms")).where(place)
+    if within_ms is not None:
+        query = query.where(silent_ms <= within_ms)
+    rows = connection.execute(query.order_by(*discovery_clients.primary_key.columns)).mappings()
+    return [
+        ClientRow(**{**{k: v for k, v in row.items() if k != "seen_at"}, "zone": row["zone"] or None})
+        for row in rows
+    ]

@@ -1,0 +1,121 @@
+"""Reading switches and their phases, now or as of a position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
+
+from backend.domain.cluster_switch import BEFORE_MOVE, Moving, Phase, Retarget
+from backend.domain.errors import NotFound
+from backend.projections.switches import switch_phases, switches
+from backend.projections.temporal import as_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchRow:
+    """A switch as far as it has come."""
+
+    id: str
+    source: str
+    target: str
+    mode: str
+    state: Phase
+    generation: int
+    moves: tuple[Moving, ...]
+    drain: str
+    retargets: tuple[Retarget, ...]
+    plan_digest: str | None
+    reverses: str | None
+    forced: tuple[str, ...]
+    """Clients that are not waited for."""
+    reason: str | None
+    report: dict[str, Any] | None
+    started: int
+    version: int
+    position: int
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the move is still to come."""
+        return self.state in BEFORE_MOVE
+
+    @property
+    def tenants(self) -> frozenset[str]:
+        """Whose clients it moves."""
+        return frozenset(moving.tenant for moving in self.moves)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseRow:
+    """A phase of a switch: when it was, and what it came to."""
+
+    name: str
+    started_at: str
+    ended_at: str | None
+    measured: dict[str, Any]
+
+
+def list_switches(connection: Connection, at: int | None = None) -> list[SwitchRow]:
+    """Every switch, the newest first."""
+    query = sa.select(switches).where(as_of(switches, at)).order_by(switches.c.started.desc())
+    return [_switch(row) for row in connection.execute(query)]
+
+
+def moving_switches(connection: Connection) -> list[SwitchRow]:
+    """Those whose move is still to come."""
+    return _in_states(connection, BEFORE_MOVE)
+
+
+def running_switches(connection: Connection) -> list[SwitchRow]:
+    """Those that somebody has to carry on."""
+    return _in_states(connection, (*BEFORE_MOVE, Phase.VERIFYING))
+
+
+def _in_states(connection: Connection, states: tuple[Phase, ...]) -> list[SwitchRow]:
+    query = sa.select(switches).where(as_of(switches, None), switches.c.state.in_([str(each) for each in states]))
+    return [_switch(row) for row in connection.execute(query.order_by(switches.c.started))]
+
+
+def find_switch(connection: Connection, switch: str, at: int | None = None) -> SwitchRow:
+    """The switch, or NotFound."""
+    row = connection.execute(sa.select(switches).where(switches.c.id == switch, as_of(switches, at))).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no switch {switch[:60]!a}")
+    return _switch(row)
+
+
+def list_phases(connection: Connection, ids: list[str], at: int | None = None) -> Mapping[str, list[PhaseRow]]:
+    """The phases of each of these switches, in their order."""
+    t = switch_phases.c
+    query = sa.select(switch_phases).where(t.switch.in_(ids), as_of(switch_phases, at))
+    found: dict[str, list[PhaseRow]] = {switch: [] for switch in ids}
+    for row in connection.execute(query.order_by(t.switch, t.number)):
+        phase = PhaseRow(name=row.name, started_at=row.started_at, ended_at=row.ended_at, measured=row.measured)
+        found[row.switch].append(phase)
+    return found
+
+
+def _switch(row: Row[Any]) -> SwitchRow:
+    return SwitchRow(
+        id=row.id,
+        source=row.source,
+        target=row.target,
+        mode=row.mode,
+        state=Phase(row.state),
+        generation=row.generation,
+        moves=tuple(Moving(**each) for each in row.moves),
+        drain=row.drain,
+        retargets=tuple(Retarget(**each) for each in row.retargets),
+        plan_digest=row.plan_digest,
+        reverses=row.reverses,
+        forced=tuple(row.forced),
+        reason=row.reason,
+        report=row.report,
+        started=row.started,
+        version=row.version,
+        position=row.valid_from,
+    )

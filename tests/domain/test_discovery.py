@@ -1,0 +1,74 @@
+"""What discovery tells clients, and whom a switch waits for."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.domain import discovery, tree_shape
+from backend.domain.cluster_switch import BEFORE_MOVE, CLOSED, HELD, Phase
+from tests.trees import UNBALANCED, parsed
+
+
+@pytest.mark.parametrize("phase", [None, *Phase])
+def test_producers_hold_until_the_move_and_consumers_are_closed_once_the_drain_is_done(
+    phase: Phase | None,
+) -> None:
+    assert (discovery.told("producer", phase) == "hold") == (phase in HELD)
+    assert (discovery.told("", phase) == "hold") == (phase in HELD)
+    assert (discovery.told("consumer", phase) == "hold") == (phase in CLOSED)
+    assert set(CLOSED) < set(HELD) < set(BEFORE_MOVE)
+
+
+@pytest.mark.parametrize(
+    ("generation", "told", "known_generation", "known_phase", "news"),
+    [
+        (3, "active", 3, "active", False),
+        (3, "active", None, "active", True),
+        (3, "active", 2, "active", True),
+        (3, "active", 4, "active", True),
+        (3, "active", 3, "held", True),
+        (3, "active", 3, "closed", True),
+        (3, "hold", 3, "active", True),
+        (3, "hold", 3, "held", False),
+        (3, "hold", 3, "closed", False),
+        (4, "hold", 3, "held", True),
+    ],
+)
+def test_a_client_is_told_what_it_does_not_know(
+    generation: int, told: str, known_generation: int | None, known_phase: str, news: bool
+) -> None:
+    assert discovery.is_news(generation, told, known_generation=known_generation, known_phase=known_phase) is news
+
+
+@pytest.mark.parametrize(
+    ("role", "phase", "silent_ms", "holding", "closing"),
+    [
+        ("producer", "active", 0, True, True),
+        ("producer", "held", 0, False, False),
+        ("producer", "held", 13_000, False, False),
+        # Its promise is about to end, and it has not given another one.
+        ("producer", "held", 13_001, True, True),
+        ("producer", "closed", 0, False, False),
+        ("consumer", "active", 0, False, True),
+        # It has stopped reading, and its last commit may still come.
+        ("consumer", "held", 0, False, True),
+        ("consumer", "closed", 0, False, False),
+        ("consumer", "closed", 20_000, False, True),
+        ("", "active", 0, True, True),
+        ("", "held", 0, False, False),
+    ],
+)
+def test_a_switch_waits_for_those_whose_word_does_not_count(
+    role: str, phase: str, silent_ms: int, holding: bool, closing: bool
+) -> None:
+    for is_closing, waits in ((False, holding), (True, closing)):
+        expected = {"one": (role, phase, silent_ms)}
+        assert discovery.missing(expected, hold_ms=13_000, closing=is_closing) == (["one"] if waits else [])
+        assert discovery.missing(expected, hold_ms=13_000, closing=is_closing, forced={"one"}) == []
+
+
+def test_a_clusters_distance_is_that_of_its_furthest_leaf() -> None:
+    root = parsed(UNBALANCED)
+    found = discovery.distances(root, tree_shape.default_targets(root))
+    # From 4 to 1, from there to 2, from there to 3; from 5 to 2, and from there to 3 and to 1.
+    assert found == {"1": 2, "2": 2, "3": 2, "4": 3, "5": 2}

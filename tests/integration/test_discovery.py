@@ -1,0 +1,253 @@
+"""Discovery over HTTP: where clients are sent, what they tell of themselves, waiting, caching, refusals."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from httpx2 import Response
+
+from backend import deciders
+from backend.domain.cluster_switch import Moving, Phase
+from backend.domain.switch_commands import Abort, Advance, Move, StartSwitch, SwitchCommand
+from backend.eventlog.recorded import Metadata
+from tests.integration.conftest import TREE, Rest, problem
+
+PROD = {"tenant": "acme", "instance": "retail", "environment": "prod"}
+
+
+def discover(rest: Rest, **query: Any) -> Response:
+    """The answer to a client of acme/retail/prod."""
+    asked = {**PROD, **query}
+    return rest("GET", "/discovery?" + "&".join(f"{name}={value}" for name, value in asked.items()))
+
+
+def switched(rest: Rest, *commands: SwitchCommand, switch: str = "s1") -> None:
+    """What a runner does, without one."""
+    app: Any = rest.client.app  # type: ignore[attr-defined]
+    for command in commands:
+        app.state.services.dispatcher.execute(
+            deciders.SWITCH,
+            f"switch-{switch}",
+            command,
+            metadata=Metadata(actor="tests", request_id="tests"),
+            time=datetime.now(UTC),
+            answer=lambda _connection, _outcome: None,
+        )
+
+
+def start(source: str = "c1", target: str = "c2", generation: int = 2, zone: str | None = None) -> StartSwitch:
+    """Of acme/retail/prod."""
+    return StartSwitch(
+        switch="s1",
+        source=source,
+        target=target,
+        mode="planned",
+        moves=(Moving(**PROD, zone=zone),),
+        generation=generation,
+        busy={},
+    )
+
+
+def to(phase: Phase) -> Advance:
+    return Advance(phase=phase, measured={})
+
+
+MOVED = (
+    *(to(phase) for phase in (Phase.HOLDING, Phase.DRAINING, Phase.CLOSING, Phase.MOVING)),
+    Move(measured={}, missing=()),
+)
+
+
+def test_an_environment_begins_on_the_primary(tenant: Rest) -> None:
+    answer = discover(tenant)
+    assert answer.status_code == 200
+    assert answer.json() == {
+        **PROD,
+        "cluster": "c1",
+        "bootstrap_servers": "127.0.0.1:9",
+        "registry": "http://testserver/registries/c1",
+        "formats": {
+            "topic": "{tenant}-{instance}-{environment}-{topic}",
+            "group": "{tenant}-{instance}-{environment}-{group}",
+            "subject": "{tenant}-{instance}-{environment}-{topic}",
+        },
+        "generation": 1,
+        "phase": "active",
+        "ttl_ms": 10_000,
+        "hold_ms": 15_000,
+        "distributor_timeout_ms": 60_000,
+        "distributor_distance": 2,
+        "mode": None,
+        "switch": None,
+        "next": None,
+    }
+
+
+def test_a_move_of_the_primary_moves_no_client(tenant: Rest) -> None:
+    moved = tenant("PUT", "/trees/main/primary", {"cluster": "c2", "take_over": True})
+    assert moved.status_code in (200, 202), moved.text
+    assert discover(tenant).json()["cluster"] == "c1"
+
+
+def test_a_cluster_that_leaves_the_tree_gives_its_clients_to_the_primary(tenant: Rest) -> None:
+    switched(tenant, start(target="c3"), *MOVED)
+    assert (discover(tenant).json()["cluster"], discover(tenant).json()["generation"]) == ("c3", 2)
+    root = {"level": 1, "children": [*TREE["children"][:1], {"cluster": "c2"}]}
+    assert tenant("PUT", "/trees/main", root).status_code == 200
+    assert (discover(tenant).json()["cluster"], discover(tenant).json()["generation"]) == ("c1", 3)
+
+
+def test_a_switch_is_told_phase_by_phase(tenant: Rest) -> None:
+    def told() -> list[Any]:
+        roles = ({"role": "producer"}, {"role": "consumer"}, {})
+        answers = [discover(tenant, **role).json() for role in roles]
+        assert len({answer["generation"] for answer in answers}) == 1
+        return [answers[0]["generation"], answers[0]["cluster"], *(answer["phase"] for answer in answers)]
+
+    switched(tenant, start())
+    assert told() == [1, "c1", "active", "active", "active"]
+    for phase in (Phase.HOLDING, Phase.DRAINING):
+        switched(tenant, to(phase))
+        assert told() == [1, "c1", "hold", "active", "hold"]
+    held = discover(tenant, role="producer").json()
+    assert held["next"]["cluster"] == "c2" and held["switch"] == "s1"
+    for phase in (Phase.CLOSING, Phase.MOVING):
+        switched(tenant, to(phase))
+        assert told() == [1, "c1", "hold", "hold", "hold"]
+    switched(tenant, Move(measured={}, missing=()))
+    assert told() == [2, "c2", "active", "active", "active"]
+    assert discover(tenant).json()["mode"] == "planned"
+
+
+def test_an_aborted_switch_leaves_all_as_it_was(tenant: Rest) -> None:
+    before = discover(tenant).json()
+    switched(tenant, start(), to(Phase.HOLDING), Abort(by="operator"))
+    assert discover(tenant).json() == before
+
+
+def test_a_zone_can_be_sent_elsewhere(tenant: Rest) -> None:
+    switched(tenant, start(zone="az2"), *MOVED)
+    assert discover(tenant, zone="az2").json()["cluster"] == "c2"
+    for other in ({}, {"zone": "az1"}):
+        answer = discover(tenant, **other).json()
+        assert (answer["cluster"], answer["generation"]) == ("c1", 1)
+    # Its generation is one of the environment's: the next one is above both.
+    root = {"level": 1, "children": [*TREE["children"][:1], {"cluster": "c3"}]}
+    assert tenant("PUT", "/trees/main", root).status_code == 200
+    assert discover(tenant, zone="az2").json()["generation"] == 3
+
+
+def test_a_client_that_knows_waits_until_there_is_news(running_rest: Rest) -> None:
+    running_rest.set_up()
+    answers: list[dict[str, Any]] = []
+    known = {"client_id": "orders-1", "role": "producer", "generation": 1, "phase": "active", "wait_ms": 60_000}
+    waiting = threading.Thread(target=lambda: answers.append(discover(running_rest, **known).json()))
+    waiting.start()
+    time.sleep(0.3)
+    assert not answers
+    switched(running_rest, start(), to(Phase.HOLDING))
+    waiting.join(30)
+    assert [answer["phase"] for answer in answers] == ["hold"]
+    # Now it holds, and waits for the end of that.
+    known |= {"phase": "held"}
+    waiting = threading.Thread(target=lambda: answers.append(discover(running_rest, **known).json()))
+    waiting.start()
+    time.sleep(0.3)
+    assert len(answers) == 1
+    switched(running_rest, *MOVED[1:])
+    waiting.join(30)
+    assert (answers[1]["phase"], answers[1]["generation"]) == ("active", 2)
+
+
+def test_waiting_ends_with_the_same_answer_when_nothing_happens(running_rest: Rest) -> None:
+    running_rest.set_up()
+    known = {"generation": 1, "phase": "active", "wait_ms": 200}
+    assert discover(running_rest, **known).json() == discover(running_rest).json()
+
+
+def test_a_client_that_has_heard_and_still_holds_does_not_ask_without_end(running_rest: Rest) -> None:
+    """Late: it waits until its own records have arrived, and only hears of what is news to it."""
+    running_rest.set_up()
+    switched(running_rest, start(), *MOVED)
+    late = {"generation": 1, "phase": "held", "wait_ms": 60_000}
+    assert discover(running_rest, **late).json()["generation"] == 2
+    answers: list[Any] = []
+    waiting = threading.Thread(target=lambda: answers.append(discover(running_rest, **late, heard=2).json()))
+    waiting.start()
+    time.sleep(0.3)
+    assert not answers
+    back = StartSwitch(**{**vars(start("c2", "c1", 3)), "switch": "s2"})
+    switched(running_rest, back, *MOVED, switch="s2")
+    waiting.join(30)
+    assert answers[0]["generation"] == 3
+
+
+def test_what_clients_tell_of_themselves_is_kept(tenant: Rest) -> None:
+    discover(tenant, client_id="orders-1", role="producer", zone="az1", generation=1)
+    discover(tenant, client_id="billing-1", role="consumer", generation=1, phase="closed")
+    discover(tenant, client_id="old")
+    discover(tenant)
+    place = "&".join(f"{name}={value}" for name, value in PROD.items())
+    listed = tenant("GET", f"/discovery/clients?{place}").json()["items"]
+    seen = {row["client_id"]: (row["role"], row["zone"], row["generation"], row["phase"]) for row in listed}
+    assert seen == {
+        "orders-1": ("producer", "az1", 1, "active"),
+        "billing-1": ("consumer", None, 1, "closed"),
+        "old": (None, None, 0, "active"),
+    }
+    assert all(0 <= row["silent_ms"] < 60_000 for row in listed)
+    assert tenant("DELETE", f"/discovery/clients/old?{place}").status_code == 204
+    problem(tenant("DELETE", f"/discovery/clients/old?{place}"), 404, "not-found")
+    assert len(tenant("GET", f"/discovery/clients?{place}").json()["items"]) == 2
+
+
+def test_an_answer_can_be_cached_by_who_tells_nothing(tenant: Rest) -> None:
+    answer = discover(tenant)
+    assert answer.headers["cache-control"] == "private, max-age=10"
+    query = "&".join(f"{name}={value}" for name, value in PROD.items())
+    tag = answer.headers["etag"]
+    assert tenant("GET", f"/discovery?{query}", If_None_Match=tag).status_code == 304
+    assert discover(tenant, client_id="x").headers["cache-control"] == "private, no-cache"
+    switched(tenant, start(), *MOVED)
+    again = tenant("GET", f"/discovery?{query}", If_None_Match=tag)
+    assert again.status_code == 200 and again.headers["etag"] != tag
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"tenant": "nobody"},
+        {"instance": "nobody"},
+        {"environment": "nobody"},
+        {"tenant": "%00"},
+        {"client_id": "x", "environment": "nobody"},
+    ],
+)
+def test_nobody_knows_an_unknown_environment(settled: Rest, query: dict[str, str]) -> None:
+    problem(discover(settled, **query), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"phase": "asleep"},
+        {"role": "both"},
+        {"generation": "-1"},
+        {"generation": "x"},
+        {"wait_ms": "60001"},
+        {"client_id": "%00"},
+        {"client_id": ""},
+        {"zone": "%00"},
+        {"now": "1"},
+    ],
+)
+def test_what_discovery_cannot_read_is_refused(settled: Rest, query: dict[str, str]) -> None:
+    assert discover(settled, **query).status_code == 422
+
+
+def test_an_unknown_client_leaves_no_trace(settled: Rest) -> None:
+    problem(discover(settled, client_id="x", tenant="nobody"), 404, "not-found")
