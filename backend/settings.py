@@ -167,6 +167,12 @@ class Settings(BaseSettings):
         description="Milliseconds that one hop of distribution is given by clients that nobody can tell whether "
         "their records have arrived: they wait as long times the hops before they go on elsewhere.",
     )
+    switch_hold_seconds: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds for which a switch holds clients at most: one that has not moved them by then is "
+        "taken back, with the clients, records or groups that it waited for in its reason.",
+    )
     fetch_wait_max_ms: int = Field(
         250, ge=1, description="Milliseconds a broker waits for new records before it answers an empty fetch."
     )

@@ -158,7 +158,7 @@ def _switch(source: random.Random) -> Directed:
         generation=source.randint(2, 9),
         busy={},
         drain=source.choice(DRAINS),
-        retargets=(Retarget(cluster="1", level=2, target="3"),),
+        retargets=(Retarget(cluster="1", level=2, target="3", previous="2"),),
         plan_digest=source.choice((None, "1f2e")),
         reverses=source.choice((None, "s1")),
     )

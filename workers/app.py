@@ -28,6 +28,7 @@ from workers.barrier import Barriers
 from workers.reconcile import Reconciler
 from workers.rerooting import Rerooting
 from workers.shift import UnitHost
+from workers.switches.host import SwitchHost
 
 if TYPE_CHECKING:
     from workers.access import AccessReconciler
@@ -139,6 +140,11 @@ def _access() -> AccessReconciler:
 
 
 @cache
+def _switches() -> SwitchHost:
+    return SwitchHost(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -191,6 +197,7 @@ def reconcile() -> None:
     _keep_a_nudge_waiting()
     if mine:
         # First what others wait for; these only begin what they do.
+        _switches().tick()
         _barriers().tick()
         _rerooting().tick()
         _access().tick()

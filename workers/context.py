@@ -46,6 +46,11 @@ def dispatch(
     )
 
 
+def dispatch_all(build: Callable[[Connection], Sequence[Directed]]) -> None:
+    """Several commands made of what is read under the append lock: all of them, or none."""
+    dispatcher().execute_many(build, time=datetime.now(UTC))
+
+
 def dispatch_many(commands: Sequence[Directed]) -> None:
     """Record much that a worker saw or did: all of it, or nothing."""
     dispatcher().execute_many(commands, time=datetime.now(UTC))

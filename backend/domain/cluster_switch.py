@@ -79,11 +79,13 @@ class Moving:
 
 @dataclass(frozen=True, kw_only=True)
 class Retarget:
-    """A distributor that copies to the cluster to leave, and what it copies to afterwards."""
+    """A distributor that gets another target with the switch."""
 
     cluster: str
     level: int
     target: str
+    previous: str
+    """What it copied to before, and does again if the switch is taken back."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,6 +135,12 @@ class PlanStale(DomainError):
     kind = Kind.CONFLICT
 
 
+class SwitchBlocked(DomainError):
+    """Something stands in the way of this switch."""
+
+    slug = "switch-blocked"
+
+
 class ClusterUnreachable(DomainError):
     """No Kafka cluster answers at these bootstrap servers."""
 

@@ -35,7 +35,7 @@ switches = temporal_table(
     # [{tenant, instance, environment, zone}, ...]
     sa.Column("moves", JSONB, nullable=False),
     sa.Column("drain", sa.Text, nullable=False),
-    # [{cluster, level, target}, ...]
+    # [{cluster, level, target, previous}, ...]
     sa.Column("retargets", JSONB, nullable=False),
     sa.Column("plan_digest", sa.Text),
     sa.Column("reverses", sa.Text),

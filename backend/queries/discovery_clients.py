@@ -32,10 +32,13 @@ discovery_clients = sa.Table(
     sa.Column("phase", sa.Text, nullable=False),
     # What it calls itself in User-Agent.
     sa.Column("software", sa.Text),
+    # The switch that has told it to hold, or would have if it had asked.
+    sa.Column("awaited_by", sa.Text),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
 sa.Index("discovery_clients_seen", discovery_clients.c.seen_at)
 _NOW = sa.func.clock_timestamp()
+_SILENT_MS = sa.cast(sa.extract("epoch", _NOW - discovery_clients.c.seen_at) * 1000, sa.BigInteger)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,8 @@ class ClientRow(Report):
     """A client, and how long ago it was heard of, by the database's clock."""
 
     silent_ms: int
+    awaited_by: str | None
+    """The switch that waits for it, since it was there when that told clients to hold."""
 
     @property
     def place(self) -> Place:
@@ -87,14 +92,22 @@ def forget_silent(connection: Connection) -> None:
     connection.execute(sa.delete(discovery_clients).where(silent))
 
 
+def await_all(connection: Connection, switch: str, places: Sequence[Place], within_ms: int) -> None:
+    """From now on a switch waits for the clients of these environments that were seen within so many milliseconds,
+    also if they are never seen again."""
+    t = discovery_clients.c
+    place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
+    seen = sa.update(discovery_clients).where(place, within_ms >= _SILENT_MS)
+    connection.execute(seen.values(awaited_by=switch))
+
+
 def list_clients(connection: Connection, places: Sequence[Place], within_ms: int | None = None) -> list[ClientRow]:
     """Clients of these environments, of those seen within so many milliseconds; by environment and id."""
     t = discovery_clients.c
-    silent_ms = sa.cast(sa.extract("epoch", _NOW - t.seen_at) * 1000, sa.BigInteger)
     place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
-    query = sa.select(discovery_clients, silent_ms.label("silent_ms")).where(place)
+    query = sa.select(discovery_clients, _SILENT_MS.label("silent_ms")).where(place)
     if within_ms is not None:
-        query = query.where(silent_ms <= within_ms)
+        query = query.where(within_ms >= _SILENT_MS)
     rows = connection.execute(query.order_by(*discovery_clients.primary_key.columns)).mappings()
     return [
         ClientRow(**{**{k: v for k, v in row.items() if k != "seen_at"}, "zone": row["zone"] or None})

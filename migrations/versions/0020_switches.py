@@ -14,7 +14,7 @@ branch_labels = None
 depends_on = None
 
 ROLE = "treeline_application"
-TABLES = ("active_clusters", "active_basis", "switches", "switch_phases", "discovery_clients")
+TABLES = ("active_clusters", "active_basis", "switches", "switch_phases", "discovery_clients", "switch_progress")
 ENVIRONMENT = ("tenant", "instance", "environment")
 
 
@@ -68,9 +68,16 @@ def upgrade() -> None:
         sa.Column("generation", sa.BigInteger, nullable=False),
         sa.Column("phase", sa.Text, nullable=False),
         sa.Column("software", sa.Text),
+        sa.Column("awaited_by", sa.Text),
         sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
     )
     op.create_index("discovery_clients_seen", "discovery_clients", ["seen_at"])
+    op.create_table(
+        "switch_progress",
+        *_texts("switch"),
+        sa.Column("told", JSONB, nullable=False),
+        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+    )
     for table in TABLES:
         op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ROLE}")
 

@@ -1,0 +1,242 @@
+"""`/switches`: starting a switch as its plan says, watching it, forcing it, taking it back, and reversing it."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, replace
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from pydantic import Field
+from sqlalchemy import Connection
+
+from backend.api.access import needs
+from backend.api.requests import (
+    At,
+    Body,
+    Paging,
+    Reading,
+    SharedServices,
+    Write,
+    Writing,
+    listed,
+    respond,
+    shown_at,
+)
+from backend.api.services import Services
+from backend.api.switch_plans import SwitchWish
+from backend.changes import switches as changes
+from backend.deciders import SWITCH
+from backend.dispatch import Answer, Outcome
+from backend.domain.access import Action
+from backend.domain.cluster_switch import BEFORE_MOVE, PLANNED
+from backend.domain.errors import FieldError, PlanStale, StateConflict, SwitchBlocked, ValueInvalid
+from backend.domain.switch_commands import OPERATOR, Abort, Force, StartSwitch
+from backend.domain.switch_plan import Plan, Wish
+from backend.queries import switch_progress
+from backend.queries import switches as queries
+from backend.queries.active_clusters import list_active
+from backend.queries.switch_clients import clients_of, missing
+from backend.queries.switches import PhaseRow, SwitchRow, find_switch
+from backend.switching import planning
+
+router = APIRouter(prefix="/switches", tags=["switches"])
+
+_LONGEST_DIGEST = 200
+
+
+class NewSwitch(SwitchWish):
+    """A switch, as it was planned."""
+
+    plan_digest: str | None = Field(
+        None, max_length=_LONGEST_DIGEST, description="Of POST /switches/plan; an emergency may leave it out."
+    )
+
+
+class Clients(Body):
+    """Clients that are not waited for."""
+
+    clients: list[str] | None = Field(
+        None, max_length=10_000, description="All that the switch waits for now, if left out."
+    )
+
+
+class Reason(Body):
+    """Why."""
+
+    reason: str | None = Field(None, max_length=1000)
+
+
+class Reversal(Body):
+    """The way back."""
+
+    plan_digest: str | None = Field(None, max_length=_LONGEST_DIGEST, description="Of a plan of the way back.")
+
+
+@router.get("", openapi_extra=needs(Action.READ_ESTATE))
+def list_switches(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """Every switch, the newest first."""
+    rows = queries.list_switches(connection, at)
+    phases = queries.list_phases(connection, [row.id for row in rows], at)
+    return listed(rows, page, lambda row: -row.started, lambda row: shown(row, phases[row.id]))
+
+
+@router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def start_switch(body: NewSwitch, write: Writing) -> Response:
+    """Begin what was planned; the digest tells that it still is what would be done."""
+    return _start(write, body.wish(), body.plan_digest, None)
+
+
+@router.get("/{switch}", openapi_extra=needs(Action.READ_ESTATE))
+def get_switch(switch: str, connection: Reading, services: SharedServices, at: At) -> Response:
+    """One switch, with what it waits for at the moment."""
+    row = find_switch(connection, switch, at)
+    phases = queries.list_phases(connection, [row.id], at)[row.id]
+    live = None if at is not None else _live(connection, services, row)
+    return shown_at(row.version, {**shown(row, phases), "now": live})
+
+
+@router.post("/{switch}/abort", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def abort_switch(switch: str, write: Writing, body: Reason | None = None) -> Response:
+    """Take a switch back before the move: clients go on where they were."""
+    abort = Abort(by=OPERATOR, reason=None if body is None else body.reason)
+    if write.dry_run:
+        return write.run(SWITCH, changes.event_stream(switch), lambda _: abort, _answer(switch))
+    # Its targets go back in the same transaction. A repeat changes nothing: no key is needed for it.
+    write.services.dispatcher.execute_many(
+        lambda connection: changes.taking_back(connection, switch, abort, write.metadata), time=write.time
+    )
+    return _now(write.services, switch)
+
+
+@router.post("/{switch}/force", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def force_switch(switch: str, write: Writing, body: Clients | None = None) -> Response:
+    """Do not wait for clients that do not answer. They are named in the report: what they still do on the cluster
+    that is left is the operator's risk."""
+
+    def build(connection: Connection) -> Force:
+        row = find_switch(connection, switch)
+        if body is not None and body.clients is not None:
+            return Force(clients=tuple(body.clients))
+        clients = clients_of(connection, row, write.services.config)
+        return Force(clients=tuple(missing(row, clients, write.services.config)))
+
+    return write.run(SWITCH, changes.event_stream(switch), build, _answer(switch))
+
+
+@router.post("/{switch}/reverse", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def reverse_switch(switch: str, write: Writing, body: Reversal | None = None) -> Response:
+    """Lead the clients of a switch back, as another switch; nothing has to be rebuilt for it."""
+    with write.services.reading() as connection:
+        row = find_switch(connection, switch)
+    if row.state in BEFORE_MOVE:
+        raise StateConflict(f"switch {switch} has not moved anybody yet; POST /switches/{switch}/abort takes it back")
+    return _start(write, planning.way_back(row), None if body is None else body.plan_digest, row)
+
+
+def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | None) -> Response:
+    if write.idempotency is not None:
+        first = write.services.dispatcher.recall(write.metadata.actor, write.idempotency)
+        if first is not None:
+            return respond(first)
+    if digest is None and wish.mode == PLANNED and reverses is None:
+        why = "quote the digest of POST /switches/plan: what the operator has seen is what is done"
+        raise ValueInvalid(why, (FieldError("/plan_digest", "is needed"),))
+    plan = planning.make(write.services, write.services.config, wish)
+    if plan.blockers:
+        raise SwitchBlocked(
+            "; ".join(blocker.detail for blocker in plan.blockers[:5]),
+            tuple(FieldError("", blocker.detail) for blocker in plan.blockers),
+        )
+    _fresh(digest, plan)
+    switch = uuid.uuid4().hex[:12]
+
+    def build(connection: Connection) -> StartSwitch:
+        again = planning.decided(list_active(connection), wish)
+        if again != (plan.moves, plan.generation):
+            raise PlanStale("clients were moved meanwhile; plan again")
+        return StartSwitch(
+            switch=switch,
+            source=wish.source,
+            target=wish.target,
+            mode=wish.mode,
+            moves=plan.moves,
+            generation=plan.generation,
+            busy=changes.busy_tenants(connection),
+            drain=wish.drain,
+            retargets=plan.retargets,
+            plan_digest=plan.digest,
+            reverses=None if reverses is None else reverses.id,
+        )
+
+    return write.run(SWITCH, changes.event_stream(switch), build, _answer(switch))
+
+
+def _fresh(digest: str | None, plan: Plan) -> None:
+    if digest is not None and digest != plan.digest:
+        raise PlanStale(
+            f"the plan is {plan.digest[:12]} by now, not {digest[:12]}: what would be done has changed; plan again",
+            (FieldError("/plan_digest", "is of another plan"),),
+        )
+
+
+def _answer(switch: str) -> Any:
+    def answer(connection: Connection, outcome: Outcome) -> Answer:
+        row = find_switch(connection, switch)
+        phases = queries.list_phases(connection, [switch])[switch]
+        return Answer(202, shown(row, phases), {"Location": f"/api/v1/switches/{switch}"})
+
+    return answer
+
+
+def _now(services: Services, switch: str) -> Response:
+    with services.reading() as connection:
+        row = find_switch(connection, switch)
+        phases = queries.list_phases(connection, [switch])[switch]
+    return respond(Answer(202, shown(row, phases), {"Location": f"/api/v1/switches/{switch}"}))
+
+
+def shown(row: SwitchRow, phases: list[PhaseRow]) -> dict[str, Any]:
+    """A switch as answers show it."""
+    return {
+        "id": row.id,
+        "from": row.source,
+        "to": row.target,
+        "mode": row.mode,
+        "state": str(row.state),
+        "generation": row.generation,
+        "drain": row.drain,
+        "environments": [asdict(moving) for moving in row.moves],
+        "retargets": [asdict(each) for each in row.retargets],
+        "phases": [asdict(phase) for phase in phases],
+        "plan_digest": row.plan_digest,
+        "reverses": row.reverses,
+        "forced": list(row.forced),
+        "reason": row.reason,
+        "report": row.report,
+    }
+
+
+def _live(connection: Connection, services: Services, row: SwitchRow) -> dict[str, Any] | None:
+    """What is so at this moment: clients that are waited for, and what the runner has told last."""
+    if not row.is_moving:
+        return switch_progress.read(connection, row.id) if row.report is None else None
+    clients = clients_of(connection, row, services.config)
+    waiting = set(missing(row, clients, services.config))
+    told = switch_progress.read(connection, row.id) or {}
+    return {
+        **told,
+        "clients": len(clients),
+        "waiting_for": [
+            {
+                "client_id": each.client_id,
+                "environment": "/".join(each.place),
+                "role": each.role or None,
+                "phase": each.phase,
+                "silent_ms": each.silent_ms,
+            }
+            for each in clients
+            if each.client_id in waiting
+        ],
+    }

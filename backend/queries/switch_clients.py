@@ -1,0 +1,46 @@
+"""The clients that a switch moves, and those of them that it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection
+
+from backend.domain import discovery
+from backend.domain.cluster_switch import CLOSED, HELD
+from backend.queries import discovery_clients
+from backend.queries.active_clusters import list_active
+from backend.queries.discovery_clients import ClientRow
+from backend.queries.switches import SwitchRow
+from backend.settings import Settings
+
+SILENT_TTLS = 3
+"""A client that was not heard of for as many times `ttl_ms` is not there any more, as far as anybody can tell."""
+_CLOCKS_MS = 2_000
+"""By so much less the word of a client that it holds counts than the client keeps it: clocks run differently."""
+
+
+def clients_of(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
+    """Clients that the switch moves: seen not long ago, or waited for since it told them to hold."""
+    places = sorted({moving.place for moving in switch.moves})
+    own_zones = {(row.place, row.zone) for row in list_active(connection) if row.zone is not None}
+    moved = {(moving.place, moving.zone) for moving in switch.moves}
+    recent_ms = SILENT_TTLS * settings.discovery_ttl_ms
+    return [
+        row
+        for row in discovery_clients.list_clients(connection, places)
+        if (row.place, row.zone if (row.place, row.zone) in own_zones else None) in moved
+        and (row.silent_ms <= recent_ms or row.awaited_by == switch.id)
+    ]
+
+
+def missing(switch: SwitchRow, clients: Collection[ClientRow], settings: Settings) -> list[str]:
+    """Those that are waited for in the phase that the switch is in."""
+    if switch.state not in HELD:
+        return []
+    return discovery.missing(
+        {row.client_id: (row.role, row.phase, row.silent_ms) for row in clients},
+        hold_ms=settings.discovery_hold_ms - min(_CLOCKS_MS, settings.discovery_hold_ms // 4),
+        closing=switch.state in CLOSED,
+        forced=switch.forced,
+    )

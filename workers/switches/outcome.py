@@ -1,0 +1,33 @@
+"""What carrying groups over came to, in the figures that a switch's report has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workers.switches.closing import Carried
+
+_NAMED = 200
+"""Groups that are named at most: an event is no place for a list without end."""
+
+
+def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
+    """How many groups and offsets were carried over, what they read again at most, and which were refused."""
+    set_there = [one for one in carried if one.refused is None]
+    bounds = [one.re_read_bound for one in set_there]
+    refused = {
+        f"{one.follower.tenant}/{one.follower.instance}/{one.follower.environment}/{one.follower.group}": one.refused
+        for one in carried
+        if one.refused is not None
+    }
+    return {
+        "groups": len({(*_environment(one), one.follower.group) for one in set_there}),
+        "offsets": len(set_there),
+        # None: of one of them nobody can tell.
+        "re_read_bound": None if None in bounds else sum(bound for bound in bounds if bound is not None),
+        "refused": [{"group": group, "reason": reason} for group, reason in sorted(refused.items())[:_NAMED]],
+    }
+
+
+def _environment(one: Carried) -> tuple[str, str, str]:
+    return one.follower.tenant, one.follower.instance, one.follower.environment

@@ -1,0 +1,308 @@
+"""One switch, carried out: look where it is, do what that phase needs, go on to the next.
+
+All that is known between two looks stands in the event log and in what clients tell, so whoever has the lease goes
+on where another one was killed; what was half done is done again and comes to the same. While clients are held a
+look takes milliseconds; everything slow is done before (`planned`) or after (`verifying`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend import deciders
+from backend.changes.switches import taking_back
+from backend.dispatch import Directed
+from backend.domain.cluster_switch import ALL_LEAVES, HELD, Phase
+from backend.domain.errors import DomainError, StateConflict
+from backend.domain.switch_commands import WORKER, Abort, Advance, Complete, Move, SwitchCommand
+from backend.domain.tree import SwitchTarget
+from backend.eventlog.faults import DatabaseUnavailable
+from backend.eventlog.recorded import Metadata
+from backend.kafka.errors import KafkaCallFailed
+from backend.queries import discovery_clients, switch_progress
+from backend.queries.switch_clients import SILENT_TTLS, clients_of, missing
+from backend.queries.switches import SwitchRow, find_switch
+from backend.settings import Settings
+from workers import context
+from workers.switches.closing import GroupClosing
+from workers.switches.outcome import came_to
+from workers.switches.drain import Drain
+from workers.switches.scope import Scope
+from workers.switches.verifying import Verification
+
+log = structlog.get_logger("switches")
+
+ACTOR = "worker:switches"
+NEAR_RECORDS = 5_000
+"""So many records the target may lack for clients to be told to hold: they arrive within the blink of an eye."""
+_HELD_SECONDS = 0.02
+_CALM_SECONDS = 0.2
+_RENEW_SECONDS = 1.0
+_TELL_SECONDS = 0.25
+_AGAIN_SECONDS = 0.5
+_PATIENCE_SECONDS = 120.0
+"""For preparations that fail again and again; nobody is held meanwhile."""
+
+
+class SwitchRunner:
+    """Used by one thread."""
+
+    def __init__(self, engine: Engine, settings: Settings, switch: str, is_mine: Callable[[str], bool]) -> None:
+        """`is_mine`: whether the lease of the switch is still held; asked about once a second."""
+        self._engine, self._settings, self._id, self._is_mine = engine, settings, switch, is_mine
+        self._drain: Drain | None = None
+        self._closing: GroupClosing | None = None
+        self._verification: Verification | None = None
+        self._phase: Phase | None = None
+        self._held_since: float | None = None
+        self._failing_since: float | None = None
+        self._asked_at = self._told_at = 0.0
+        self._marked = self._awaited = False
+
+    def run(self) -> None:
+        """Until the switch is over, or somebody else has it."""
+        try:
+            while self._go_on():
+                pass
+        except Exception:
+            # The next tick takes it up again; a thread that ends in silence would leave clients held.
+            log.exception("the runner of a switch has ended; it is taken up again", switch=self._id)
+        finally:
+            self._close_clients()
+
+    def _go_on(self) -> bool:
+        row: SwitchRow | None = None
+        try:
+            if time.monotonic() - self._asked_at > _RENEW_SECONDS:
+                if not self._is_mine(self._id):
+                    return False
+                self._asked_at = time.monotonic()
+            with self._engine.connect() as connection:
+                row = find_switch(connection, self._id)
+            if row.state not in (*HELD, Phase.PLANNED, Phase.VERIFYING):
+                return False
+            self._note_phase(row.state)
+            advanced = self._step(row)
+            self._failing_since = None
+        except DatabaseUnavailable as error:
+            log.warning("a switch waits for the database", switch=self._id, reason=error.detail)
+            time.sleep(_AGAIN_SECONDS)
+            return True
+        except StateConflict as error:
+            # Aborted or forced meanwhile, or a word to hold has run out: the next look tells.
+            log.info("a switch looks again", switch=self._id, reason=error.detail)
+            time.sleep(_HELD_SECONDS)
+            return True
+        except (KafkaCallFailed, DomainError) as error:
+            self._failed(row, error.reason if isinstance(error, KafkaCallFailed) else error.detail)
+            return True
+        if not advanced:
+            self._give_up_if_too_long(row)
+            time.sleep(_HELD_SECONDS if row.state in HELD else _CALM_SECONDS)
+        return True
+
+    def _note_phase(self, phase: Phase) -> None:
+        if phase in HELD and self._held_since is None:
+            self._held_since = time.monotonic()
+        if phase is Phase.HOLDING and self._phase is not Phase.HOLDING:
+            # What was measured of a hold that ran out says nothing of the next.
+            self._marked = False
+        self._phase = phase
+
+    def _step(self, row: SwitchRow) -> bool:
+        """What the phase needs; whether the switch is in another one now."""
+        match row.state:
+            case Phase.PLANNED:
+                return self._approach(row)
+            case Phase.HOLDING:
+                return self._hold(row)
+            case Phase.DRAINING:
+                return self._drained(row)
+            case Phase.CLOSING:
+                return self._close(row)
+            case Phase.RETARGETING:
+                return self._advance(Phase.MOVING, {"distributors": len(row.retargets)})
+            case Phase.MOVING:
+                return self._move(row)
+            case _:
+                return self._verify(row)
+
+    # --- the phases
+
+    def _approach(self, row: SwitchRow) -> bool:
+        """Open what will be needed, and let the target come near, while everybody goes on."""
+        drain, closing = self._clients(row)
+        drain.mark()
+        lacking = drain.look().missing_records
+        closing.warm_up()
+        if lacking > NEAR_RECORDS:
+            self._tell({"missing_records": lacking})
+            return False
+        with self._engine.begin() as connection:
+            self._await_clients(connection, row)
+        return self._advance(Phase.HOLDING, {"missing_records": lacking})
+
+    def _hold(self, row: SwitchRow) -> bool:
+        if not self._awaited:
+            with self._engine.begin() as connection:
+                self._await_clients(connection, row)
+        waiting, clients = self._missing(row)
+        if waiting:
+            return False
+        return self._advance(Phase.DRAINING, {"clients": clients, "forced": list(row.forced)})
+
+    def _drained(self, row: SwitchRow) -> bool:
+        if self._hold_ran_out(row):
+            return True
+        drain, _ = self._clients(row)
+        if not self._marked:
+            drain.mark()
+            self._marked = True
+        seen = drain.look()
+        if not seen.is_drained:
+            self._tell({"missing_records": seen.missing_records, "left": seen.total - seen.covered})
+            return False
+        return self._advance(
+            Phase.CLOSING, {"partitions": seen.total, "not_drained_records": seen.missing_records}
+        )
+
+    def _close(self, row: SwitchRow) -> bool:
+        waiting, _ = self._missing(row)
+        if waiting:
+            # Producers among them have let go of the hold: it begins again.
+            return self._hold_ran_out(row)
+        _, closing = self._clients(row)
+        measured = came_to(closing.carry_over(row.generation, self._scope.flags))
+        if row.retargets:
+            return self._retarget(row, measured)
+        return self._advance(Phase.MOVING, measured)
+
+    def _retarget(self, row: SwitchRow, measured: Mapping[str, Any]) -> bool:
+        """All in one transaction with the phase: an abort finds either none of it, or all."""
+        commands = [self._directed(Advance(phase=Phase.RETARGETING, measured=measured))]
+        commands += [
+            Directed(
+                deciders.TREE,
+                "tree-main",
+                SwitchTarget(cluster=each.cluster, level=each.level, target=each.target),
+                self._metadata(),
+            )
+            for each in row.retargets
+        ]
+        context.dispatch_many(commands)
+        return True
+
+    def _move(self, row: SwitchRow) -> bool:
+        if self._hold_ran_out(row):
+            return True
+
+        def build(connection: Connection) -> Move:
+            # Under the append lock: whose word has run out meanwhile is not moved.
+            waiting = missing(row, clients_of(connection, row, self._settings), self._settings)
+            return Move(measured={}, missing=tuple(waiting))
+
+        context.dispatch(deciders.SWITCH, f"switch-{self._id}", build, ACTOR, self._id)
+        return True
+
+    def _verify(self, row: SwitchRow) -> bool:
+        if self._verification is None:
+            self._verification = Verification(self._engine, self._settings, row)
+        report = self._verification.look()
+        if report is None:
+            self._tell(self._verification.told)
+            return False
+        return self._dispatch(Complete(measured=self._verification.told, report=report))
+
+    # --- what they share
+
+    def _clients(self, row: SwitchRow) -> tuple[Drain, GroupClosing]:
+        if self._drain is None or self._closing is None:
+            with self._engine.connect() as connection:
+                scope = self._scope = Scope.read(connection, row)
+            targets = scope.online_leaves if row.drain == ALL_LEAVES else (row.target,)
+            self._drain = Drain(self._engine, self._settings, row.source, targets, scope.streams)
+            self._closing = GroupClosing(
+                self._engine, self._settings, row.source, row.target, scope.environments, scope.streams
+            )
+            self._drain.warm_up()
+        return self._drain, self._closing
+
+    def _close_clients(self) -> None:
+        for client in (self._drain, self._closing):
+            if client is not None:
+                client.close()
+        self._drain = self._closing = None
+
+    def _await_clients(self, connection: Connection, row: SwitchRow) -> None:
+        places = sorted({moving.place for moving in row.moves})
+        within_ms = SILENT_TTLS * self._settings.discovery_ttl_ms
+        discovery_clients.await_all(connection, self._id, places, within_ms)
+        self._awaited = True
+
+    def _missing(self, row: SwitchRow) -> tuple[list[str], int]:
+        """Clients that are waited for, and how many there are in all."""
+        with self._engine.connect() as connection:
+            clients = clients_of(connection, row, self._settings)
+        waiting = missing(row, clients, self._settings)
+        self._tell({"clients": len(clients), "waiting_for": waiting})
+        return waiting, len(clients)
+
+    def _hold_ran_out(self, row: SwitchRow) -> bool:
+        """Whether a client that had said that it holds may write again; then the hold begins anew."""
+        with self._engine.connect() as connection:
+            clients = clients_of(connection, row, self._settings)
+        holding = replace(row, state=Phase.HOLDING)
+        lost = missing(holding, clients, self._settings)
+        return bool(lost) and self._advance(Phase.HOLDING, {"ran_out": lost})
+
+    def _advance(self, phase: Phase, measured: Mapping[str, Any]) -> bool:
+        return self._dispatch(Advance(phase=phase, measured=measured))
+
+    def _dispatch(self, command: SwitchCommand) -> bool:
+        context.dispatch(deciders.SWITCH, f"switch-{self._id}", command, ACTOR, self._id)
+        return True
+
+    def _directed(self, command: SwitchCommand) -> Directed:
+        return Directed(deciders.SWITCH, f"switch-{self._id}", command, self._metadata())
+
+    def _metadata(self) -> Metadata:
+        return Metadata(actor=ACTOR, request_id=self._id)
+
+    def _tell(self, told: dict[str, Any]) -> None:
+        if time.monotonic() - self._told_at > _TELL_SECONDS:
+            self._told_at = time.monotonic()
+            with self._engine.begin() as connection:
+                switch_progress.write(connection, self._id, told)
+
+    def _give_up_if_too_long(self, row: SwitchRow) -> None:
+        if row.state not in HELD or self._held_since is None:
+            return
+        if time.monotonic() - self._held_since > self._settings.switch_hold_seconds:
+            waiting, _ = self._missing(row)
+            what = f"it waited for {', '.join(waiting[:10])}" if waiting else f"it was {row.state}"
+            seconds = self._settings.switch_hold_seconds
+            self._take_back(row, f"clients were held for {seconds:g} s and {what}")
+
+    def _failed(self, row: SwitchRow | None, reason: str) -> None:
+        log.warning("a switch cannot go on at the moment", switch=self._id, reason=reason)
+        time.sleep(_AGAIN_SECONDS)
+        if row is None:
+            return
+        self._told_at = 0.0
+        self._tell({"failing": reason})
+        self._close_clients()
+        self._marked = False
+        self._failing_since = self._failing_since or time.monotonic()
+        if row.state is Phase.PLANNED and time.monotonic() - self._failing_since > _PATIENCE_SECONDS:
+            self._take_back(row, reason)
+        self._give_up_if_too_long(row)
+
+    def _take_back(self, row: SwitchRow, reason: str) -> None:
+        abort = Abort(by=WORKER, reason=reason)
+        context.dispatch_all(lambda connection: taking_back(connection, row.id, abort, self._metadata()))

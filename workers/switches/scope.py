@@ -1,0 +1,50 @@
+"""What a switch moves, as its runner needs it: environments, and the streams in them whose records are drained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from backend.domain import routes, tree_shape
+from backend.domain.errors import StateConflict
+from backend.domain.tree import clusters_of
+from backend.queries.active_clusters import Place
+from backend.queries.clusters import list_clusters
+from backend.queries.streams import list_streams
+from backend.queries.switches import SwitchRow
+from backend.queries.trees import get_tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """As of one moment."""
+
+    environments: tuple[Place, ...]
+    streams: tuple[str, ...]
+    """STREAMs that are distributed: what is not has nothing to wait for."""
+    online_leaves: tuple[str, ...]
+    """Without the cluster that is left."""
+    flags: int
+    """That records born on the cluster to leave carry on the one to go to: offsets are set with the same."""
+
+    @staticmethod
+    def read(connection: Connection, switch: SwitchRow) -> Scope:
+        """The present scope of a switch."""
+        places = {moving.place for moving in switch.moves}
+        streams = [
+            row.stream
+            for row in list_streams(connection)
+            if row.distributed and (row.tenant, row.instance, row.environment) in places
+        ]
+        tree = get_tree(connection)
+        if tree is None:
+            raise StateConflict("there is no tree any more")
+        root = tree_shape.parse(tree.root, clusters_of(tree.root))
+        online = {row.name for row in list_clusters(connection) if row.state != "offline"}
+        return Scope(
+            environments=tuple(sorted(places)),
+            streams=tuple(streams),
+            online_leaves=tuple(name for name in tree_shape.leaves(root) if name in online and name != switch.source),
+            flags=routes.arrival_flags(root, tree.targets, switch.source).get(switch.target, 0),
+        )

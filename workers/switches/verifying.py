@@ -1,0 +1,61 @@
+"""After the move: are the clients where they were sent, and what was left behind?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+
+from backend.domain import switch_report
+from backend.domain.switch_report import Found, PhaseTimes
+from backend.queries.active_clusters import list_active
+from backend.queries.discovery_clients import ClientRow
+from backend.queries.leaf_routes import list_leaves
+from backend.queries.switch_clients import SILENT_TTLS, clients_of
+from backend.queries.switches import SwitchRow, list_phases
+from backend.settings import Settings
+
+
+class Verification:
+    """Of one switch; used by one thread."""
+
+    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow) -> None:
+        self._engine, self._settings, self._switch = engine, settings, switch
+        self._began = time.monotonic()
+        self.told: dict[str, Any] = {}
+        """How far it is."""
+
+    def look(self) -> dict[str, Any] | None:
+        """The report, once everybody is there, or was waited for long enough."""
+        with self._engine.connect() as connection:
+            clients = clients_of(connection, self._switch, self._settings)
+            late = [each.client_id for each in clients if each.generation < self._switch.generation]
+            closed = self._closed_leaves(connection)
+            over = self._is_over(connection)
+            phases = list_phases(connection, [self._switch.id])[self._switch.id]
+        self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
+        waited_long = time.monotonic() - self._began > SILENT_TTLS * self._settings.discovery_ttl_ms / 1000
+        if (late or closed) and not waited_long and not over:
+            return None
+        times = [
+            PhaseTimes(name=each.name, started_at=each.started_at, ended_at=each.ended_at, measured=each.measured)
+            for each in phases
+        ]
+        return switch_report.report(times, self._switch.forced, self._found(clients, late))
+
+    def _found(self, clients: Sequence[ClientRow], late: Sequence[str]) -> Found:
+        return Found(clients=len(clients) - len(late), late=late, left_behind=(), stray_records=None)
+
+    def _closed_leaves(self, connection: Connection) -> list[str]:
+        """Leaves that have not entered the routes that the switch gave them."""
+        if not self._switch.retargets:
+            return []
+        return [name for name, leaf in list_leaves(connection).items() if leaf.entered != leaf.wanted]
+
+    def _is_over(self, connection: Connection) -> bool:
+        """Whether another switch has moved these clients on: they are not to be looked for here any more."""
+        moved = {(moving.place, moving.zone) for moving in self._switch.moves}
+        now = [row for row in list_active(connection) if (row.place, row.zone) in moved]
+        return any(row.generation > self._switch.generation for row in now)
