@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from backend.domain.assignment import OWN_GROUPS
 from backend.domain.marks import Position
-from backend.kafka import group_reader, log_ends, positions
+from backend.kafka import group_members, group_reader, log_ends, positions
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, sentence
+from backend.kafka.group_members import GroupMember
+from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ranges import RangeReader
 from backend.queries.clusters import ClusterRow
 from workers.switches.topology import Place
@@ -27,6 +30,7 @@ class ClusterClients:
         self._admin: AdminClient | None = None
         self._consumer: Consumer | None = None
         self._reader: RangeReader | None = None
+        self._offsets: GroupOffsets | None = None
 
     @property
     def reader(self) -> RangeReader:
@@ -72,6 +76,22 @@ class ClusterClients:
         for topic, some in by_topic.items():
             found |= some - set(log_ends.partitions(self._config, topic, _REQUEST_SECONDS))
         return found
+
+    @property
+    def offsets(self) -> GroupOffsets:
+        """Of applications' groups."""
+        if self._offsets is None:
+            self._offsets = GroupOffsets(self._config)
+        return self._offsets
+
+    def groups(self) -> list[str]:
+        """Names of all groups, without ours."""
+        found = group_members.names(self.admin, _REQUEST_SECONDS)
+        return [name for name in found if not name.startswith(OWN_GROUPS)]
+
+    def members(self, groups: Sequence[str]) -> dict[str, tuple[GroupMember, ...]]:
+        """Who is in each of the groups."""
+        return group_members.members(self.admin, groups, _REQUEST_SECONDS)
 
     def close(self) -> None:
         """Give the connections back."""

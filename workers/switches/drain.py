@@ -27,13 +27,13 @@ from backend.domain import draining, origin
 from backend.domain.births import Births
 from backend.domain.draining import Reached
 from backend.domain.log_index import Prefix
-from backend.domain.marks import Position
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ranges import LogRange
 from backend.settings import Settings
 from workers import checkpoints
+from workers.switches import unit_positions
 from workers.switches.cluster_clients import ClusterClients, EstateClients
 from workers.switches.hops import Hops
 from workers.switches.prefixes import AskedPrefixes, PrefixReader, bases_of
@@ -168,7 +168,7 @@ class Drain:
         self.look()
 
     def _warm_reader(self) -> None:
-        """Read one record, or marker, of each log: the first reading of a topic costs more than all that follow."""
+        """Read one record, or marker, of each log: the first reading of one costs more than all that follow."""
         clients = self._source_clients(self._topologies.read())
         ranges = [
             LogRange(log=0, topic=log.place[0], partition=log.place[1], first=log.decided - 1, end=log.decided)
@@ -309,27 +309,11 @@ class Drain:
         return found
 
     def _read_furthest(self, topology: Topology, logs: Sequence[_Log]) -> None:
-        """Where the units that read these logs are. A target that is away says nothing."""
-        wanted: dict[str, dict[str, list[Place]]] = {}
-        by_place: dict[tuple[str, Place], _Log] = {}
+        found = unit_positions.read(
+            topology, self._clients, self._source, {log.partition: log.births for log in logs}
+        )
         for log in logs:
-            for target, group in topology.outgoing(self._source, log.partition):
-                place = topology.place(target, log.partition)
-                if place is not None and target in topology.known.clusters:
-                    wanted.setdefault(target, {}).setdefault(group, []).append(place)
-                    by_place[target, place] = log
-        for target, groups in wanted.items():
-            try:
-                found = self._clients.of(topology.clusters[target]).positions(groups)
-            except KafkaCallFailed:
-                continue  # the others may say enough; if it is one of the targets, its own question fails
-            for place, by_group in found.items():
-                self._note_furthest(by_place[target, place], by_group.values())
-
-    def _note_furthest(self, log: _Log, found: Iterable[Position]) -> None:
-        for position in found:
-            place = Checkpoint(position.offset, position.mark.incarnation, position.mark.seen)
-            for base in bases_of([place], log.births):
+            for base in found.get(log.partition, ()):
                 beyond = log.end is not None and base.offset > log.end
                 if not beyond and (log.furthest is None or base.offset > log.furthest.offset):
                     log.furthest, log.moved_at = base, time.monotonic()

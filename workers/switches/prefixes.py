@@ -28,7 +28,9 @@ class AskedPrefixes:
     """Where it begins by now."""
     offsets: Collection[int]
     bases: Sequence[Prefix]
-    """Places where its vector is known."""
+    """Places where its vector is known: reading begins there."""
+    told: Sequence[Prefix] = ()
+    """Places of whose vectors something is known, but perhaps not all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +172,7 @@ class _Walk:
 
 
 def _stands(one: AskedPrefixes, walks: Iterable[_Walk]) -> Iterator[tuple[int, Stands]]:
-    prefixes = Prefixes(one.bases)
+    prefixes = Prefixes([*one.bases, *one.told])
     found = dict(itertools.chain.from_iterable(walk.found().items() for walk in walks))
     for offset in one.offsets:
         # What was gone before anybody looked may be known from elsewhere, no further than the offset.
