@@ -8,7 +8,7 @@ records that they speak of, so they can never disagree.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -74,6 +74,30 @@ def read_inbound(
         for row in rows:
             if (wanted is None or row.place in wanted) and row.offset >= 0:
                 found.setdefault(row.place, []).append(_mark(row.place, row.metadata, group))
+    return found
+
+
+def read_committed(
+    consumer: Consumer, wanted: Mapping[str, Collection[Partition]], timeout_seconds: float
+) -> dict[Partition, dict[str, Position]]:
+    """Partition of the target -> group -> its position, as far as transactions have ended: what is pending is not
+    waited for, so a target may have more than this tells, never less.
+
+    `consumer`: of the target, of any group. Raises KafkaCallFailed.
+    """
+    found: dict[Partition, dict[str, Position]] = {}
+    try:
+        for group, rows in group_reader.ask(consumer, wanted, timeout_seconds).items():
+            if isinstance(rows, KafkaError):
+                raise KafkaException(rows)
+            for row in rows:
+                if row.code:
+                    raise KafkaException(KafkaError(row.code))
+                if row.offset >= 0:
+                    position = Position(row.offset, _mark(row.place, row.metadata, group))
+                    found.setdefault(row.place, {})[group] = position
+    except (KafkaException, MetadataInvalid) as error:
+        raise KafkaCallFailed(sentence(error)) from error
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Engine
 
@@ -22,6 +22,9 @@ from backend.queries.streams import StreamRow, list_streams
 from backend.queries.tenants import OffsetRules, offset_rules
 from backend.queries.trees import MAIN
 from workers import wanted
+
+FIRST_GENERATION = 1
+"""Of every environment, until it is switched for the first time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,15 @@ class Directory:
     rules: Mapping[EnvironmentPlace, OffsetRules]
     known_origins: frozenset[int]
     holes: Mapping[tuple[str, int], frozenset[Hole]]
+    generations: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
+    """(tenant, instance, environment, cluster) -> generation of the environment in which the cluster was active last;
+    those that never were are left out."""
+
+    def generation(self, cluster: str, follower: Follower) -> int:
+        """In which what a group commits on a cluster is ordered: what a consumer that was left behind by a switch
+        commits there is older than all that was committed on the cluster that is active since."""
+        place = (follower.tenant, follower.instance, follower.environment, cluster)
+        return self.generations.get(place, FIRST_GENERATION)
 
     def is_exact(self, follower: Follower) -> bool:
         """Whether the group goes on at the first record that it has not read."""

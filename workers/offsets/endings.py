@@ -37,7 +37,6 @@ class Place:
     """Where followers have no offset any more."""
 
     cluster: ClusterRow
-    generation: int
     knows_others: bool
     """Whether all that was committed on all other clusters is known."""
 
@@ -69,7 +68,9 @@ def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Dire
         ):
             continue
         if own is not None and (last.lives_elsewhere or not place.knows_others):
-            found.ended[whose] = End(committed_at_ms=own.ordered_ms, generation=place.generation)
+            found.ended[whose] = End(
+                committed_at_ms=own.ordered_ms, generation=known.generation(cluster.name, whose)
+            )
         else:
             found.taken_back.append(whose)
     return found

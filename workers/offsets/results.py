@@ -31,8 +31,6 @@ from workers.offsets.endings import read as read_endings
 from workers.offsets.store import Log, OnTheMap
 
 _NO_STREAM = "the stream is not distributed any more"
-_GENERATION = 1
-"""Of every environment, until it is switched for the first time."""
 
 Commit = tuple[Follower, OffsetKey, OffsetValue]
 """(whose, by its technical names, what)."""
@@ -93,7 +91,7 @@ class Results:
         said.left |= dict.fromkeys(self._doomed[cluster] - doomed)
         gone = [(whose, key) for whose, key in gone if key in doomed]
         lost = {whose: self._logs.read_at(cluster, key) for whose, key in gone}
-        place = Place(row, _GENERATION, self._logs.knows_all(known.members))
+        place = Place(row, self._logs.knows_all(known.members))
         try:
             endings = read_endings(self._engine, place, lost, known)
             made = [*said.made, *endings.ended.items(), *((whose, None) for whose in endings.taken_back)]
@@ -146,7 +144,7 @@ class Results:
             if answer is None:
                 continue
             at = commit_time(value.committed_at_ms, value.offset, own, applied_ms)
-            progress = self._progress(whose, value.offset, at, answer, stream.incarnations.get(cluster), known)
+            progress = self._progress(cluster, whose, value.offset, at, answer, known)
             said.made.append((whose, progress))
             row = _row(cluster, whose, key.group, value, progress, answer)
             said.rows.append({**row, "kafka_cluster_id": kafka_id, "read_at": read_at})
@@ -179,7 +177,7 @@ class Results:
         return True
 
     def _progress(
-        self, whose: Follower, offset: int, at_ms: int, answer: Stand, incarnation: int | None, known: Directory
+        self, cluster: str, whose: Follower, offset: int, at_ms: int, answer: Stand, known: Directory
     ) -> Progress:
         """What is published: the margin is taken off here, and nowhere else."""
         times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
@@ -188,12 +186,12 @@ class Results:
         return Progress(
             timestamp_ms=min(times) - margin if times else None,
             committed_at_ms=at_ms,
-            generation=_GENERATION,
+            generation=known.generation(cluster, whose),
             vector=answer.vector if has_origins else None,
             offset=offset,
             passed=answer.passed if has_origins else {},
             whole=answer.whole,
-            topic_incarnation=incarnation,
+            topic_incarnation=known.streams[whose.stream_name].incarnations.get(cluster),
         )
 
     def _publisher(self, cluster: str, known: Directory) -> MapPublisher:

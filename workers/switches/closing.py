@@ -1,0 +1,315 @@
+"""Taking consumer groups along: the offsets of those that have stopped on one cluster are set on another one.
+
+While nothing is moved yet, `warm_up` finds the groups and walks through the target's logs up to where they would
+go on (`offsets/target_logs.py`), so that between the last commit on the source and the first poll on the target
+only the ends of logs are read. `carry_over` then reads the final commits, finds the first record there that each
+group has not read, and sets its offset to it. It can be repeated: the same commits give the same offsets.
+
+After a drain the target has all that groups have read, so offsets are exact whatever the environment's mode is:
+what a margin protects against is not there. Without origins only the margin is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Engine
+
+from backend.domain import commit_metadata, group_directory
+from backend.domain.commit_metadata import CommitMark
+from backend.domain.committing import Standing
+from backend.domain.names import StreamName
+from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
+from backend.domain.readings import EnvironmentPlace
+from backend.domain.rescan import Checkpoint
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.group_members import GroupMember
+from backend.kafka.group_offsets import Refused, Setting
+from backend.settings import Settings
+from workers import checkpoints
+from workers.offsets.choosing import Chooser, Goal, Going
+from workers.offsets.target_logs import TargetLogs
+from workers.switches.cluster_clients import ClusterClients, EstateClients
+from workers.switches.progress import ProgressReader
+from workers.switches.topology import Partition, Place, Topologies, Topology
+
+_MEMBERS = "the group has members there and is left alone"
+_OWN = "its progress was made there"
+_NOT_ASKED = "the topic is not there, or could not be read"
+_NO_ANSWER = "the cluster did not answer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActiveGroup:
+    """A group that has members on a cluster."""
+
+    tenant: str
+    instance: str
+    environment: str
+    group: str
+    technical_group: str
+    members: tuple[GroupMember, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Members:
+    """Who is at work."""
+
+    on_source: tuple[ActiveGroup, ...]
+    """Has not closed yet."""
+    on_target: tuple[ActiveGroup, ...]
+    """Other software of the same groups: it is left alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """What became of a group's offset of one partition."""
+
+    follower: Follower
+    source_offset: int
+    target_offset: int | None
+    """That was set; None: none was."""
+    re_read_bound: int | None
+    """At most so many records come again; None: nobody can tell."""
+    settled: bool | None
+    """Whether the target has all that the group has read."""
+    refused: str | None
+    """Why none was set; None: it was."""
+
+
+_Key = tuple[str, Place]
+
+
+class GroupClosing:
+    """Used by one thread. Calls raise KafkaCallFailed where a cluster does not answer; they can be repeated."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        source: str,
+        target: str,
+        environments: Collection[EnvironmentPlace],
+        streams: Collection[str],
+    ) -> None:
+        """`streams`: in full; of them those that are distributed and lie in the environments are moved."""
+        self._engine, self._source, self._target = engine, source, target
+        self._environments, self._streams = frozenset(environments), frozenset(streams)
+        self._headers = (settings.copy_flags_header, settings.copy_origin_header)
+        self._topologies = Topologies(engine, settings)
+        self._clients = EstateClients()
+        self._progress = ProgressReader(engine, settings, self._clients, source)
+        self._chooser: Chooser | None = None
+
+    def warm_up(self) -> None:
+        """Open all clients, and walk to where the groups would go on by now; once more it costs little."""
+        topology = self._topologies.read()
+        standing = self._standing(topology)
+        self._goings(topology, standing, 0)
+        self._active(topology, self._target, standing)
+
+    def members(self) -> Members:
+        """Groups of the moved environments that are at work on either side."""
+        topology = self._topologies.read()
+        standing = self._standing(topology)
+        return Members(
+            on_source=tuple(self._at_work(topology, standing)),
+            on_target=tuple(self._active(topology, self._target, standing)),
+        )
+
+    def carry_over(self, generation: int, flags: int) -> list[Carried]:
+        """Set the offsets that follow from the final commits; `flags`: of records that come from the source to
+        the target. Groups with members on the target are left alone."""
+        topology = self._topologies.read()
+        standing = self._standing(topology)
+        busy = {each.technical_group for each in self._active(topology, self._target, standing)}
+        own = self._made_there(topology, standing)
+        progress, goings = self._goings(
+            topology, {each: stands for each, stands in standing.items() if each not in own}, generation
+        )
+        settings: dict[str, dict[Place, Setting]] = {}
+        for follower, going in goings.items():
+            group, place = self._key(topology, follower)
+            if group not in busy:
+                metadata = self._metadata(progress[follower], flags)
+                settings.setdefault(group, {})[place] = Setting(offset=going.chosen.offset, metadata=metadata)
+        answers = self._target_clients(topology).offsets.set(settings) if settings else {}
+        found = []
+        for follower, stands in sorted(standing.items(), key=lambda each: each[0]):
+            group, place = self._key(topology, follower)
+            refused: str | None = _NOT_ASKED
+            if follower in own:
+                refused = _OWN
+            elif group in busy:
+                refused = _MEMBERS
+            elif follower in goings:
+                answer = answers.get((group, place), Refused(reason=_NO_ANSWER))
+                refused = None if answer is None else _MEMBERS if answer.has_members else answer.reason
+            found.append(_carried(follower, stands, goings.get(follower), refused))
+        return found
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._clients.close()
+
+    def _target_clients(self, topology: Topology) -> ClusterClients:
+        return self._clients.of(topology.clusters[self._target])
+
+    def _metadata(self, progress: Progress, flags: int) -> str:
+        timestamp = NO_TIMESTAMP if progress.timestamp_ms is None else progress.timestamp_ms
+        return commit_metadata.encode(
+            CommitMark(
+                flags=flags,
+                timestamp_ms=timestamp,
+                committed_at_ms=progress.committed_at_ms,
+                generation=progress.generation,
+                cluster=self._source,
+            )
+        )
+
+    def _moved(self, topology: Topology) -> dict[str, StreamName]:
+        """Streams that are moved, by full name."""
+        rows = (topology.known.streams[name] for name in self._streams & topology.known.streams.keys())
+        return {
+            row.stream: StreamName(row.tenant, row.instance, row.environment, row.name)
+            for row in rows
+            if (row.tenant, row.instance, row.environment) in self._environments
+            and self._source in row.incarnations
+        }
+
+    def _wanted(self, topology: Topology, groups: Iterable[str]) -> dict[str, dict[Place, Follower]]:
+        """The groups that the source's format knows in the environments, with all that they may have committed."""
+        names = topology.known.groups[self._source]
+        found: dict[str, dict[Place, Follower]] = {}
+        topics = [
+            (
+                topology.known.streams[stream].technical_names[self._source],
+                topology.known.streams[stream].partitions,
+            )
+            for stream in self._moved(topology)
+        ]
+        for group in groups:
+            for topic, partitions in topics:
+                for number in range(partitions):
+                    whose = names.follower(group, topic, number)
+                    if not isinstance(whose, Follower):
+                        break
+                    found.setdefault(group, {})[topic, number] = whose
+        return found
+
+    def _standing(self, topology: Topology) -> dict[Follower, Standing]:
+        """What the groups have committed on the source; one that cannot be asked now fails it."""
+        clients = self._clients.of(topology.clusters[self._source])
+        wanted = self._wanted(topology, clients.groups())
+        found = clients.offsets.standing(wanted) if wanted else {}
+        silent = [
+            group for group, places in wanted.items() if not any((group, place) in found for place in places)
+        ]
+        if silent:
+            raise KafkaCallFailed(f"{self._source} does not tell where {silent[0]} is")
+        return {
+            wanted[group][place]: stands for (group, place), stands in found.items() if stands.offset is not None
+        }
+
+    def _made_there(self, topology: Topology, standing: Mapping[Follower, Standing]) -> set[Follower]:
+        """Those whose offset on the source was set for what they had made on the target, or is not newer than
+        what they made there: it is theirs already."""
+        ours = {each: stands for each, stands in standing.items() if not stands.is_fresh}
+        if not ours:
+            return set()
+        keys = {self._key(topology, follower): follower for follower in ours}
+        wanted: dict[str, list[Place]] = {}
+        for group, place in keys:
+            wanted.setdefault(group, []).append(place)
+        there = self._target_clients(topology).offsets.standing(wanted)
+        found = {follower for key, follower in keys.items() if key in there and there[key].is_fresh}
+        return found | {
+            each for each, stands in ours.items() if stands.mark and stands.mark.cluster == self._target
+        }
+
+    def _goings(
+        self, topology: Topology, standing: Mapping[Follower, Standing], generation: int
+    ) -> tuple[Mapping[Follower, Progress], Mapping[Follower, Going]]:
+        progress = self._progress.read(topology, standing, generation)
+        left = [
+            Goal(
+                follower=follower,
+                topic=topology.known.streams[follower.stream_name].technical_names[self._target],
+                progress=each,
+                exact=True,
+            )
+            for follower, each in progress.items()
+        ]
+        found: dict[Follower, Going] = {}
+        while left:
+            some = self._choose(topology, left)
+            if not some:
+                break
+            found |= some
+            # Groups that are far behind are looked for one log after the other.
+            left = [goal for goal in left if goal.follower not in some]
+        return progress, found
+
+    def _choose(self, topology: Topology, goals: Sequence[Goal]) -> dict[Follower, Going]:
+        clients = self._target_clients(topology)
+        if self._chooser is None:
+            logs = TargetLogs(clients.reader, clients.row.number, self._headers)
+            self._chooser = Chooser(self._target, clients.offsets, logs, self._checkpoints)
+        return self._chooser.choose(goals, lambda: self._topologies.read().known)
+
+    def _checkpoints(self, places: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:
+        with self._engine.connect() as connection:
+            return checkpoints.read(connection, self._target, places)
+
+    def _key(self, topology: Topology, follower: Follower) -> _Key:
+        """(group, partition) on the target."""
+        row = topology.known.streams[follower.stream_name]
+        group = topology.known.groups[self._target].technical_group(follower)
+        return group, (row.technical_names[self._target], follower.partition)
+
+    def _at_work(self, topology: Topology, standing: Mapping[Follower, Standing]) -> Iterable[ActiveGroup]:
+        """Groups that have members on the source, and offsets in moved streams or partitions of them."""
+        clients = self._clients.of(topology.clusters[self._source])
+        wanted = self._wanted(topology, clients.groups())
+        committed = {topology.known.groups[self._source].technical_group(each) for each in standing}
+        for group, members in clients.members(sorted(wanted)).items():
+            topics = {topic for topic, _ in wanted[group]}
+            mine = [each for each in members if each.topics & topics or not each.topics]
+            if mine and (group in committed or any(each.topics for each in mine)):
+                yield _active_group(next(iter(wanted[group].values())), group, members)
+
+    def _active(
+        self, topology: Topology, cluster: str, standing: Mapping[Follower, Standing]
+    ) -> Iterable[ActiveGroup]:
+        """Of the groups that have offsets on the source those that have members on a cluster."""
+        group_format = topology.clusters[cluster].group_format
+        whose: dict[str, Follower] = {}
+        for each in standing:
+            place = StreamName(each.tenant, each.instance, each.environment, each.stream)
+            whose.setdefault(group_directory.technical_group(group_format, place, each.group), each)
+        found = self._clients.of(topology.clusters[cluster]).members(sorted(whose))
+        return [_active_group(whose[group], group, members) for group, members in found.items() if members]
+
+
+def _active_group(follower: Follower, group: str, members: tuple[GroupMember, ...]) -> ActiveGroup:
+    return ActiveGroup(
+        tenant=follower.tenant,
+        instance=follower.instance,
+        environment=follower.environment,
+        group=follower.group,
+        technical_group=group,
+        members=members,
+    )
+
+
+def _carried(follower: Follower, standing: Standing, going: Going | None, refused: str | None) -> Carried:
+    done = going if refused is None else None
+    return Carried(
+        follower=follower,
+        source_offset=standing.offset or 0,
+        target_offset=done.chosen.offset if done else None,
+        re_read_bound=done.chosen.re_read_bound if done else None,
+        settled=done.chosen.settled if done else None,
+        refused=refused,
+    )

@@ -1,0 +1,67 @@
+"""What the translator has written down of groups' commits, for those who do not wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain import origin
+from backend.domain.log_index import Prefix
+from backend.domain.offset_map import Follower
+from backend.queries.matching import among
+from backend.queries.offset_tables import group_commits
+from workers.offsets import store
+from workers.switches.topology import Partition
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitRow:
+    """A group's commit, as it is on the map."""
+
+    offset: int
+    committed_at_ms: int
+    """By which it is ordered."""
+    timestamp_ms: int | None
+    """Of the last record before the offset."""
+    safe_timestamp_ms: int | None
+    """The smallest of those at or behind it."""
+
+
+@dataclass(frozen=True)
+class CommitRows:
+    """Of some logs of one cluster."""
+
+    by_follower: Mapping[Follower, CommitRow] = field(default_factory=dict)
+    bases: Mapping[Partition, list[Prefix]] = field(default_factory=dict)
+    """Places where vectors are known, by them and by the translator's index."""
+    told: Mapping[Partition, list[Prefix]] = field(default_factory=dict)
+    """Commits of which not all was known: part of the log was gone, or in open transactions."""
+
+
+def read(connection: Connection, cluster: str, incarnations: Mapping[Partition, int]) -> CommitRows:
+    """`incarnations`: of the newest records of each log; what was written of another one is left out."""
+    t = group_commits.c
+    these = sa.and_(t.cluster == cluster, sa.not_(t.is_ended), among((t.stream, t.partition), list(incarnations)))
+    commits: dict[Follower, CommitRow] = {}
+    bases: dict[Partition, list[Prefix]] = {}
+    told: dict[Partition, list[Prefix]] = {}
+    for row in connection.execute(sa.select(group_commits).where(these)):
+        if row.incarnation != incarnations[row.stream, row.partition]:
+            continue
+        commits[store.follower(row.stream, row.partition, row.group)] = CommitRow(
+            offset=row.committed_offset,
+            committed_at_ms=row.committed_at_ms,
+            timestamp_ms=row.timestamp_ms,
+            safe_timestamp_ms=row.safe_timestamp_ms,
+        )
+        if row.vector is not None:
+            one = Prefix(offset=row.committed_offset, seen=origin.from_plain(row.vector), whole=row.whole)
+            (bases if row.whole else told).setdefault((row.stream, row.partition), []).append(one)
+    logs = {(cluster, *partition): incarnation for partition, incarnation in incarnations.items()}
+    for (_, stream, partition), marks in store.read_marks(connection, logs).items():
+        some = [Prefix(offset=mark.first, seen=mark.seen, whole=mark.whole) for mark in marks]
+        bases.setdefault((stream, partition), []).extend(some)
+    return CommitRows(commits, bases, told)

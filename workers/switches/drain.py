@@ -1,0 +1,417 @@
+"""Whether other clusters have all that one cluster held at one moment, partition by partition.
+
+The moment is `mark`: where the source's logs ended, records of open transactions included. The vector of a log up
+to there is what the furthest of the units that read it has seen, told by its position, with the records from that
+position to the end, which are read. A target has them when what the units that copy to it have committed covers
+that vector (`domain/draining.py`). No time-out and no lag figure takes part in it.
+
+    mark --> transactions open then are decided --> the vector at the end is known --> each target covers it
+
+What retention or compaction took from the source's log is not waited for: where records of an origin stay
+uncovered, the log is looked through for them once. Without origins there are no vectors; then positions are
+followed from hop to hop (`hops.py`).
+
+The same figures say what is lost if the source dies now: `undrained`, of all other leaves as targets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Engine
+
+from backend.domain import draining, origin
+from backend.domain.births import Births
+from backend.domain.draining import Reached
+from backend.domain.log_index import Prefix
+from backend.domain.origin import Vector
+from backend.domain.rescan import Checkpoint
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.log_ranges import LogRange
+from backend.settings import Settings
+from workers import checkpoints
+from workers.switches import unit_positions
+from workers.switches.cluster_clients import ClusterClients, EstateClients
+from workers.switches.hops import Hops
+from workers.switches.prefixes import AskedPrefixes, PrefixReader, bases_of
+from workers.switches.topology import Partition, Place, Topologies, Topology
+
+_FAR_RECORDS = 20_000
+"""Behind its end a log is not read while the units that read it are further behind than that, and moving."""
+_LOOKED_THROUGH = 200_000
+"""Offsets of a log that is looked through at most, for records that stay uncovered."""
+_PATIENCE_SECONDS = 2.0
+"""So long what is uncovered may simply be on its way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionDrain:
+    """One partition and one target."""
+
+    stream: str
+    partition: int
+    target: str
+    is_covered: bool
+    missing_records: int
+    """At most so many; 0 if it is covered."""
+    waits_for: str | None = None
+    """Why nothing can be told yet: transactions that are still open, or units that are far behind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drained:
+    """What one look found."""
+
+    partitions: tuple[PartitionDrain, ...]
+
+    @property
+    def total(self) -> int:
+        """Partitions, each once for each target."""
+        return len(self.partitions)
+
+    @property
+    def covered(self) -> int:
+        """Those of them that the target has."""
+        return sum(one.is_covered for one in self.partitions)
+
+    @property
+    def missing_records(self) -> int:
+        """Of all together, at most."""
+        return sum(one.missing_records for one in self.partitions)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether every target has all."""
+        return self.covered == self.total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undrained:
+    """Offsets of the source whose records no target has."""
+
+    stream: str
+    partition: int
+    first: int
+    end: int | None
+    """None: nobody has asked the source where its log ends."""
+    records: int | None
+    """At most so many; None with `end`."""
+
+
+@dataclass
+class _Log:
+    """One partition of the source; offsets are None until they were asked for."""
+
+    partition: Partition
+    place: Place
+    births: Births
+    low: int = 0
+    decided: int | None = None
+    """Where it ended at the mark for readers of decided transactions."""
+    end: int | None = None
+    """Where it ended at the mark."""
+    is_decided: bool = False
+    furthest: Prefix | None = None
+    """Of the units' positions in it."""
+    moved_at: float = field(default_factory=time.monotonic)
+    """When that was last another one."""
+    wanted: Vector | None = None
+    """The vector at the end."""
+    covered: dict[str, Vector] = field(default_factory=dict)
+    """By target."""
+    lacks_since: dict[tuple[str, int, Reached], float] = field(default_factory=dict)
+    """(target, origin, how far) -> since when a target lacks it."""
+    is_warm: bool = False
+    gone: dict[int, tuple[Reached, Vector]] = field(default_factory=dict)
+    """Origin -> (how far it is wanted, how far the log itself has it), where that was looked through."""
+
+    def still_there(self, wanted: Vector) -> Vector:
+        """What is wanted, less what was looked for in the log and is not there."""
+        for number, (looked_for, present) in self.gone.items():
+            if wanted.get(number) == looked_for:
+                wanted = draining.still_there(wanted, {number: looked_for}, present)
+        return wanted
+
+    def is_far(self) -> bool:
+        """Whether reading up to the end would cost more than waiting for the units that read it anyway."""
+        begins = self.furthest.offset if self.furthest is not None else self.low
+        moving = time.monotonic() - self.moved_at < _PATIENCE_SECONDS
+        return moving and (self.end or 0) - max(begins, self.low) > _FAR_RECORDS
+
+
+class Drain:
+    """Used by one thread. Calls raise KafkaCallFailed where a cluster does not answer; they can be repeated."""
+
+    def __init__(
+        self, engine: Engine, settings: Settings, source: str, targets: Sequence[str], streams: Collection[str]
+    ) -> None:
+        """`streams`: in full; those that are not distributed are no part of it."""
+        self._engine, self._settings = engine, settings
+        self._source, self._targets, self._streams = source, tuple(targets), frozenset(streams)
+        self._headers = (settings.copy_flags_header, settings.copy_origin_header)
+        self._topologies = Topologies(engine, settings)
+        self._clients = EstateClients()
+        self._logs: dict[Partition, _Log] = {}
+        self._hops = None if settings.origin_header else Hops(self._clients, source, self._targets)
+
+    def warm_up(self) -> None:
+        """Open all clients, and learn what does not depend on the moment: by a first mark and look, of whatever
+        answers. Again before the mark it costs little."""
+        self._keep_logs(self._topologies.read())
+        # Of a cluster that is gone, what others know is told all the same; `mark` itself will say so.
+        with contextlib.suppress(KafkaCallFailed):
+            self.mark()
+            self._warm_reader()
+        self.look()
+
+    def _warm_reader(self) -> None:
+        """Read one record, or marker, of each log: the first reading of one costs more than all that follow."""
+        clients = self._source_clients(self._topologies.read())
+        ranges = [
+            LogRange(log=0, topic=log.place[0], partition=log.place[1], first=log.decided - 1, end=log.decided)
+            for log in self._logs.values()
+            if not log.is_warm and log.decided is not None and log.decided > log.low
+        ]
+        for _ in clients.reader.messages(ranges):
+            pass
+        for log in self._logs.values():
+            log.is_warm = log.is_warm or (log.decided is not None and log.decided > log.low)
+
+    def mark(self) -> None:
+        """Note where the logs of the source end now."""
+        topology = self._topologies.read()
+        self._keep_logs(topology)
+        clients, places = self._source_clients(topology), {log.place: log for log in self._logs.values()}
+        every, decided = clients.ends(places, undecided_too=True), clients.ends(places)
+        silent = places.keys() - every.keys() | places.keys() - decided.keys()
+        for place in clients.missing(silent) if silent else ():
+            every[place] = decided[place] = (0, 0)
+        if silent - every.keys() or silent - decided.keys():
+            topic, partition = min(silent)
+            raise KafkaCallFailed(f"{self._source} does not tell where {topic}/{partition} ends")
+        # Whoever's records lie before those ends is known from now on.
+        self._keep_logs(self._topologies.read())
+        for place, log in places.items():
+            log.low, log.decided, log.end = every[place][0], decided[place][1], every[place][1]
+            log.is_decided, log.wanted = log.decided >= log.end, None
+        if self._hops is not None:
+            self._hops.mark(self._topologies.read(), list(self._logs))
+
+    def look(self) -> Drained:
+        """Ask what the targets have by now."""
+        topology = self._topologies.read()
+        if self._hops is not None:
+            return Drained(partitions=tuple(self._by_hops(topology)))
+        self._find_wanted(topology)
+        for target in self._targets:
+            self._read_covered(topology, target)
+        found = [self._judge(topology, log, target) for log in self._logs.values() for target in self._targets]
+        return Drained(partitions=tuple(found))
+
+    def undrained(self) -> list[Undrained]:
+        """What would be lost if the source were gone now, by the last mark and the last look: records born there
+        that none of the targets has."""
+        number = self._topologies.read().clusters[self._source].number
+        found = []
+        for (stream, partition), log in self._logs.items():
+            most: Vector = origin.merge(log.covered.values())
+            known = Prefix(offset=log.end or 0, seen=log.wanted) if log.wanted is not None else log.furthest
+            end = 2**63 - 1 if log.end is None else log.end
+            if known is not None and known.offset > end:
+                known = None
+            first = draining.first_at_risk(number, log.births, log.low, end, known, most)
+            if first is None:
+                continue
+            if log.end is not None and log.wanted is not None:
+                end = min(end, log.wanted[number][1] + 1)
+            unknown = log.end is None
+            found.append(
+                Undrained(
+                    stream=stream,
+                    partition=partition,
+                    first=first,
+                    end=None if unknown else end,
+                    records=None if unknown else end - first,
+                )
+            )
+        return found
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._clients.close()
+
+    def _source_clients(self, topology: Topology) -> ClusterClients:
+        return self._clients.of(topology.clusters[self._source])
+
+    def _keep_logs(self, topology: Topology) -> None:
+        """One for each partition of the moved streams whose topic is on the source."""
+        wanted: dict[Partition, _Log] = {}
+        for name in sorted(self._streams & topology.known.streams.keys()):
+            for number in range(topology.known.streams[name].partitions):
+                place = topology.place(self._source, (name, number))
+                births = topology.known.births(self._source, name, number)
+                if place is not None and births is not None:
+                    before = self._logs.get((name, number))
+                    same = before is not None and (before.place, before.births) == (place, births)
+                    wanted[name, number] = before if same and before else _Log((name, number), place, births)
+        self._logs = wanted
+
+    def _find_wanted(self, topology: Topology) -> None:
+        """The vectors at the marked ends, as far as they can be told now."""
+        unknown = [log for log in self._logs.values() if log.wanted is None]
+        self._read_furthest(topology, unknown)
+        marked = [log for log in unknown if log.end is not None]
+        if not marked:
+            return
+        ends = self._source_clients(topology).ends([log.place for log in marked])
+        ready = []
+        for log in marked:
+            if log.place in ends:
+                # The beginning may have moved since: what is gone cannot be read.
+                log.low = ends[log.place][0]
+                log.is_decided = log.is_decided or ends[log.place][1] >= (log.end or 0)
+            if log.low >= (log.end or 0):
+                log.wanted = {}
+            elif log.is_decided and not log.is_far():
+                ready.append(log)
+        if not ready:
+            return
+        asked = list(self._asked(ready).values())
+        found = self._prefix_reader(topology).read(asked, topology.known)
+        for log in ready:
+            log.wanted = log.still_there(found[log.partition, log.end or 0].seen)
+
+    def _prefix_reader(self, topology: Topology) -> PrefixReader:
+        clients = self._source_clients(topology)
+        return PrefixReader(clients.reader, clients.row.number, self._headers)
+
+    def _asked(self, logs: Sequence[_Log]) -> dict[Partition, AskedPrefixes]:
+        far = [log.partition for log in logs if log.furthest is None]
+        places: Mapping[Partition, Sequence[Checkpoint]] = {}
+        if far:
+            with self._engine.connect() as connection:
+                places = checkpoints.read(connection, self._source, far)
+        found = {}
+        for log in logs:
+            bases = [] if log.furthest is None else [log.furthest]
+            bases += bases_of(places.get(log.partition, ()), log.births)
+            found[log.partition] = AskedPrefixes(
+                partition=log.partition,
+                topic=log.place[0],
+                births=log.births,
+                low=log.low,
+                offsets=(log.end or 0,),
+                bases=[base for base in bases if base.offset <= (log.end or 0)],
+            )
+        return found
+
+    def _read_furthest(self, topology: Topology, logs: Sequence[_Log]) -> None:
+        found = unit_positions.read(
+            topology, self._clients, self._source, {log.partition: log.births for log in logs}
+        )
+        for log in logs:
+            for base in found.get(log.partition, ()):
+                beyond = log.end is not None and base.offset > log.end
+                if not beyond and (log.furthest is None or base.offset > log.furthest.offset):
+                    log.furthest, log.moved_at = base, time.monotonic()
+
+    def _read_covered(self, topology: Topology, target: str) -> None:
+        """What a target has, of the partitions that it did not have at the last look."""
+        number = topology.clusters[target].number
+        wanted: dict[str, list[Place]] = {}
+        by_place: dict[Place, _Log] = {}
+        for log in self._logs.values():
+            place = topology.place(target, log.partition)
+            done = log.wanted is not None and not draining.lacking(log.wanted, log.covered.get(target, {}), number)
+            if place is not None and not done:
+                by_place[place] = log
+                for group in topology.inbound(target, log.partition):
+                    wanted.setdefault(group, []).append(place)
+        found = self._clients.of(topology.clusters[target]).positions(wanted)
+        for place, log in by_place.items():
+            incarnation = topology.known.streams[log.partition[0]].incarnations[target]
+            told = [each.mark for each in found.get(place, {}).values()]
+            # Marks of a topic that was made anew since say nothing of the one that is there.
+            log.covered[target] = origin.merge(
+                mark.covered for mark in told if mark.target_incarnation in (0, incarnation)
+            )
+
+    def _judge(self, topology: Topology, log: _Log, target: str) -> PartitionDrain:
+        covered, number = log.covered.get(target, {}), topology.clusters[target].number
+        held = max(0, (log.end or 0) - log.low)
+        waits_for = None
+        if log.wanted is None:
+            missing = held if log.end is not None else 0
+            if log.furthest is not None and log.end is not None:
+                behind = draining.lacking(log.furthest.seen, covered, number)
+                since = draining.most_missing(behind, covered, held)
+                missing = min(held, log.end - max(log.furthest.offset, log.low) + since)
+            waits_for = "the units that read it are far behind"
+            if not log.is_decided:
+                waits_for = "transactions that were open at the mark"
+            if log.end is None:
+                waits_for = "its end was not asked for"
+            is_covered = False
+        else:
+            lacks = draining.lacking(log.wanted, covered, number)
+            stuck = self._stuck(topology, log, target, lacks) if lacks else {}
+            if stuck:
+                self._look_through(topology, log, stuck)
+                lacks = draining.lacking(log.wanted, covered, number)
+            missing, is_covered = draining.most_missing(lacks, covered, held), not lacks
+        return PartitionDrain(
+            stream=log.partition[0],
+            partition=log.partition[1],
+            target=target,
+            is_covered=is_covered,
+            missing_records=missing,
+            waits_for=waits_for,
+        )
+
+    def _stuck(self, topology: Topology, log: _Log, target: str, lacks: Vector) -> Vector:
+        """What a target lacks for longer than records take on their way, and may wait for in vain."""
+        now = time.monotonic()
+        others = {key: since for key, since in log.lacks_since.items() if key[0] != target}
+        mine = {
+            (target, number, reached): log.lacks_since.get((target, number, reached), now)
+            for number, reached in lacks.items()
+        }
+        log.lacks_since = others | mine
+        compacted = "compact" in topology.known.streams[log.partition[0]].cleanup_policy
+        source = topology.clusters[self._source].number
+        return {
+            number: reached
+            for (_, number, reached), since in mine.items()
+            if now - since > _PATIENCE_SECONDS
+            and log.gone.get(number, (None, {}))[0] != reached
+            # A record that was born here is at its offset, unless the log was cleaned.
+            and (number != source or compacted or reached[1] < log.low)
+        }
+
+    def _look_through(self, topology: Topology, log: _Log, stuck: Vector) -> None:
+        """Want no more what the source's log does not have itself."""
+        assert log.wanted is not None
+        with self._engine.connect() as connection:
+            places = checkpoints.read(connection, self._source, [log.partition]).get(log.partition, ())
+        gone = draining.gone_before(stuck, bases_of(places, log.births), log.low)
+        log.gone |= {number: (reached, {}) for number, reached in gone.items()}
+        left = {number: reached for number, reached in stuck.items() if number not in gone}
+        if left and (log.end or 0) - log.low <= _LOOKED_THROUGH:
+            asked = self._asked([log])[log.partition]
+            present = self._prefix_reader(topology).present(asked, log.end or 0, topology.known)
+            log.gone |= {number: (reached, present) for number, reached in left.items()}
+        log.wanted = log.still_there(log.wanted)
+
+    def _by_hops(self, topology: Topology) -> Iterable[PartitionDrain]:
+        assert self._hops is not None
+        for (stream, partition), target, missing in self._hops.look(topology):
+            yield PartitionDrain(
+                stream=stream,
+                partition=partition,
+                target=target,
+                is_covered=missing == 0,
+                missing_records=missing,
+            )

@@ -1,0 +1,116 @@
+"""Whether targets have all that was there at one moment, where no origins are written: by positions, hop by hop.
+
+Every record on the source was born on some leaf before the moment, and comes to a target along that leaf's route.
+So at the moment all leaves are asked where their logs end. Once the unit of a route's first hop has read up to
+there, the next leaf has those records, and is asked where its log ends by now; and so on to the target. That says
+more than is needed (what has not come to the source either is waited for, too), and nothing wrong. A leaf that is
+away can say nothing: what was born there is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from backend.domain import draining
+from backend.domain.routes import Edge
+from backend.kafka.log_ranges import LogRange
+from workers.switches.cluster_clients import EstateClients
+from workers.switches.topology import Partition, Place, Topology
+
+_FAR_RECORDS = 20_000
+
+
+@dataclass
+class _Chain:
+    """Records of one partition on their way to a target."""
+
+    partition: Partition
+    target: str
+    hops: Sequence[Edge]
+    required: int
+    """Where the log of the first hop's source ended: its unit has to read up to there."""
+    position: int = 0
+
+
+class Hops:
+    """Used by one thread. All of it raises KafkaCallFailed."""
+
+    def __init__(self, clients: EstateClients, source: str, targets: Sequence[str]) -> None:
+        self._clients, self._source, self._targets = clients, source, targets
+        self._chains: list[_Chain] = []
+        self._places: list[tuple[Partition, str]] = []
+
+    def mark(self, topology: Topology, partitions: Sequence[Partition]) -> None:
+        """Note where logs end now, on the source and wherever else records of it may be on their way from."""
+        self._chains = []
+        self._places = [(partition, target) for partition in partitions for target in self._targets]
+        leaves = [self._source, *(each for each in topology.routes if each != self._source)]
+        for leaf in leaves:
+            if leaf != self._source and leaf not in topology.known.clusters:
+                continue
+            ends = self._ends(topology, leaf, partitions)
+            for target in self._targets:
+                hops = draining.path(topology.routes.get(leaf, ()), leaf, target)
+                self._chains += [_Chain(place, target, hops, end) for place, end in ends.items() if hops]
+
+    def look(self, topology: Topology) -> Iterator[tuple[Partition, str, int]]:
+        """(partition, target, records that are missing, at most)."""
+        self._read_positions(topology)
+        passed = [chain for chain in self._chains if self._has_passed(topology, chain)]
+        arrived: dict[str, list[_Chain]] = {}
+        for chain in passed:
+            arrived.setdefault(chain.hops[0].target, []).append(chain)
+            chain.hops = chain.hops[1:]
+        self._chains = [chain for chain in self._chains if chain.hops]
+        for leaf, chains in arrived.items():
+            left = [chain for chain in chains if chain.hops]
+            ends = self._ends(topology, leaf, [chain.partition for chain in left])
+            for chain in left:
+                chain.required, chain.position = ends.get(chain.partition, chain.required), 0
+        missing: dict[tuple[Partition, str], int] = dict.fromkeys(self._places, 0)
+        for chain in self._chains:
+            missing[chain.partition, chain.target] += max(1, chain.required - chain.position)
+        yield from ((partition, target, count) for (partition, target), count in missing.items())
+
+    def _ends(self, topology: Topology, leaf: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        places = {topology.place(leaf, partition): partition for partition in partitions}
+        wanted = [place for place in places if place is not None]
+        found = self._clients.of(topology.clusters[leaf]).ends(wanted, undecided_too=True) if wanted else {}
+        return {places[place]: end for place, (_, end) in found.items()}
+
+    def _read_positions(self, topology: Topology) -> None:
+        wanted: dict[str, dict[str, list[Place]]] = {}
+        by_key: dict[tuple[str, Place, str], list[_Chain]] = {}
+        for chain in self._chains:
+            hop = chain.hops[0]
+            place = topology.place(hop.target, chain.partition)
+            group = topology.unit(hop.source, hop.level, chain.partition).kafka_name
+            if place is not None:
+                wanted.setdefault(hop.target, {}).setdefault(group, []).append(place)
+                by_key.setdefault((hop.target, place, group), []).append(chain)
+        for target, groups in wanted.items():
+            found = self._clients.of(topology.clusters[target]).positions(groups)
+            for place, by_group in found.items():
+                for group, position in by_group.items():
+                    for chain in by_key[target, place, group]:
+                        chain.position = position.offset
+
+    def _has_passed(self, topology: Topology, chain: _Chain) -> bool:
+        """Whether the unit has read all: also if behind its position are markers only, which nobody is shown."""
+        if chain.position >= chain.required:
+            return True
+        hop = chain.hops[0]
+        place = topology.place(hop.source, chain.partition)
+        if place is None or chain.required - chain.position > _FAR_RECORDS:
+            return place is None
+        clients = self._clients.of(topology.clusters[hop.source])
+        low, decided = clients.ends([place]).get(place, (0, 0))
+        if low >= chain.required:
+            return True
+        if decided < chain.required:
+            return False
+        read = LogRange(
+            log=0, topic=place[0], partition=place[1], first=max(low, chain.position), end=chain.required
+        )
+        return not any(messages for _, messages in clients.reader.messages([read]))

@@ -1,0 +1,184 @@
+"""Vectors at offsets of a cluster's logs: from the nearest places where they are known, and the records since."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from backend.domain import rescan
+from backend.domain.births import Births
+from backend.domain.log_index import Prefix, Prefixes
+from backend.domain.origin import Vector, merge
+from backend.domain.rescan import Checkpoint
+from backend.kafka.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
+from workers.offsets.directory import Directory
+from workers.switches.topology import Partition
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedPrefixes:
+    """A log, and the offsets at which its vector is wanted; none is behind its end for readers of decided
+    transactions."""
+
+    partition: Partition
+    topic: str
+    births: Births
+    low: int
+    """Where it begins by now."""
+    offsets: Collection[int]
+    bases: Sequence[Prefix]
+    """Places where its vector is known: reading begins there."""
+    told: Sequence[Prefix] = ()
+    """Places of whose vectors something is known, but perhaps not all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stands:
+    """What stands before an offset."""
+
+    seen: Vector
+    whole: bool
+    """Whether that is all that ever lay there: not if part of it was gone before anybody had looked."""
+    timestamp_ms: int | None = None
+    """Of the last record, if it was read."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Offsets to read in one go, and the vector before them."""
+
+    first: int
+    end: int
+    seen: Vector
+
+
+def stretches(offsets: Iterable[int], prefixes: Sequence[Prefix], low: int) -> Iterator[Stretch]:
+    """What to read of a log that begins at `low`, so that the vector at each offset is known: from the nearest
+    place before it, or on from the offset before it if that is nearer."""
+    ordered, known = sorted(prefixes, key=lambda each: each.offset), Prefixes(prefixes)
+    first = end = None
+    for offset in sorted({max(each, low) for each in offsets}):
+        base = max((each.offset for each in ordered if each.offset <= offset), default=low)
+        base = max(base, low)
+        if first is None or end is None or base > end:
+            if first is not None and end is not None:
+                yield Stretch(first, end, known.before(first, low)[0])
+            first = base
+        end = offset
+    if first is not None and end is not None:
+        yield Stretch(first, end, known.before(first, low)[0])
+
+
+def bases_of(checkpoints: Iterable[Checkpoint], births: Births) -> list[Prefix]:
+    """Those of the places that speak of the log as it is now."""
+    # One that knows of no origin may have records before it that do not say where they were born.
+    held = [each for each in checkpoints if each.seen and rescan.holds(each, births)]
+    return [Prefix(offset=each.offset, seen=each.seen) for each in held]
+
+
+class PrefixReader:
+    """One cluster's; used by one thread."""
+
+    def __init__(self, reader: RangeReader, number: int, headers: tuple[str, str]) -> None:
+        """`number`: of the cluster; `headers`: names of those for flags and origin."""
+        self._reader, self._number, self._headers = reader, number, headers
+
+    def read(self, logs: Sequence[AskedPrefixes], known: Directory) -> dict[tuple[Partition, int], Stands]:
+        """By (partition, offset). `known` was read after the ends of the logs. Raises KafkaCallFailed."""
+        ranges: list[LogRange] = []
+        walks: list[_Walk] = []
+        by_log: list[list[_Walk]] = []
+        for one in logs:
+            mine = []
+            for stretch in stretches(one.offsets, one.bases, one.low):
+                read = LogRange(
+                    log=len(ranges),
+                    topic=one.topic,
+                    partition=one.partition[1],
+                    first=stretch.first,
+                    end=stretch.end,
+                )
+                asked = [each for each in one.offsets if stretch.first <= each <= stretch.end]
+                ranges.append(read)
+                mine.append(_Walk(read, self._born(one, stretch.seen, known), asked))
+            walks += mine
+            by_log.append(mine)
+        for read, messages in self._reader.messages(ranges):
+            walks[read.log].take(messages)
+        return {
+            (one.partition, offset): stands
+            for one, mine in zip(logs, by_log, strict=True)
+            for offset, stands in _stands(one, mine)
+        }
+
+    def present(self, one: AskedPrefixes, end: int, known: Directory) -> Vector:
+        """Per origin the highest of the records that the log itself has before `end`. Raises KafkaCallFailed."""
+        read = LogRange(log=0, topic=one.topic, partition=one.partition[1], first=one.low, end=end)
+        born = self._born(one, Prefixes(one.bases).before(one.low, one.low)[0], known)
+        rows, found = LogRows(), Vector()
+        add = row_adder(rows, 0, prefix(read, born), born)
+        for _, messages in self._reader.messages([read]):
+            for message in messages:
+                add(message)
+            for number, incarnation, reached in zip(rows.origin, rows.incarnation, rows.reached, strict=True):
+                if number is not None and incarnation is not None and reached is not None:
+                    found[number] = max(found.get(number, (-1, -1)), (incarnation, reached))
+            rows.clear()
+        return found
+
+    def _born(self, one: AskedPrefixes, seen: Vector, known: Directory) -> BornIn:
+        flags, origins = self._headers
+        return BornIn(
+            number=self._number,
+            stream=one.partition[0],
+            births=one.births,
+            seen=seen,
+            known_origins=known.known_origins,
+            holes=known.holes.get(one.partition, frozenset()),
+            flags_header=flags,
+            origin_header=origins,
+        )
+
+
+class _Walk:
+    """One stretch, with what stands at the offsets asked about."""
+
+    def __init__(self, read: LogRange, born: BornIn, asked: Iterable[int]) -> None:
+        self._judge, self._rows = prefix(read, born), LogRows()
+        self._add = row_adder(self._rows, 0, self._judge, born)
+        self._left = sorted(asked, reverse=True)
+        self._timestamp_ms: int | None = None
+        self._found: dict[int, tuple[Vector, int | None]] = {}
+
+    def take(self, messages: Iterable[object]) -> None:
+        """The next records."""
+        for message in messages:
+            offset = message.offset()  # type: ignore[attr-defined]
+            while self._left and self._left[-1] <= offset:
+                self._note()
+            self._add(message)  # type: ignore[arg-type]
+            self._timestamp_ms = self._rows.timestamp_ms[-1]
+        self._rows.clear()
+
+    def _note(self) -> None:
+        self._found[self._left.pop()] = (dict(self._judge.seen), self._timestamp_ms)
+
+    def found(self) -> Mapping[int, tuple[Vector, int | None]]:
+        """Offset -> (vector, time of the last record), once all was read."""
+        while self._left:
+            self._note()
+        return self._found
+
+
+def _stands(one: AskedPrefixes, walks: Iterable[_Walk]) -> Iterator[tuple[int, Stands]]:
+    prefixes = Prefixes([*one.bases, *one.told])
+    found = dict(itertools.chain.from_iterable(walk.found().items() for walk in walks))
+    for offset in one.offsets:
+        # What was gone before anybody looked may be known from elsewhere, no further than the offset.
+        seen, is_all = prefixes.before(offset, one.low)
+        timestamp = None
+        if offset >= one.low:
+            read, timestamp = found[offset]
+            seen = merge([seen, read])
+        yield offset, Stands(seen=seen, whole=is_all or one.low == 0 or offset == 0, timestamp_ms=timestamp)

@@ -1,0 +1,223 @@
+"""What groups have committed on a cluster, as progress: what has to be known to go on elsewhere.
+
+The translator writes the same for every commit, a second or more after it was made (`offsets/translator.py`). Here
+it is had at once: from what the translator has written down, or from the nearest place of the log whose vector is
+known and the records since, read once for all groups.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Engine
+
+from backend.domain import births
+from backend.domain.births import Births
+from backend.domain.committing import Standing
+from backend.domain.log_index import Prefix
+from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
+from backend.kafka.log_ranges import LogRange
+from backend.settings import Settings
+from workers import checkpoints
+from workers.switches import commit_rows, unit_positions
+from workers.switches.cluster_clients import EstateClients
+from workers.switches.commit_rows import CommitRow, CommitRows
+from workers.switches.prefixes import AskedPrefixes, PrefixReader, Stands, bases_of
+from workers.switches.topology import Partition, Place, Topology
+
+_TIMES_BEFORE, _TIMES_BEHIND = 1_000, 20_000
+"""Offsets that are read around a commit for timestamps, where nothing else tells where a group is."""
+
+
+@dataclass(frozen=True)
+class _Log:
+    partition: Partition
+    place: Place
+    births: Births
+    low: int
+    end: int
+    """For readers of decided transactions."""
+    high: int
+
+    def at(self, offset: int) -> int:
+        """Where an offset lies: a group may have committed one behind the end."""
+        return min(offset, max(self.low, self.end))
+
+
+class ProgressReader:
+    """One cluster's; used by one thread."""
+
+    def __init__(self, engine: Engine, settings: Settings, clients: EstateClients, cluster: str) -> None:
+        self._engine, self._settings, self._clients, self._cluster = engine, settings, clients, cluster
+        self._headers = (settings.copy_flags_header, settings.copy_origin_header)
+        self._known: dict[Partition, tuple[Births, list[Prefix]]] = {}
+        """Places that were read up to the last time: from there it is the shortest way."""
+        self._times: dict[tuple[Partition, int], int] = {}
+        """Times of the last records before them."""
+
+    def read(
+        self, topology: Topology, standing: Mapping[Follower, Standing], generation: int
+    ) -> dict[Follower, Progress]:
+        """Of groups that have an offset; those whose log cannot be asked are left out. Raises KafkaCallFailed."""
+        logs = self._logs(topology, {(each.stream_name, each.partition) for each in standing})
+        with self._engine.connect() as connection:
+            incarnations = {partition: log.births[-1][1] for partition, log in logs.items()}
+            rows = commit_rows.read(connection, self._cluster, incarnations)
+        asked: dict[Partition, set[int]] = {partition: set() for partition in logs}
+        for follower, stands in standing.items():
+            partition = (follower.stream_name, follower.partition)
+            if partition in logs and stands.offset is not None:
+                asked[partition].add(logs[partition].at(stands.offset))
+        found: dict[tuple[Partition, int], Stands] = {}
+        if self._settings.origin_header:
+            found = self._vectors(topology, logs, asked, rows)
+        progress: dict[Follower, Progress] = {}
+        for follower, stands in standing.items():
+            log, offset = logs.get((follower.stream_name, follower.partition)), stands.offset
+            if log is None or offset is None:
+                continue
+            row = rows.by_follower.get(follower)
+            row = row if row is not None and row.offset == offset else None
+            committed = _committed_at_ms(stands, row)
+            if self._settings.origin_header:
+                known = found[log.partition, log.at(offset)]
+                progress[follower] = self._by_vector(topology, log, offset, known, row, committed, generation)
+            else:
+                progress[follower] = self._by_time(topology, log, follower, offset, row, committed, generation)
+        return progress
+
+    def _logs(self, topology: Topology, partitions: set[Partition]) -> dict[Partition, _Log]:
+        """Where they begin and end now."""
+        wanted = {}
+        for stream, number in partitions:
+            place = topology.place(self._cluster, (stream, number))
+            born = topology.known.births(self._cluster, stream, number)
+            if place is not None and born is not None:
+                wanted[place] = ((stream, number), born)
+        clients = self._clients.of(topology.clusters[self._cluster])
+        high, ends = clients.ends(wanted, undecided_too=True), clients.ends(wanted)
+        return {
+            partition: _Log(partition, place, born, *ends[place], high[place][1])
+            for place, (partition, born) in wanted.items()
+            if place in ends and place in high
+        }
+
+    def _vectors(
+        self,
+        topology: Topology,
+        logs: Mapping[Partition, _Log],
+        asked: Mapping[Partition, set[int]],
+        rows: CommitRows,
+    ) -> dict[tuple[Partition, int], Stands]:
+        born = {partition: log.births for partition, log in logs.items()}
+        positions = unit_positions.read(topology, self._clients, self._cluster, born)
+        with self._engine.connect() as connection:
+            noted = checkpoints.read(connection, self._cluster, list(logs))
+        wanted = []
+        for partition, log in logs.items():
+            before = self._known.get(partition)
+            bases = [
+                *(before[1] if before is not None and before[0] == log.births else ()),
+                *rows.bases.get(partition, ()),
+                *positions.get(partition, ()),
+                *bases_of(noted.get(partition, ()), log.births),
+            ]
+            wanted.append(
+                AskedPrefixes(
+                    partition=partition,
+                    topic=log.place[0],
+                    births=log.births,
+                    low=log.low,
+                    offsets=asked[partition],
+                    bases=[base for base in bases if base.offset <= log.end],
+                    told=rows.told.get(partition, ()),
+                )
+            )
+        row = topology.clusters[self._cluster]
+        reader = PrefixReader(self._clients.of(row).reader, row.number, self._headers)
+        found = reader.read(wanted, topology.known)
+        known: dict[Partition, list[Prefix]] = {partition: [] for partition in logs}
+        told = {place: each.timestamp_ms for place, each in found.items() if each.timestamp_ms is not None}
+        self._times = {place: at for place, at in self._times.items() if place in found} | told
+        for (partition, offset), stands in found.items():
+            known[partition].append(Prefix(offset=offset, seen=stands.seen, whole=stands.whole))
+        self._known = {partition: (logs[partition].births, some) for partition, some in known.items()}
+        return found
+
+    def _by_vector(
+        self,
+        topology: Topology,
+        log: _Log,
+        offset: int,
+        known: Stands,
+        row: CommitRow | None,
+        committed_at_ms: int,
+        generation: int,
+    ) -> Progress:
+        timestamp = row.timestamp_ms if row is not None else self._times.get((log.partition, log.at(offset)))
+        number = topology.clusters[self._cluster].number
+        return Progress(
+            timestamp_ms=timestamp,
+            committed_at_ms=committed_at_ms,
+            generation=generation,
+            vector=known.seen,
+            offset=offset,
+            passed=births.passed(number, log.births, log.at(offset), known.seen),
+            # What lies in open transactions may become anything.
+            whole=known.whole and not log.end < offset <= log.high,
+            topic_incarnation=topology.known.streams[log.partition[0]].incarnations[self._cluster],
+        )
+
+    def _by_time(
+        self,
+        topology: Topology,
+        log: _Log,
+        follower: Follower,
+        offset: int,
+        row: CommitRow | None,
+        committed_at_ms: int,
+        generation: int,
+    ) -> Progress:
+        """Without origins: the timestamp, with the environment's margin, as the translator takes it."""
+        told = () if row is None else (row.timestamp_ms, row.safe_timestamp_ms)
+        times = [each for each in told if each is not None and each != NO_TIMESTAMP]
+        if not times:
+            times = self._times_around(topology, log, offset)
+        rules = topology.known.rules[follower.tenant, follower.instance, follower.environment]
+        return Progress(
+            timestamp_ms=min(times) - rules.margin_ms if times else None,
+            committed_at_ms=committed_at_ms,
+            generation=generation,
+            vector=None,
+            offset=offset,
+        )
+
+    def _times_around(self, topology: Topology, log: _Log, offset: int) -> list[int]:
+        """Of the last record before an offset, and the smallest of those behind it that are read."""
+        first = max(log.low, log.at(offset) - _TIMES_BEFORE)
+        end = min(log.end, log.at(offset) + _TIMES_BEHIND)
+        read = LogRange(log=0, topic=log.place[0], partition=log.place[1], first=first, end=end)
+        last: Sequence[int] = ()
+        behind: list[int] = []
+        clients = self._clients.of(topology.clusters[self._cluster])
+        for _, messages in clients.reader.messages([read]):
+            for message in messages:
+                timestamp, at = message.timestamp()[1], message.offset() or 0
+                if timestamp == NO_TIMESTAMP:
+                    continue
+                if at < offset:
+                    last = (timestamp,)
+                else:
+                    behind.append(timestamp)
+        if not last and first > log.low:
+            return []  # nothing was found that was read: from the beginning then, so that nothing is skipped
+        return [*last, *([min(behind)] if behind else ())]
+
+
+def _committed_at_ms(standing: Standing, row: CommitRow | None) -> int:
+    """By which it is ordered: what is known of it, or now, which is later than it was."""
+    if standing.mark is not None:
+        return standing.mark.committed_at_ms
+    return row.committed_at_ms if row is not None else int(time.time() * 1000)

@@ -1,0 +1,41 @@
+"""Where the units that read a cluster's logs are, which says what lies before there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from backend.domain.births import Births
+from backend.domain.log_index import Prefix
+from backend.domain.rescan import Checkpoint
+from backend.kafka.errors import KafkaCallFailed
+from workers.switches.cluster_clients import EstateClients
+from workers.switches.prefixes import bases_of
+from workers.switches.topology import Partition, Place, Topology
+
+
+def read(
+    topology: Topology, clients: EstateClients, source: str, births: Mapping[Partition, Births]
+) -> dict[Partition, list[Prefix]]:
+    """Of each partition the positions of all units that read it on a cluster, with the vectors before them;
+    `births`: of the cluster's logs. A target that is away says nothing."""
+    wanted: dict[str, dict[str, list[Place]]] = {}
+    by_place: dict[tuple[str, Place], Partition] = {}
+    for partition in births:
+        for target, group in topology.outgoing(source, partition):
+            place = topology.place(target, partition)
+            if place is not None and target in topology.known.clusters:
+                wanted.setdefault(target, {}).setdefault(group, []).append(place)
+                by_place[target, place] = partition
+    found: dict[Partition, list[Prefix]] = {}
+    for target, groups in wanted.items():
+        try:
+            told = clients.of(topology.clusters[target]).positions(groups)
+        except KafkaCallFailed:
+            continue  # the others may say enough, and more is read where they do not
+        for place, by_group in told.items():
+            partition = by_place[target, place]
+            places: Iterable[Checkpoint] = (
+                Checkpoint(each.offset, each.mark.incarnation, each.mark.seen) for each in by_group.values()
+            )
+            found.setdefault(partition, []).extend(bases_of(places, births[partition]))
+    return found
