@@ -15,6 +15,7 @@ from backend.domain.log_prefix import Hole
 from backend.domain.names import StreamName
 from backend.domain.offset_map import Follower
 from backend.domain.readings import EnvironmentPlace
+from backend.queries.active_clusters import generations
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.edge_losses import holes
 from backend.queries.leaf_routes import known_origins, list_leaves
@@ -107,6 +108,7 @@ def read(connection: Connection) -> Directory:
         rules=offset_rules(connection),
         known_origins=known_origins(connection),
         holes=holes(connection),
+        generations=generations(connection),
     )
 
 
