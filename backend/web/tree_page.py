@@ -8,7 +8,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
@@ -22,6 +22,7 @@ from backend.web import templates
 from backend.web.figures import clock
 from backend.web.live import Blocks, LiveTree
 from backend.web.pages import entering
+from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
 from backend.web.services import Shared, Viewer, frame
 from backend.web.tree_view import Picture, TreeState, read
 
@@ -36,9 +37,7 @@ STREAM_SECONDS = 600.0
 
 @router.get("/")
 @router.get("/tree")
-def tree_page(
-    request: Request, services: Shared, viewer: Viewer, at: Annotated[str | None, Query(max_length=40)] = None
-) -> Response:
+def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """The page, now or at an earlier position of the event log. Who may not read the estate begins elsewhere."""
     if viewer is not None and request.url.path == "/" and not may(viewer, Action.READ_ESTATE):
         return RedirectResponse("/tenants" if may_somewhere(viewer, Action.READ_TENANT) else "/account", 303)
@@ -46,25 +45,13 @@ def tree_page(
     if instead is not None or viewer is None:
         return instead or Response(status_code=401)
     with services.reading() as connection:
-        position = _position(at, events.head(connection).position)
-        if isinstance(position, str):
-            way = ("/tree", "To the tree as it is now")
-            message = {"title": "No such position", "message": position, "way": way}
-            return templates.page("message.html", {**frame(request, viewer), **message}, 422)
+        try:
+            position = position_asked(at, events.head(connection).position)
+        except NoSuchPosition as why:
+            return no_such_position(request, viewer, why, ("/tree", "To the tree as it is now"))
         state = read(connection, position)
     context = {**_context(state, live=position is None), **frame(request, viewer), "lost_at": None}
     return templates.page(TEMPLATE, context)
-
-
-def _position(at: str | None, head: int) -> int | str | None:
-    """The position asked for, None for now, or why there is none such."""
-    if at is None or not at.strip():
-        return None
-    if not (at.isascii() and at.isdigit()):
-        return "A position is a whole number, counted from 1 by the event log."
-    if int(at) > head:
-        return f"Position {int(at):,} lies in the future; the newest event is at position {head:,}."
-    return int(at)
 
 
 def _live_tree(request: Request, services: Shared) -> LiveTree:

@@ -1,0 +1,108 @@
+"""What pages say of switches: whom one moves, how long things took, what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from backend.domain.cluster_switch import EMERGENCY, Moving, Phase
+from backend.domain.switch_report import milliseconds
+from backend.queries.switches import PhaseRow, SwitchRow
+from backend.web.figures import counted
+
+LABELS = {
+    Phase.PLANNED: "Preparing",
+    Phase.HOLDING: "Holding",
+    Phase.DRAINING: "Draining",
+    Phase.CLOSING: "Closing",
+    Phase.RETARGETING: "Retargeting",
+    Phase.MOVING: "Moving",
+    Phase.VERIFYING: "Verifying",
+    Phase.COMPLETED: "Completed",
+    Phase.ABORTED: "Aborted",
+    Phase.FAILED: "Taken back",
+}
+GLYPHS = {Phase.COMPLETED: "running", Phase.ABORTED: "stopped", Phase.FAILED: "blocked"}
+"""Of states in which nothing goes on any more."""
+_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+
+
+def span(ms: float) -> str:
+    """A duration: `812 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    if ms < 1_000:
+        return f"{max(0, ms):.0f} ms"
+    if ms < _MINUTE:
+        return f"{ms / 1000:.1f} s"
+    for whole, part, names in ((_DAY, _HOUR, "d h"), (_HOUR, _MINUTE, "h min"), (_MINUTE, 1_000, "min s")):
+        if ms >= whole:
+            break
+    large, small = names.split()
+    count, rest = divmod(int(ms), whole)
+    return f"{count} {large} {rest // part} {small}" if rest // part else f"{count} {large}"
+
+
+def place_of(moving: Moving) -> str:
+    """`acme/retail/prod`, `acme/retail/prod in zone az2`."""
+    place = "/".join(moving.place)
+    return f"{place} in zone {moving.zone}" if moving.zone else place
+
+
+def scope(moves: Sequence[Moving]) -> str:
+    """Whom a switch moves, in a few words."""
+    if len(moves) == 1:
+        return place_of(moves[0])
+    places, tenants = {moving.place for moving in moves}, sorted({moving.tenant for moving in moves})
+    zones = sorted({moving.zone for moving in moves if moving.zone})
+    owners = tenants[0] if len(tenants) == 1 else counted(len(tenants), "tenant")
+    where = f" in zone {zones[0]}" if len(zones) == 1 and all(moving.zone for moving in moves) else ""
+    return f"{counted(len(places), 'environment')} of {owners}{where}"
+
+
+def moment(iso: str) -> datetime:
+    """A phase's time."""
+    return datetime.fromisoformat(iso)
+
+
+def held_ms(row: SwitchRow, phases: Sequence[PhaseRow], now: datetime | None) -> int | None:
+    """For how long producers have been told to hold; None if they never were, or still are and `now` is None."""
+    began = next((phase.started_at for phase in phases if phase.name == Phase.HOLDING), None)
+    if began is None:
+        return None
+    ended = next((phase.started_at for phase in phases if phase.name == Phase.VERIFYING), phases[-1].ended_at)
+    if ended is None:
+        return None if now is None else milliseconds(began, now.isoformat())
+    return milliseconds(began, ended)
+
+
+def result(row: SwitchRow, phases: Sequence[PhaseRow]) -> str:
+    """What a switch came to, or where it is."""
+    match row.state:
+        case Phase.COMPLETED:
+            return _completed(row)
+        case Phase.ABORTED | Phase.FAILED:
+            back = f"taken back while {phases[-1].name}" if phases else "taken back"
+            return f"{back}: {row.reason}" if row.reason else back
+        case Phase.VERIFYING:
+            return "clients are moved, and looked for there"
+        case Phase.PLANNED:
+            return "under way; nobody is held yet"
+        case _:
+            return "under way; producers hold"
+
+
+def _completed(row: SwitchRow) -> str:
+    report: dict[str, Any] = row.report or {}
+    late = report.get("not_drained_records")
+    if row.mode == EMERGENCY:
+        said = "moved at once, nothing was waited for"
+    elif late is None:
+        said = "moved"
+    else:
+        said = "moved, every record drained" if late == 0 else f"moved, {counted(late, 'record')} not drained"
+    trouble = [
+        f"{len(report.get(name) or ())} {words}"
+        for name, words in (("late_clients", "late"), ("forced_clients", "forced"), ("refused_groups", "refused"))
+        if report.get(name)
+    ]
+    return ", ".join([said, *trouble])

@@ -1,0 +1,91 @@
+"""`/switches`: every switch, the newest first, and where clients are now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.domain.access import Action
+from backend.domain.cluster_switch import ENDED
+from backend.queries import events
+from backend.queries.active_clusters import ActiveRow, Place, list_active
+from backend.queries.switches import SwitchRow, list_phases, list_switches, moving_switches
+from backend.web import templates
+from backend.web.pages import PageRoute, enter, offer, reasons
+from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch_view import Live, SwitchView
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+SWITCHES = ("Switches", "/switches")
+MOST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Where clients of an environment are sent: its row for all zones, and those of zones that have their own."""
+
+    place: Place
+    rows: tuple[ActiveRow, ...]
+    moving: SwitchRow | None
+    """The switch that is about to move some of them."""
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.place)
+
+
+def whereabouts(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[Whereabouts]:
+    """By environment, in their order."""
+    by_place: dict[Place, list[ActiveRow]] = {}
+    for row in rows:
+        by_place.setdefault(row.place, []).append(row)
+    under_way = {each.place: switch for switch in moving for each in switch.moves}
+    return [Whereabouts(place, tuple(found), under_way.get(place)) for place, found in by_place.items()]
+
+
+@router.get("/switches")
+def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or at an earlier position of the event log."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        head = events.head(connection).position
+        try:
+            position = position_asked(at, head)
+        except NoSuchPosition as why:
+            return no_such_position(request, caller, why, ("/switches", "To switches as they are now"))
+        found = list_switches(connection, position)
+        views = _views(connection, services, found[:MOST_SHOWN], position)
+        active = list_active(connection, position)
+        moving = moving_switches(connection) if position is None else [row for row in found if row.is_moving]
+    places = whereabouts(active, moving)
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan a switch", "/switches/plan")]
+    context = {
+        "switches": views,
+        "more_switches": len(found) > MOST_SHOWN,
+        "places": places[:MOST_SHOWN],
+        "more_places": len(places) > MOST_SHOWN,
+        "per_cluster": sorted(Counter(row.cluster for row in active if row.cluster is not None).items()),
+        "offers": offers,
+        "reasons": reasons(offers),
+        "past": None if position is None else (position, head),
+    }
+    return templates.page("switches.html", {**frame(request, caller), **context})
+
+
+def _views(
+    connection: Connection, services: ConsoleServices, rows: Sequence[SwitchRow], at: int | None
+) -> list[SwitchView]:
+    phases = list_phases(connection, [row.id for row in rows], at)
+    limit_ms = round(1000 * services.config.switch_hold_seconds)
+    live = Live(now=datetime.now(UTC)) if at is None else None
+    return [
+        SwitchView(row, phases[row.id], live if row.state not in ENDED else None, limit_ms) for row in rows
+    ]
