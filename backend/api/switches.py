@@ -131,7 +131,9 @@ def reverse_switch(switch: str, write: Writing, body: Reversal | None = None) ->
     with write.services.reading() as connection:
         row = find_switch(connection, switch)
     if row.state in BEFORE_MOVE:
-        raise StateConflict(f"switch {switch} has not moved anybody yet; POST /switches/{switch}/abort takes it back")
+        raise StateConflict(
+            f"switch {switch} has not moved anybody yet; POST /switches/{switch}/abort takes it back"
+        )
     return _start(write, planning.way_back(row), None if body is None else body.plan_digest, row)
 
 
