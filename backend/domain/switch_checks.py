@@ -126,9 +126,7 @@ def _missing(facts: Facts, wish: Wish) -> Iterator[Finding]:
     for application in facts.applications:
         state, why = application.applied.get(target, "pending"), application.failures.get(target)
         if state != APPLIED:
-            detail = f"its credentials, ACLs or quotas are missing on {target}: {state}" + (
-                f": {why}" if why else ""
-            )
+            detail = f"its credentials and ACLs are missing on {target}: {state}" + (f": {why}" if why else "")
             yield Finding(slug="access-not-there", subject=application.application, detail=detail)
 
 
@@ -182,7 +180,7 @@ def _elsewhere(facts: Facts, wish: Wish) -> Iterator[Finding]:
     told = {(edge.source, edge.level) for edge in _edges(facts, wish, wish.source)}
     for cluster, level in sorted(told):
         seen = facts.edges.get((cluster, level))
-        if seen is not None and not seen.paused and seen.state not in (RUNNING, BLOCKED, None):
+        if seen is not None and not seen.paused and seen.state not in (RUNNING, BLOCKED):
             detail = f"it is {seen.state}: {seen.reason or 'no reason given'}"
             yield Finding(slug="edge-not-running", subject=f"{cluster}:{level}", detail=detail)
     for origin in _leaves(facts):
@@ -204,7 +202,7 @@ def _clients(facts: Facts, wish: Wish) -> Iterator[Finding]:
             yield Finding(
                 slug="client-silent",
                 subject=client.client_id,
-                detail=f"{'/'.join(client.place)}: not heard of for {client.silent_ms // 1000} s; nobody waits for it",
+                detail=f"{'/'.join(client.place)}: silent for {client.silent_ms // 1000} s; nobody waits for it",
             )
     reported = {client.client_id for client in facts.clients}
     for group in facts.asked.groups.get(wish.source, ()):

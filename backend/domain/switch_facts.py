@@ -86,10 +86,10 @@ class ActiveFact:
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeFact:
-    """A distributor; `state` is None where nobody has seen it."""
+    """A distributor, as its units are doing."""
 
     paused: bool
-    state: str | None
+    state: str
     reason: str | None
     records_per_second: float | None = None
 
@@ -148,7 +148,6 @@ class OffsetFact:
     committed: int
     state: str | None
     """Of what was done on the target; None: nothing."""
-    reason: str | None
     re_read_bound: int | None
 
 

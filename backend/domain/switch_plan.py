@@ -158,8 +158,8 @@ def moves_of(active: Iterable[Active], wish: Wish) -> tuple[Moving, ...]:
         if wish.zone is None:
             zones = [zone for zone, row in rows.items() if row.cluster == wish.source]
         else:
-            row = rows.get(wish.zone) or rows.get(None)
-            zones = [wish.zone] if row is not None and row.cluster == wish.source else []
+            its = rows.get(wish.zone) or rows.get(None)
+            zones = [wish.zone] if its is not None and its.cluster == wish.source else []
         tenant, instance, environment = place
         found += [
             Moving(tenant=tenant, instance=instance, environment=environment, zone=zone)

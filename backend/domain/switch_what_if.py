@@ -104,14 +104,13 @@ def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
 
 def _must_move(facts: Facts, gone: frozenset[str]) -> list[MustMove]:
     leaves = () if facts.root is None else tree_shape.leaves(facts.root)
+    streams = (*facts.streams, *facts.other_streams)
     found = []
     for row in facts.active:
         if row.cluster not in gone or row.cluster is None:
             continue
         place = (row.tenant, row.instance, row.environment)
-        needs = [
-            each for each in (*facts.streams, *facts.other_streams) if each.place == place and each.distributed
-        ]
+        needs = [each for each in streams if each.place == place and each.distributed]
         could = tuple(
             leaf
             for leaf in leaves

@@ -173,8 +173,8 @@ class _Look:
                 found.append(
                     GroupFact(
                         technical_group=name,
-                        group=logical and logical.stream,
-                        place=logical and (logical.tenant, logical.instance, logical.environment),
+                        group=None if logical is None else logical.stream,
+                        place=None if logical is None else (logical.tenant, logical.instance, logical.environment),
                         client_ids=members.client_ids,
                         streams=its,
                     )

@@ -105,9 +105,9 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
         *(("/from", wish.source), ("/to", wish.target)),
         *(("/without/clusters", name) for name in sorted(wish.without.clusters)),
     )
-    for pointer, name in named:
-        if name not in clusters:
-            detail = f"there is no cluster {name[:60]!a}; GET /clusters lists them"
+    for pointer, cluster in named:
+        if cluster not in clusters:
+            detail = f"there is no cluster {cluster[:60]!a}; GET /clusters lists them"
             raise NotFound(detail, (FieldError(pointer, detail),))
     for zone in sorted(wish.without.zones):
         if zone not in zones:
@@ -161,11 +161,12 @@ def _edges(connection: Connection) -> dict[tuple[str, int], EdgeFact]:
     return {
         (row.cluster, row.level): EdgeFact(
             paused=row.settings.paused,
-            state=row.observed and row.observed.state,
-            reason=row.observed and row.observed.reason,
-            records_per_second=row.observed and row.observed.records_per_second,
+            state=row.observed.state,
+            reason=row.observed.reason,
+            records_per_second=row.observed.records_per_second,
         )
         for row in read_distributors(connection)
+        if row.observed is not None
     }
 
 
@@ -215,9 +216,8 @@ def _offsets(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -
             group=row.group,
             technical_group=row.technical_group,
             committed=row.committed_offset,
-            state=there and there.state,
-            reason=there and there.reason,
-            re_read_bound=there and there.re_read_bound,
+            state=None if there is None else there.state,
+            re_read_bound=None if there is None else there.re_read_bound,
         )
 
 
