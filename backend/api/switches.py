@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
@@ -33,7 +33,8 @@ from backend.domain.access import Action
 from backend.domain.cluster_switch import BEFORE_MOVE, PLANNED
 from backend.domain.errors import FieldError, PlanStale, StateConflict, SwitchBlocked, ValueInvalid
 from backend.domain.switch_commands import OPERATOR, Abort, Force, StartSwitch
-from backend.domain.switch_plan import Plan, Wish
+from backend.domain.switch_facts import Wish, Without
+from backend.domain.switch_plan import Plan, generation_of, moves_of
 from backend.queries import switch_progress
 from backend.queries import switches as queries
 from backend.queries.active_clusters import list_active
@@ -85,7 +86,7 @@ def list_switches(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 @router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def start_switch(body: NewSwitch, write: Writing) -> Response:
     """Begin what was planned; the digest tells that it still is what would be done."""
-    return _start(write, body.wish(), body.plan_digest, None)
+    return _start(write, body.wish(Without()), body.plan_digest, None)
 
 
 @router.get("/{switch}", openapi_extra=needs(Action.READ_ESTATE))
@@ -131,7 +132,9 @@ def reverse_switch(switch: str, write: Writing, body: Reversal | None = None) ->
     with write.services.reading() as connection:
         row = find_switch(connection, switch)
     if row.state in BEFORE_MOVE:
-        raise StateConflict(f"switch {switch} has not moved anybody yet; POST /switches/{switch}/abort takes it back")
+        raise StateConflict(
+            f"switch {switch} has not moved anybody yet; POST /switches/{switch}/abort takes it back"
+        )
     return _start(write, planning.way_back(row), None if body is None else body.plan_digest, row)
 
 
@@ -143,7 +146,7 @@ def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | N
     if digest is None and wish.mode == PLANNED and reverses is None:
         why = "quote the digest of POST /switches/plan: what the operator has seen is what is done"
         raise ValueInvalid(why, (FieldError("/plan_digest", "is needed"),))
-    plan = planning.make(write.services, write.services.config, wish)
+    plan = planning.make(write.services.reading, write.services.config, wish, write.time)
     if plan.blockers:
         raise SwitchBlocked(
             "; ".join(blocker.detail for blocker in plan.blockers[:5]),
@@ -153,8 +156,9 @@ def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | N
     switch = uuid.uuid4().hex[:12]
 
     def build(connection: Connection) -> StartSwitch:
-        again = planning.decided(list_active(connection), wish)
-        if again != (plan.moves, plan.generation):
+        active = list_active(connection)
+        moves = moves_of(active, wish)
+        if (moves, generation_of(active, moves)) != (plan.moves, plan.generation):
             raise PlanStale("clients were moved meanwhile; plan again")
         return StartSwitch(
             switch=switch,
@@ -176,7 +180,7 @@ def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | N
 def _fresh(digest: str | None, plan: Plan) -> None:
     if digest is not None and digest != plan.digest:
         raise PlanStale(
-            f"the plan is {plan.digest[:12]} by now, not {digest[:12]}: what would be done has changed; plan again",
+            f"the plan is {plan.digest[:12]} by now, not {digest[:12]}: something else would be done; plan again",
             (FieldError("/plan_digest", "is of another plan"),),
         )
 

@@ -99,10 +99,10 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
         return []
     root = tree_shape.parse(tree.root, clusters_of(tree.root))
     clusters = {row.name: row for row in list_clusters(connection, at)}
-    units = {} if at is not None else _units(connection)
+    units = {} if at is not None else units_seen(connection)
     refused = {} if at is not None else troubles(connection)
     left_out = {} if at is not None else open_troubles(connection)
-    asked_since = 0 if at is not None else _asked_since(connection)
+    since = 0 if at is not None else asked_since(connection)
     found = []
     for cluster, level, allowed in tree_shape.siblings(root):
         target = tree.targets[cluster, level]
@@ -113,7 +113,7 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
             rows = [units.get(name) for name in names]
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)), chosen)
             waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
-            if observed.position < asked_since:
+            if observed.position < since:
                 # A unit knows nothing of the lag on a stream that it has not taken up.
                 observed = replace(observed, lag_records=None)
             observed = _less(observed, waiting + refused.get(cluster, []) + refused.get(target, []))
@@ -129,7 +129,7 @@ def _less(observed: Observation, refused: Sequence[str]) -> Observation:
     return replace(observed, state="degraded", reason="; ".join(refused[:_REFUSALS_SHOWN]) + more)
 
 
-def _asked_since(connection: Connection) -> int:
+def asked_since(connection: Connection) -> int:
     """Position of the last event that changed what the units are to do."""
     changes = (
         sa.select(sa.func.max(sa.func.greatest(table.c.valid_from, table.c.valid_to)))
@@ -138,7 +138,7 @@ def _asked_since(connection: Connection) -> int:
     return max(connection.scalar(change) or 0 for change in changes)
 
 
-def _units(connection: Connection) -> dict[str, Row[Any]]:
+def units_seen(connection: Connection) -> dict[str, Row[Any]]:
     """States of the units whose lease holds, by unit; `silent` if their holder last wrote long ago.
 
     After the database was away, what is read first is what was true before.

@@ -16,7 +16,7 @@ def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
     set_there = [one for one in carried if one.refused is None]
     bounds = [one.re_read_bound for one in set_there]
     refused = {
-        f"{one.follower.tenant}/{one.follower.instance}/{one.follower.environment}/{one.follower.group}": one.refused
+        "/".join((*_environment(one), one.follower.group)): one.refused
         for one in carried
         if one.refused is not None
     }

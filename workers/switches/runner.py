@@ -31,8 +31,8 @@ from backend.queries.switches import SwitchRow, find_switch
 from backend.settings import Settings
 from workers import context
 from workers.switches.closing import GroupClosing
-from workers.switches.outcome import came_to
 from workers.switches.drain import Drain
+from workers.switches.outcome import came_to
 from workers.switches.scope import Scope
 from workers.switches.verifying import Verification
 

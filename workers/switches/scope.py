@@ -41,10 +41,12 @@ class Scope:
         if tree is None:
             raise StateConflict("there is no tree any more")
         root = tree_shape.parse(tree.root, clusters_of(tree.root))
-        online = {row.name for row in list_clusters(connection) if row.state != "offline"}
+        online = {row.name for row in list_clusters(connection) if row.state != "offline"} - {switch.source}
         return Scope(
             environments=tuple(sorted(places)),
             streams=tuple(streams),
-            online_leaves=tuple(name for name in tree_shape.leaves(root) if name in online and name != switch.source),
+            online_leaves=tuple(
+                name for name in tree_shape.leaves(root) if name in online and name != switch.source
+            ),
             flags=routes.arrival_flags(root, tree.targets, switch.source).get(switch.target, 0),
         )

@@ -1,0 +1,253 @@
+"""What a switch is planned from: the wish, and the facts as they were at one moment.
+
+What the database says is of one position of the event log; what clusters say was asked right after it. A cluster
+that did not answer stands in `Asked.silent`, with the reason, and nothing is known of it but observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from backend.domain.cluster_switch import EMERGENCY, PLANNED, TO_TARGET, Moving, Retarget
+from backend.domain.routes import Targets
+from backend.domain.tree_shape import Node
+
+Place = tuple[str, str, str]
+"""(tenant, instance, environment)."""
+PartitionOf = tuple[str, int]
+"""(STREAM, partition)."""
+OFFLINE, APPLIED = "offline", "applied"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Without:
+    """Clusters that are supposed to be gone, by name or by zone: a what-if."""
+
+    clusters: frozenset[str] = frozenset()
+    zones: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reversed:
+    """A switch that is to be taken back."""
+
+    switch: str
+    moves: frozenset[Moving]
+    retargets: tuple[Retarget, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """Who is to leave which cluster, and where to. None for a part of the name: whatever it is."""
+
+    source: str
+    target: str
+    mode: str = PLANNED
+    tenant: str | None = None
+    instance: str | None = None
+    environment: str | None = None
+    zone: str | None = None
+    drain: str = TO_TARGET
+    without: Without = Without()
+    reverses: Reversed | None = None
+    """The switch that is taken back: only those are moved whom it moved."""
+
+    @property
+    def is_emergency(self) -> bool:
+        """Whether nothing is waited for."""
+        return self.mode == EMERGENCY
+
+    @property
+    def is_whole_cluster(self) -> bool:
+        """Whether all clients are to leave the source."""
+        return self.tenant is None and self.zone is None
+
+    def names(self, place: Place) -> bool:
+        """Whether an environment is one of those that are meant."""
+        wanted = (self.tenant, self.instance, self.environment)
+        return all(part in (None, its) for part, its in zip(wanted, place, strict=True))
+
+
+# --- what the database says
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterFact:
+    """A cluster; `state` is offline if it does not answer."""
+
+    name: str
+    number: int
+    zone: str | None
+    state: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActiveFact:
+    """Where clients of an environment are sent: of one zone, or (zone None) of all without one of their own."""
+
+    tenant: str
+    instance: str
+    environment: str
+    zone: str | None
+    cluster: str | None
+    generation: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeFact:
+    """A distributor, as its units are doing."""
+
+    paused: bool
+    state: str
+    reason: str | None
+    records_per_second: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamFact:
+    """A stream of a moved environment. `applied`: cluster -> pending, applied or failed; `failures` say why."""
+
+    stream: str
+    place: Place
+    partitions: int
+    distributed: bool
+    applied: Mapping[str, str]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The last part of its name."""
+        return self.stream.rpartition("/")[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplicationFact:
+    """An application of a moved environment; as `StreamFact`."""
+
+    application: str
+    place: Place
+    applied: Mapping[str, str]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientFact:
+    """A client that discovery has heard of within the last day."""
+
+    client_id: str
+    place: Place
+    role: str
+    zone: str | None
+    generation: int
+    phase: str
+    silent_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetFact:
+    """A commit of a group on the source, and what was done for it on the target.
+
+    `re_read_bound` is None where nothing was set there yet, or nobody can tell.
+    """
+
+    stream: str
+    partition: int
+    group: str
+    technical_group: str
+    committed: int
+    state: str | None
+    """Of what was done on the target; None: nothing."""
+    re_read_bound: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotFollowedFact:
+    """A group on the source whose offsets for a moved stream's topic are not distributed."""
+
+    technical_group: str
+    topic: str
+    reason: str
+
+
+# --- what clusters say
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupFact:
+    """A group that has members on a cluster, of a moved environment or reading a moved stream.
+
+    `group` is its logical name, None if its name follows no format.
+    """
+
+    technical_group: str
+    group: str | None
+    place: Place | None
+    client_ids: tuple[str, ...]
+    streams: frozenset[str]
+    """That its members read now; none while it is rebalanced."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What clusters answered."""
+
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Cluster -> why it could not be asked."""
+    partitions: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(cluster, STREAM) -> partitions of the topic, of those that were found."""
+    looked_at: frozenset[str] = frozenset()
+    """Clusters whose topics were asked for."""
+    lacking: Mapping[PartitionOf, int] = field(default_factory=dict)
+    """At most so many records that the source holds and the target does not; see `switch_lag.py`."""
+    ends: Mapping[PartitionOf, int] = field(default_factory=dict)
+    """Of the source's logs, for readers of committed records."""
+    commits: Mapping[tuple[str, PartitionOf], int] = field(default_factory=dict)
+    """(technical group, partition) -> what the group has committed on the source."""
+    groups: Mapping[str, tuple[GroupFact, ...]] = field(default_factory=dict)
+    """Cluster -> its groups with members."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How long things take at most, in milliseconds, and how far back a client counts as there."""
+
+    ttl_ms: int
+    reconcile_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """All that a plan is made of."""
+
+    position: int
+    taken_at: str
+    root: Node | None
+    primary: str | None
+    targets: Targets
+    clusters: Mapping[str, ClusterFact]
+    active: tuple[ActiveFact, ...]
+    """Of all environments."""
+    busy: Mapping[str, str]
+    """Tenant -> the switch that moves it."""
+    edges: Mapping[tuple[str, int], EdgeFact]
+    streams: tuple[StreamFact, ...]
+    """Of moved environments."""
+    other_streams: tuple[StreamFact, ...]
+    """Of those that would have to move if clusters were gone."""
+    applications: tuple[ApplicationFact, ...]
+    clients: tuple[ClientFact, ...]
+    offsets: tuple[OffsetFact, ...]
+    not_followed: tuple[NotFollowedFact, ...]
+    margin: frozenset[Place]
+    """Environments whose offsets go by timestamps, with a margin."""
+    at_risk: Mapping[str, int | None]
+    """Cluster -> records that no other leaf has yet, as observed."""
+    timing: Timing
+    asked: Asked = Asked()
+
+    def is_online(self, cluster: str) -> bool:
+        """Whether it is known and not offline."""
+        known = self.clusters.get(cluster)
+        return known is not None and known.state != OFFLINE

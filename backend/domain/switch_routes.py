@@ -1,0 +1,67 @@
+"""What a switch has to do with the tree: the edges on the way to the target, and targets that are to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from backend.domain import routes, tree_shape
+from backend.domain.cluster_switch import Retarget
+from backend.domain.routes import Edge, Targets
+from backend.domain.tree_shape import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A distributor that goes on copying to the cluster that is left, and why."""
+
+    cluster: str
+    level: int
+    reason: str
+
+
+def way(root: Node, targets: Targets, origin: str, to: str) -> tuple[Edge, ...]:
+    """The edges by which an origin's records come to a cluster, in their order; none if they do not."""
+    into = {edge.target: edge for edge in routes.routes(root, targets).get(origin, ())}
+    found: list[Edge] = []
+    while to != origin:
+        if to not in into or into[to] in found:
+            return ()
+        found.append(into[to])
+        to = into[to].source
+    return tuple(reversed(found))
+
+
+def retargets(
+    root: Node, targets: Targets, source: str, is_online: Callable[[str], bool]
+) -> tuple[tuple[Retarget, ...], tuple[Kept, ...]]:
+    """New targets of the distributors that copy to `source`, and those that have to stay.
+
+    Each takes another leaf of its sibling subtree that is online: its default target, or else the next one after
+    that from left to right, round the end.
+    """
+    defaults = tree_shape.default_targets(root)
+    moved: list[Retarget] = []
+    kept: list[Kept] = []
+    for cluster, level, allowed in tree_shape.siblings(root):
+        if targets[cluster, level] != source:
+            continue
+        first = allowed.index(defaults[cluster, level])
+        others = [leaf for leaf in allowed[first:] + allowed[:first] if leaf != source]
+        online = next(filter(is_online, others), None)
+        if online is not None:
+            moved.append(Retarget(cluster=cluster, level=level, target=online, previous=source))
+        elif others:
+            kept.append(Kept(cluster=cluster, level=level, reason=f"{', '.join(others)}: offline"))
+        else:
+            kept.append(Kept(cluster=cluster, level=level, reason=f"{source} is the only leaf of its subtree"))
+    return tuple(moved), tuple(kept)
+
+
+def restored(targets: Targets, changed: Iterable[Retarget]) -> tuple[Retarget, ...]:
+    """What undoes the targets that a switch has changed; one that somebody has changed since stays."""
+    return tuple(
+        replace(each, target=each.previous, previous=each.target)
+        for each in changed
+        if targets.get((each.cluster, each.level)) == each.target
+    )

@@ -1,0 +1,232 @@
+"""What clusters say for the plan of a switch: asked side by side, each for some seconds at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from backend.domain import assignment
+from backend.domain.assignment import OWN_GROUPS, Unit
+from backend.domain.births import births_of
+from backend.domain.errors import ClusterUnreachable
+from backend.domain.marks import MetadataInvalid, Position, decode_metadata
+from backend.domain.origin import Vector
+from backend.domain.readings import Reader
+from backend.domain.switch_facts import Asked, GroupFact, PartitionOf, Wish
+from backend.domain.switch_lag import lacking
+from backend.domain.switch_what_if import gone_of
+from backend.kafka.client_config import client_config
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.group_members import GroupAdmin
+from backend.kafka.group_offsets import GroupOffsets
+from backend.kafka.topics import TopicAdmin
+from backend.queries.clusters import ClusterRow
+from backend.settings import Settings
+from backend.switching.reading import Ground
+
+MOST_AT_ONCE = 16
+MOST_GROUPS = 1000
+"""Groups of a cluster that are asked for their members, and for their offsets."""
+
+Topics = Mapping[str, str]
+"""STREAM -> technical name on one cluster."""
+
+
+@dataclass
+class _Answer:
+    """What one cluster said; each piece only where it was asked for."""
+
+    partitions: dict[str, int] = field(default_factory=dict)
+    ends: dict[PartitionOf, tuple[int, int]] = field(default_factory=dict)
+    commits: dict[tuple[str, PartitionOf], int] = field(default_factory=dict)
+    groups: tuple[GroupFact, ...] = ()
+    outgoing: dict[PartitionOf, list[Position]] = field(default_factory=dict)
+    covered: dict[PartitionOf, list[Vector]] = field(default_factory=dict)
+
+
+def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
+    """Asks the source, the target, and whoever the source's distributors copy to, for where these are."""
+    gone = gone_of(ground.facts.clusters, wish.without)
+    silent = dict.fromkeys(sorted(gone & {wish.source, wish.target}), "supposed to be gone")
+    hops = {target for (cluster, _), target in ground.facts.targets.items() if cluster == wish.source}
+    wanted = sorted(
+        name for name in {wish.source, wish.target} | hops if ground.facts.is_online(name) and name not in gone
+    )
+    if not wanted or not ground.facts.streams:
+        return Asked(silent=silent)
+    look = _Look(ground, settings, wish)
+    with ThreadPoolExecutor(min(len(wanted), MOST_AT_ONCE)) as threads:
+        answers = dict(zip(wanted, threads.map(look.at, wanted), strict=True))
+    silent |= {name: found for name, found in answers.items() if isinstance(found, str)}
+    said = {name: found for name, found in answers.items() if isinstance(found, _Answer)}
+    source, target = said.get(wish.source), said.get(wish.target)
+    return Asked(
+        silent=silent,
+        partitions={(name, stream): n for name, one in said.items() for stream, n in one.partitions.items()},
+        looked_at=frozenset(said.keys() & {wish.source, wish.target}),
+        lacking={} if source is None or target is None else look.lacking(source, target, said.values()),
+        ends={} if source is None else {place: end for place, (_, end) in source.ends.items()},
+        commits={} if source is None else source.commits,
+        groups={name: one.groups for name, one in said.items()},
+    )
+
+
+class _Look:
+    """One look at several clusters."""
+
+    def __init__(self, ground: Ground, settings: Settings, wish: Wish) -> None:
+        self._ground, self._wish = ground, wish
+        self._buckets, self._seconds = settings.partition_buckets, settings.probe_timeout_seconds
+        self._environments = sorted({stream.place for stream in ground.facts.streams})
+
+    def at(self, cluster: str) -> _Answer | str:
+        """What a cluster says, or why it says nothing."""
+        row = self._ground.clusters[cluster]
+        try:
+            # First who is there at all: a client without a cluster would wait for each of its requests.
+            topics = self._topics(cluster)
+            admin = TopicAdmin(row.bootstrap_servers, row.properties, self._seconds)
+            found = admin.observe(topics.values()).topics
+            config = client_config(row.bootstrap_servers, row.properties)
+            answer = _Answer(partitions={s: found[t].partitions for s, t in topics.items() if t in found})
+            offsets = GroupOffsets(config)
+            if cluster == self._wish.source:
+                self._ask_source(answer, offsets, GroupAdmin(config, self._seconds), row, topics)
+            else:
+                answer.outgoing = self._outgoing(cluster, offsets, topics)
+            if cluster == self._wish.target:
+                groups = GroupAdmin(config, self._seconds)
+                answer.groups = self._groups(groups, row, topics, groups.names())
+                answer.covered = self._covered(cluster, offsets, topics)
+        except KafkaCallFailed as error:
+            return error.reason
+        except ClusterUnreachable as error:
+            return error.detail
+        return answer
+
+    def lacking(self, source: _Answer, target: _Answer, all_: Iterable[_Answer]) -> dict[PartitionOf, int]:
+        """Records that the target lacks, by partition."""
+        outgoing: dict[PartitionOf, list[Position]] = {}
+        for answer in all_:
+            for place, positions in answer.outgoing.items():
+                outgoing.setdefault(place, []).extend(positions)
+        rows = {row.stream: row for row in self._ground.streams}
+        found = {}
+        for place, (low, end) in source.ends.items():
+            row = rows[place[0]]
+            found[place] = lacking(
+                low=low,
+                end=end,
+                births=births_of(
+                    row.tails.get(self._wish.source, {}), place[1], row.incarnations.get(self._wish.source, 1)
+                ),
+                outgoing=outgoing.get(place, ()),
+                covered=target.covered.get(place, ()),
+                target_number=self._ground.clusters[self._wish.target].number,
+            )
+        return found
+
+    def _topics(self, cluster: str) -> Topics:
+        return {
+            row.stream: row.technical_names[cluster]
+            for row in self._ground.streams
+            if cluster in row.technical_names
+        }
+
+    def _places(self, topics: Topics) -> dict[tuple[str, int], PartitionOf]:
+        """(topic, partition) -> whose it is."""
+        return {
+            (topics[row.stream], partition): (row.stream, partition)
+            for row in self._ground.streams
+            if row.stream in topics
+            for partition in range(row.partitions)
+        }
+
+    def _ask_source(
+        self, answer: _Answer, offsets: GroupOffsets, groups: GroupAdmin, row: ClusterRow, topics: Topics
+    ) -> None:
+        places = self._places({stream: topics[stream] for stream in answer.partitions})
+        names = groups.names()
+        answer.groups = self._groups(groups, row, topics, names)
+        committed = {each.technical_group for each in self._ground.facts.offsets}
+        wanted = sorted(committed & names.keys())[:MOST_GROUPS]
+        for (group, place), standing in offsets.standing({name: list(places) for name in wanted}).items():
+            if standing.offset is not None:
+                answer.commits[group, places[place]] = standing.offset
+        # Last, so that no commit lies behind the end.
+        answer.ends = {places[place]: found for place, found in offsets.ends(places).items()}
+
+    def _groups(
+        self, admin: GroupAdmin, row: ClusterRow, topics: Topics, names: Mapping[str, bool]
+    ) -> tuple[GroupFact, ...]:
+        """Groups with members that read a moved stream, or that a moved environment's format gives the name to."""
+        reader = Reader(row.group_format, "group", self._environments, {})
+        streams = {topic: stream for stream, topic in topics.items()}
+        busy = [name for name, has_members in names.items() if has_members and not name.startswith(OWN_GROUPS)]
+        read = {name: reader.within(name) for name in busy}
+        busy.sort(key=lambda name: (read[name] is None, name))  # those of moved environments first
+        found = []
+        for name, members in admin.members(busy[:MOST_GROUPS]).items():
+            its, logical = frozenset(streams[t] for t in members.topics if t in streams), read[name]
+            if its or (logical is not None and not members.topics):
+                found.append(
+                    GroupFact(
+                        technical_group=name,
+                        group=None if logical is None else logical.stream,
+                        place=None if logical is None else (logical.tenant, logical.instance, logical.environment),
+                        client_ids=members.client_ids,
+                        streams=its,
+                    )
+                )
+        return tuple(sorted(found, key=lambda each: each.technical_group))
+
+    def _outgoing(self, cluster: str, offsets: GroupOffsets, topics: Topics) -> dict[PartitionOf, list[Position]]:
+        """Where the source's units are that copy to a cluster: their positions stand there."""
+        levels = [
+            level
+            for (source, level), target in self._ground.facts.targets.items()
+            if (source, target) == (self._wish.source, cluster)
+        ]
+        return self._positions(
+            cluster,
+            offsets,
+            topics,
+            lambda bucket: [Unit(self._wish.source, lv, bucket).kafka_name for lv in levels],
+        )
+
+    def _covered(self, cluster: str, offsets: GroupOffsets, topics: Topics) -> dict[PartitionOf, list[Vector]]:
+        leaf = self._ground.leaves.get(cluster)
+        if leaf is None:
+            return {}
+        incarnations = {row.stream: row.incarnations.get(cluster) for row in self._ground.streams}
+        found = self._positions(cluster, offsets, topics, lambda bucket: leaf.groups(bucket, self._buckets))
+        return {
+            place: [
+                each.mark.covered
+                for each in positions
+                # What was covered in a topic that is no more is not there.
+                if each.mark.target_incarnation in (0, incarnations[place[0]])
+            ]
+            for place, positions in found.items()
+        }
+
+    def _positions(
+        self, cluster: str, offsets: GroupOffsets, topics: Topics, groups: Callable[[int], Iterable[str]]
+    ) -> dict[PartitionOf, list[Position]]:
+        """Positions that these groups of each bucket have on a cluster, by partition."""
+        places = self._places(topics)
+        wanted: dict[str, list[tuple[str, int]]] = {}
+        for place, (stream, partition) in places.items():
+            for group in groups(assignment.bucket(stream, partition, self._buckets)):
+                wanted.setdefault(group, []).append(place)
+        found: dict[PartitionOf, list[Position]] = {}
+        for (_, place), standing in (offsets.standing(wanted) if wanted else {}).items():
+            if standing.offset is None:
+                continue
+            try:
+                mark = decode_metadata(standing.metadata)
+            except MetadataInvalid:
+                continue  # another program set it; the distributor says so
+            found.setdefault(places[place], []).append(Position(standing.offset, mark))
+        return found

@@ -1,0 +1,42 @@
+"""Makes the plan of a switch from what the database and the clusters say now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from backend.domain import switch_plan
+from backend.domain.switch_facts import Reversed, Wish
+from backend.domain.switch_plan import Plan
+from backend.queries.switches import SwitchRow
+from backend.settings import Settings
+from backend.switching import reading
+from backend.switching.asking import ask
+
+
+def way_back(switch: SwitchRow) -> Wish:
+    """What takes a switch back: those whom it moved, and the targets that it changed."""
+    return Wish(
+        source=switch.target,
+        target=switch.source,
+        drain=switch.drain,
+        reverses=Reversed(switch=switch.id, moves=frozenset(switch.moves), retargets=switch.retargets),
+    )
+
+
+def make(
+    snapshot: Callable[[], AbstractContextManager[Connection]], settings: Settings, wish: Wish, now: datetime
+) -> Plan:
+    """The plan; takes as long as the slowest cluster, some seconds at most. `snapshot`: opens a connection that
+    sees one moment of the database; it is given back before clusters are asked.
+
+    Raises NotFound (cluster, tenant, instance, environment, or zone that nobody has).
+    """
+    with snapshot() as connection:
+        ground = reading.read(connection, settings, wish, now)
+    facts = replace(ground.facts, asked=ask(ground, settings, wish))
+    return switch_plan.make(facts, wish)

@@ -1,0 +1,228 @@
+"""What the database says for the plan of a switch, read in one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from backend.domain import tree_shape
+from backend.domain.cluster_switch import Moving
+from backend.domain.edges import LeafInbound
+from backend.domain.errors import FieldError, NotFound
+from backend.domain.names import is_name
+from backend.domain.switch_facts import (
+    ActiveFact,
+    ApplicationFact,
+    ClientFact,
+    ClusterFact,
+    EdgeFact,
+    Facts,
+    NotFollowedFact,
+    OffsetFact,
+    Place,
+    StreamFact,
+    Timing,
+    Wish,
+)
+from backend.domain.switch_plan import moves_of
+from backend.domain.switch_what_if import gone_of
+from backend.domain.tree import clusters_of
+from backend.queries import events, tenants
+from backend.queries.active_clusters import ActiveRow, list_active
+from backend.queries.applications import ApplicationRow, list_applications
+from backend.queries.at_risk import records_at_risk
+from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.discovery_clients import list_clients
+from backend.queries.distributors import read_distributors
+from backend.queries.leaf_routes import list_leaves
+from backend.queries.offsets import list_not_followed, list_offsets
+from backend.queries.streams import StreamRow, list_streams
+from backend.queries.switches import moving_switches
+from backend.queries.trees import get_tree
+from backend.settings import Settings
+
+MOST_OFFSETS = 100_000
+"""Commits that a plan looks at; an estate with more is told of the first ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """The facts, and what is needed to ask clusters for more."""
+
+    facts: Facts
+    clusters: Mapping[str, ClusterRow]
+    streams: Sequence[StreamRow]
+    """Of moved environments, that are distributed."""
+    leaves: Mapping[str, LeafInbound]
+
+
+def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> Ground:
+    """Raises NotFound (cluster, tenant, instance, environment, zone that is supposed to be gone)."""
+    rows = {row.name: row for row in list_clusters(connection)}
+    known = {row.name: _cluster(row) for row in rows.values()}
+    _check_names(connection, wish, known)
+    tree = get_tree(connection)
+    active = list_active(connection)
+    moves = moves_of(active, wish)
+    moved = {moving.place for moving in moves}
+    gone = gone_of(known, wish.without)
+    others = {row.place for row in active if row.cluster in gone} - moved
+    declared = list_streams(connection, tenant=None if others else wish.tenant) if moved or others else []
+    streams = [row for row in declared if _place(row) in moved]
+    facts = Facts(
+        position=events.head(connection).position,
+        taken_at=now.isoformat(),
+        root=None if tree is None else tree_shape.parse(tree.root, clusters_of(tree.root)),
+        primary=None if tree is None else tree.primary_cluster,
+        targets={} if tree is None else tree.targets,
+        clusters=known,
+        active=tuple(map(_active, active)),
+        busy={tenant: row.id for row in moving_switches(connection) for tenant in row.tenants},
+        edges=_edges(connection),
+        streams=tuple(map(_stream, streams)),
+        other_streams=tuple(_stream(row) for row in declared if _place(row) in others),
+        applications=tuple(_applications(connection, wish, moved)),
+        clients=tuple(_clients(connection, active, moves)),
+        offsets=tuple(_offsets(connection, wish, streams)),
+        not_followed=tuple(_not_followed(connection, wish, streams)),
+        margin=frozenset(place for place, rule in tenants.offset_rules(connection).items() if not rule.exact),
+        at_risk=records_at_risk(connection),
+        timing=Timing(ttl_ms=settings.discovery_ttl_ms, reconcile_ms=round(1000 * settings.reconcile_seconds)),
+    )
+    leaves = {
+        name: LeafInbound(version=row.wanted, ever=row.inbound, buckets_ever=row.buckets_ever)
+        for name, row in list_leaves(connection).items()
+    }
+    return Ground(facts=facts, clusters=rows, streams=[row for row in streams if row.distributed], leaves=leaves)
+
+
+def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, ClusterFact]) -> None:
+    zones = {row.zone for row in clusters.values()}
+    named = (
+        *(("/from", wish.source), ("/to", wish.target)),
+        *(("/without/clusters", name) for name in sorted(wish.without.clusters)),
+    )
+    for pointer, cluster in named:
+        if cluster not in clusters:
+            detail = f"there is no cluster {cluster[:60]!a}; GET /clusters lists them"
+            raise NotFound(detail, (FieldError(pointer, detail),))
+    for zone in sorted(wish.without.zones):
+        if zone not in zones:
+            detail = f"no cluster is in zone {zone[:60]!a}"
+            raise NotFound(detail, (FieldError("/without/zones", detail),))
+    place = (wish.tenant, wish.instance, wish.environment)
+    for part, name in zip(("tenant", "instance", "environment"), place, strict=True):
+        if name is not None and not is_name(name):
+            detail = f"there is no {part} {name[:60]!a}"
+            raise NotFound(detail, (FieldError(f"/{part}", detail),))
+    match place:
+        case (str(tenant), str(instance), str(environment)):
+            tenants.find_environment(connection, tenant, instance, environment)
+        case (str(tenant), str(instance), None):
+            tenants.find_instance(connection, tenant, instance)
+        case (str(tenant), None, None):
+            tenants.find_tenant(connection, tenant)
+
+
+def _cluster(row: ClusterRow) -> ClusterFact:
+    return ClusterFact(name=row.name, number=row.number, zone=row.zone, state=row.state, reason=row.reason)
+
+
+def _active(row: ActiveRow) -> ActiveFact:
+    return ActiveFact(
+        tenant=row.tenant,
+        instance=row.instance,
+        environment=row.environment,
+        zone=row.zone,
+        cluster=row.cluster,
+        generation=row.generation,
+    )
+
+
+def _place(row: StreamRow | ApplicationRow) -> Place:
+    return row.tenant, row.instance, row.environment
+
+
+def _stream(row: StreamRow) -> StreamFact:
+    return StreamFact(
+        stream=row.stream,
+        place=_place(row),
+        partitions=row.partitions,
+        distributed=row.distributed,
+        applied=row.applied,
+        failures=row.failures,
+    )
+
+
+def _edges(connection: Connection) -> dict[tuple[str, int], EdgeFact]:
+    return {
+        (row.cluster, row.level): EdgeFact(
+            paused=row.settings.paused,
+            state=row.observed.state,
+            reason=row.observed.reason,
+            records_per_second=row.observed.records_per_second,
+        )
+        for row in read_distributors(connection)
+        if row.observed is not None
+    }
+
+
+def _applications(connection: Connection, wish: Wish, moved: Collection[Place]) -> Iterator[ApplicationFact]:
+    for row in list_applications(connection, None, wish.tenant) if moved else ():
+        if _place(row) in moved:
+            yield ApplicationFact(
+                application=row.principal,
+                place=_place(row),
+                applied={cluster: each.state for cluster, each in row.applied.items()},
+                failures={c: each.failure for c, each in row.applied.items() if each.failure is not None},
+            )
+
+
+def _clients(connection: Connection, active: Sequence[ActiveRow], moves: Sequence[Moving]) -> Iterator[ClientFact]:
+    """Those that the switch moves, by the row that they go by."""
+    zones: dict[Place, set[str | None]] = {}
+    for row in active:
+        zones.setdefault(row.place, set()).add(row.zone)
+    moved = {(moving.place, moving.zone) for moving in moves}
+    for client in list_clients(connection, [moving.place for moving in moves]) if moves else ():
+        own = client.zone if client.zone in zones[client.place] else None
+        if {(client.place, client.zone), (client.place, own)} & moved:
+            yield ClientFact(
+                client_id=client.client_id,
+                place=client.place,
+                role=client.role,
+                zone=client.zone,
+                generation=client.generation,
+                phase=client.phase,
+                silent_ms=client.silent_ms,
+            )
+
+
+def _offsets(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -> Iterator[OffsetFact]:
+    known = {row.stream for row in streams}
+    owners = {row.tenant for row in streams}
+    if not owners:
+        return
+    for row in list_offsets(connection, cluster=wish.source, tenants=owners, limit=MOST_OFFSETS):
+        if row.stream not in known:
+            continue
+        there = next((each for each in row.elsewhere if each.cluster == wish.target), None)
+        yield OffsetFact(
+            stream=row.stream,
+            partition=row.partition,
+            group=row.group,
+            technical_group=row.technical_group,
+            committed=row.committed_offset,
+            state=None if there is None else there.state,
+            re_read_bound=None if there is None else there.re_read_bound,
+        )
+
+
+def _not_followed(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -> Iterator[NotFollowedFact]:
+    topics = {row.technical_names[wish.source] for row in streams if wish.source in row.technical_names}
+    for row in list_not_followed(connection):
+        if row.cluster == wish.source and row.topic in topics:
+            yield NotFollowedFact(technical_group=row.technical_group, topic=row.topic, reason=row.reason)
