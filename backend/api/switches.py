@@ -26,18 +26,17 @@ from backend.api.requests import (
 )
 from backend.api.services import Services
 from backend.api.switch_plans import SwitchWish
+from backend.changes import switch_start
 from backend.changes import switches as changes
 from backend.deciders import SWITCH
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
 from backend.domain.cluster_switch import BEFORE_MOVE, PLANNED
-from backend.domain.errors import FieldError, PlanStale, StateConflict, SwitchBlocked, ValueInvalid
-from backend.domain.switch_commands import OPERATOR, Abort, Force, StartSwitch
+from backend.domain.errors import FieldError, StateConflict, ValueInvalid
+from backend.domain.switch_commands import OPERATOR, Abort, Force
 from backend.domain.switch_facts import Wish, Without
-from backend.domain.switch_plan import Plan, generation_of, moves_of
 from backend.queries import switch_progress
 from backend.queries import switches as queries
-from backend.queries.active_clusters import list_active
 from backend.queries.switch_clients import clients_of, missing
 from backend.queries.switches import PhaseRow, SwitchRow, find_switch
 from backend.switching import planning
@@ -147,42 +146,10 @@ def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | N
         why = "quote the digest of POST /switches/plan: what the operator has seen is what is done"
         raise ValueInvalid(why, (FieldError("/plan_digest", "is needed"),))
     plan = planning.make(write.services.reading, write.services.config, wish, write.time)
-    if plan.blockers:
-        raise SwitchBlocked(
-            "; ".join(blocker.detail for blocker in plan.blockers[:5]),
-            tuple(FieldError("", blocker.detail) for blocker in plan.blockers),
-        )
-    _fresh(digest, plan)
+    switch_start.check(plan, digest)
     switch = uuid.uuid4().hex[:12]
-
-    def build(connection: Connection) -> StartSwitch:
-        active = list_active(connection)
-        moves = moves_of(active, wish)
-        if (moves, generation_of(active, moves)) != (plan.moves, plan.generation):
-            raise PlanStale("clients were moved meanwhile; plan again")
-        return StartSwitch(
-            switch=switch,
-            source=wish.source,
-            target=wish.target,
-            mode=wish.mode,
-            moves=plan.moves,
-            generation=plan.generation,
-            busy=changes.busy_tenants(connection),
-            drain=wish.drain,
-            retargets=plan.retargets,
-            plan_digest=plan.digest,
-            reverses=None if reverses is None else reverses.id,
-        )
-
-    return write.run(SWITCH, changes.event_stream(switch), build, _answer(switch))
-
-
-def _fresh(digest: str | None, plan: Plan) -> None:
-    if digest is not None and digest != plan.digest:
-        raise PlanStale(
-            f"the plan is {plan.digest[:12]} by now, not {digest[:12]}: something else would be done; plan again",
-            (FieldError("/plan_digest", "is of another plan"),),
-        )
+    start = switch_start.starting(plan, switch)
+    return write.run(start.decider, start.stream, start.build, _answer(switch))
 
 
 def _answer(switch: str) -> Any:

@@ -19,6 +19,10 @@ from backend.web import (
     stream_delete_form,
     stream_forms,
     stream_page,
+    switch_force_form,
+    switch_page,
+    switch_plan_page,
+    switches_page,
     tenant_forms,
     tenants_page,
     tree_page,
@@ -31,6 +35,7 @@ def routes() -> list[APIRouter]:
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
         *(static, login_page, tree_page, users_page, account_page),
+        *(switch_plan_page, switch_force_form, switch_page, switches_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),

@@ -34,7 +34,8 @@ from backend.web.forms import Fields
 from backend.web.services import ConsoleServices, frame
 
 CHECK, PREVIEW, EDIT, CONFIRM = "check", "preview", "edit", "confirm"
-_ONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
+ONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
+"""What tells one form that was shown from all others."""
 _OF_THE_FORM = ("step", "once")
 
 
@@ -111,7 +112,7 @@ def answer_form(
     try:
         _check_texts(given)
         once = fields.get("once", "")
-        if step == CONFIRM and _ONCE.fullmatch(once):
+        if step == CONFIRM and ONCE.fullmatch(once):
             return page.act.carry_out(asked, given, once)
         effect = page.act.try_out(asked, given)
     except DomainError as error:

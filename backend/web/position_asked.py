@@ -25,9 +25,7 @@ def position_asked(at: str | None, head: int) -> int | None:
     if not (at.isascii() and at.isdigit()):
         raise NoSuchPosition("A position is a whole number, counted from 1 by the event log.")
     if int(at) > head:
-        raise NoSuchPosition(
-            f"Position {int(at):,} lies in the future; the newest event is at position {head:,}."
-        )
+        raise NoSuchPosition(f"Position {int(at):,} lies in the future; the newest event is at position {head:,}.")
     return int(at)
 
 

@@ -217,7 +217,9 @@ class SwitchView:
         match self.row.state:
             case Phase.PLANNED:
                 lacking = _number(told, "missing_records")
-                near = f"{self.row.target} lacks {counted(lacking, 'record')}" if lacking else "it is being prepared"
+                near = (
+                    f"{self.row.target} lacks {counted(lacking, 'record')}" if lacking else "it is being prepared"
+                )
                 return f"Nobody is held yet: {near}."
             case Phase.DRAINING:
                 lacking = self.missing_records
@@ -237,8 +239,10 @@ class SwitchView:
                 return "Discovery is about to name the target."
             case Phase.VERIFYING:
                 late = self.late
-                return f"{counted(len(late), 'client')} not seen on {self.row.target} yet." if late else (
-                    f"Clients are looked for on {self.row.target}."
+                return (
+                    f"{counted(len(late), 'client')} not seen on {self.row.target} yet."
+                    if late
+                    else (f"Clients are looked for on {self.row.target}.")
                 )
             case _:
                 return ""

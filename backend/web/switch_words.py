@@ -26,6 +26,7 @@ LABELS = {
 GLYPHS = {Phase.COMPLETED: "running", Phase.ABORTED: "stopped", Phase.FAILED: "blocked"}
 """Of states in which nothing goes on any more."""
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+_STEPS = ((_DAY, _HOUR, "d", "h"), (_HOUR, _MINUTE, "h", "min"), (_MINUTE, 1_000, "min", "s"))
 
 
 def span(ms: float) -> str:
@@ -34,10 +35,7 @@ def span(ms: float) -> str:
         return f"{max(0, ms):.0f} ms"
     if ms < _MINUTE:
         return f"{ms / 1000:.1f} s"
-    for whole, part, names in ((_DAY, _HOUR, "d h"), (_HOUR, _MINUTE, "h min"), (_MINUTE, 1_000, "min s")):
-        if ms >= whole:
-            break
-    large, small = names.split()
+    whole, part, large, small = next(steps for steps in _STEPS if ms >= steps[0])
     count, rest = divmod(int(ms), whole)
     return f"{count} {large} {rest // part} {small}" if rest // part else f"{count} {large}"
 

@@ -86,6 +86,4 @@ def _views(
     phases = list_phases(connection, [row.id for row in rows], at)
     limit_ms = round(1000 * services.config.switch_hold_seconds)
     live = Live(now=datetime.now(UTC)) if at is None else None
-    return [
-        SwitchView(row, phases[row.id], live if row.state not in ENDED else None, limit_ms) for row in rows
-    ]
+    return [SwitchView(row, phases[row.id], live if row.state not in ENDED else None, limit_ms) for row in rows]

@@ -1,0 +1,54 @@
+"""Starting a switch as its plan says, if that still is what would be done."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from backend.changes.change import Change
+from backend.changes.switches import busy_tenants, event_stream
+from backend.deciders import SWITCH
+from backend.domain.cluster_switch import Switch
+from backend.domain.errors import FieldError, PlanStale, SwitchBlocked
+from backend.domain.switch_commands import StartSwitch, SwitchCommand
+from backend.domain.switch_plan import Plan, generation_of, moves_of
+from backend.queries.active_clusters import list_active
+
+
+def check(plan: Plan, digest: str | None) -> None:
+    """Nothing stands against the plan, and it is the one quoted, if one is. Raises SwitchBlocked, PlanStale."""
+    if plan.blockers:
+        raise SwitchBlocked(
+            "; ".join(blocker.detail for blocker in plan.blockers[:5]),
+            tuple(FieldError("", blocker.detail) for blocker in plan.blockers),
+        )
+    if digest is not None and digest != plan.digest:
+        raise PlanStale(
+            f"the plan is {plan.digest[:12]} by now, not {digest[:12]}: something else would be done; plan again",
+            (FieldError("/plan_digest", "is of another plan"),),
+        )
+
+
+def starting(plan: Plan, switch: str) -> Change[Switch | None, SwitchCommand]:
+    """Start it under this id. Refused with PlanStale if clients were moved since it was made."""
+    wish = plan.wish
+
+    def build(connection: Connection) -> StartSwitch:
+        active = list_active(connection)
+        moves = moves_of(active, wish)
+        if (moves, generation_of(active, moves)) != (plan.moves, plan.generation):
+            raise PlanStale("clients were moved meanwhile; plan again")
+        return StartSwitch(
+            switch=switch,
+            source=wish.source,
+            target=wish.target,
+            mode=wish.mode,
+            moves=plan.moves,
+            generation=plan.generation,
+            busy=busy_tenants(connection),
+            drain=wish.drain,
+            retargets=plan.retargets,
+            plan_digest=plan.digest,
+            reverses=None if wish.reverses is None else wish.reverses.switch,
+        )
+
+    return Change(SWITCH, event_stream(switch), build)

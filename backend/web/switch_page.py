@@ -1,0 +1,119 @@
+"""`/switches/{id}`: the cockpit of a switch, live while it runs; and taking it back before the move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.callers import STATUS
+from backend.changes.switches import taking_back
+from backend.domain.access import Action, Caller, may, refusal
+from backend.domain.cluster_switch import ENDED
+from backend.domain.errors import DomainError
+from backend.domain.switch_commands import OPERATOR, Abort
+from backend.eventlog.recorded import Metadata
+from backend.queries import events, switch_progress
+from backend.queries.switch_clients import clients_of, missing
+from backend.queries.switches import SwitchRow, find_switch, list_phases
+from backend.web import templates
+from backend.web.forms import Form
+from backend.web.pages import PageRoute, enter
+from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch_view import Live, SwitchView
+from backend.web.switches_page import SWITCHES
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+SWITCH = "/switches/{switch}"
+TEMPLATE = "switch.html"
+
+
+def view_of(connection: Connection, services: ConsoleServices, switch: str, at: int | None = None) -> SwitchView:
+    """A switch now, with what it waits for, or at an earlier position, without. Raises NotFound."""
+    row = find_switch(connection, switch, at)
+    phases = list_phases(connection, [row.id], at)[row.id]
+    live = None if at is not None or row.state in ENDED else _live(connection, services, row)
+    return SwitchView(row, phases, live, round(1000 * services.config.switch_hold_seconds))
+
+
+def _live(connection: Connection, services: ConsoleServices, row: SwitchRow) -> Live:
+    told = switch_progress.read(connection, row.id) or {}
+    if not row.is_moving:
+        return Live(now=datetime.now(UTC), told=told)
+    clients = clients_of(connection, row, services.config)
+    return Live(now=datetime.now(UTC), clients=clients, missing=missing(row, clients, services.config), told=told)
+
+
+@router.get(SWITCH)
+def switch_page(switch: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or at an earlier position of the event log."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    return _page(request, services, caller, switch, at)
+
+
+@router.get(SWITCH + "/-live")
+def switch_live(switch: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on the page, which it asks for again and again while the switch is under way."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        view = view_of(connection, services, switch)
+    context = {**frame(request, caller), **_context(caller, view)}
+    return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
+
+
+@router.post(SWITCH + "/-abort")
+def abort_switch(switch: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Take it back, with the targets that it has changed. A repeat changes nothing."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    metadata = Metadata(actor=caller.name, request_id=request.state.request_id)
+    abort = Abort(by=OPERATOR, reason=fields.get("reason", "").strip()[:1000] or None)
+    try:
+        services.dispatcher.execute_many(
+            lambda connection: taking_back(connection, switch, abort, metadata), time=datetime.now(UTC)
+        )
+    except DomainError as error:
+        with services.reading() as connection:
+            # One that is unknown has no page that could say why.
+            was_moved = view_of(connection, services, switch).was_moved
+        said = "The clients were moved already, a moment before. Reverse leads them back." if was_moved else None
+        return _page(request, services, caller, switch, refused=said or error.detail, status=STATUS[error.kind])
+    return RedirectResponse(f"/switches/{switch}", 303)
+
+
+def _page(
+    request: Request,
+    services: ConsoleServices,
+    caller: Caller,
+    switch: str,
+    at: str | None = None,
+    *,
+    refused: str | None = None,
+    status: int = 200,
+) -> Response:
+    with services.reading() as connection:
+        head = events.head(connection).position
+        try:
+            position = position_asked(at, head)
+        except NoSuchPosition as why:
+            way = (f"/switches/{switch}", "To the switch as it is now")
+            return no_such_position(request, caller, why, way)
+        view = view_of(connection, services, switch, position)
+    past = None if position is None else (position, head)
+    context = {**_context(caller, view), "past": past, "refused": refused, "trail": [SWITCHES]}
+    return templates.page(TEMPLATE, {**frame(request, caller), **context}, status)
+
+
+def _context(caller: Caller, view: SwitchView) -> Mapping[str, Any]:
+    refused = refusal(caller, Action.CHANGE_ESTATE)
+    return {
+        "view": view,
+        "report": view.row.report,
+        "may_change": may(caller, Action.CHANGE_ESTATE) and (view.live is not None or view.is_over),
+        "why_not": None if refused is None else refused.detail,
+    }

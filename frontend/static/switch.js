@@ -1,0 +1,48 @@
+// Pages of switches: says whether the cockpit is live, and that a form which takes seconds is under way.
+(() => {
+  for (const form of document.querySelectorAll("form[data-busy]")) {
+    const button = form.querySelector("button[type=submit]");
+    const label = button.textContent;
+    form.addEventListener("submit", () => {
+      button.disabled = true;
+      button.textContent = form.dataset.busy;
+    });
+    // Back to a page that the browser has kept.
+    addEventListener("pageshow", () => {
+      button.disabled = false;
+      button.textContent = label;
+    });
+  }
+
+  const live = document.getElementById("live");
+  if (!live) return;
+  const SILENT_SECONDS = 5; // the page asks more than once a second
+  let heard = Date.now();
+
+  const say = (state, text) => {
+    live.hidden = false;
+    if (live.lastElementChild.textContent === text) return;
+    live.dataset.live = state;
+    live.lastElementChild.textContent = text;
+  };
+  const since = () => `not live since ${new Date(heard).toISOString().slice(11, 19)} UTC`;
+  const isOver = () => !document.getElementById("cockpit").hasAttribute("hx-get");
+
+  document.body.addEventListener("htmx:afterRequest", ({ detail }) => {
+    if (detail.successful) {
+      heard = Date.now();
+      say("on", "live");
+    } else {
+      const refused = detail.xhr.status === 401 || detail.xhr.status === 403;
+      say("lost", refused ? `${since()}: log in again` : `${since()}, trying again`);
+    }
+  });
+  const watch = setInterval(() => {
+    if (isOver()) {
+      clearInterval(watch);
+      live.hidden = true;
+    } else if (Date.now() - heard > SILENT_SECONDS * 1000) {
+      say("lost", `${since()}, trying again`);
+    }
+  }, 500);
+})();
