@@ -1,5 +1,6 @@
 """Kafka producers and consumers that follow Treeline's discovery from cluster to cluster."""
 
+from treeline_client.aio import AsyncSwitchingConsumer, AsyncSwitchingProducer
 from treeline_client.consumer import SwitchingConsumer
 from treeline_client.errors import (
     ClientClosed,
@@ -15,6 +16,8 @@ from treeline_client.metrics import Metrics
 from treeline_client.producer import SwitchingProducer
 
 __all__ = [
+    "AsyncSwitchingConsumer",
+    "AsyncSwitchingProducer",
     "ClientClosed",
     "ConfigurationRefused",
     "DiscoveryRefused",

@@ -88,6 +88,11 @@ class SwitchingConsumer:
 
     def poll(self, timeout: float | None = -1) -> Message | None:
         """The next message, or None after `timeout` seconds (None or negative: never), also between clusters."""
+        reader = self._place.settled()
+        if reader is not None:  # the usual way, kept short
+            message = reader.consumer.poll(0)
+            if message is not None:
+                return reader.give(message)
         deadline = Deadline(timeout)
         while True:
             reader = self._place.follow()
@@ -107,7 +112,7 @@ class SwitchingConsumer:
         deadline = Deadline(timeout)
         found: list[Message] = []
         while len(found) < num_messages:
-            if found and not self._place.unchanged():
+            if found and self._place.settled() is None:
                 break  # given first; the next call moves
             reader = self._place.follow()
             if reader is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from treeline_client.answers import Answer, Destination
 from treeline_client.configuration import Configuration
-from treeline_client.errors import OutcomeUnknown
+from treeline_client.given_back import GivenBack
 from treeline_client.names import Format
 from treeline_client.records import Record, Reports
 
@@ -18,8 +19,8 @@ log = logging.getLogger("treeline_client")
 
 _WARM_SECONDS = 5.0
 _PURGE_SECONDS = 5.0
-_NOT_SENT = KafkaError._PURGE_QUEUE
-_ON_ITS_WAY = KafkaError._PURGE_INFLIGHT
+_STATISTICS_SECONDS = 3.0
+_STATISTICS_EVERY_MS = 1000
 
 
 class Handle:
@@ -30,34 +31,38 @@ class Handle:
         self.destination = destination
         self.generation = -1  # until it is moved to
         self.reports = reports
-        self.leaving = False
-        """While true, records that librdkafka gives back without having sent them are kept."""
         self.initialised = False
         """Its transactional id is the cluster's."""
-        self.kept: list[Record] = []
-        """Records that were never sent, and those to be sent again, in order."""
-        self.unknown = 0
-        """Records that were on their way when it was left."""
+        self._given_back: GivenBack | None = None
+        self._failed: Counter[tuple[str | None, int | None]] = Counter()
+        self._statistics: str | None = None
         self._resend = configuration.resend_unknown
         self._format = Format(destination.topic_format, "topic", configuration.names)
-        self._names: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        """Technical names of topics that were used, by their logical ones."""
         settings = {**configuration.kafka, "bootstrap.servers": destination.bootstrap_servers}
         settings.setdefault("enable.idempotence", True)
         self.transactional = bool(settings.get("transactional.id"))
+        # Given up, a cluster's statistics say what may have been sent to it (given_back).
+        wanted = int(settings.get("statistics.interval.ms", 0)) > 0
+        self._told = settings.get("stats_cb") if wanted else None
+        if not wanted:
+            settings["statistics.interval.ms"] = _STATISTICS_EVERY_MS
+        settings["stats_cb"] = self._keep_statistics
         self.producer = Producer(settings)
-        self._produce = self.producer.produce
+        self.produce = self.producer.produce
         self._warming: threading.Thread | None = None
 
     @property
     def topics(self) -> list[str]:
         """Logical names of all that was sent to."""
-        return list(self._names)
+        return list(self.names)
 
     def technical(self, topic: str) -> str:
         """What this cluster calls a topic."""
-        name = self._names.get(topic)
+        name = self.names.get(topic)
         if name is None:
-            name = self._names[topic] = self._format.technical(topic)
+            name = self.names[topic] = self._format.technical(topic)
         return name
 
     def logical(self, technical: str) -> str | None:
@@ -67,15 +72,10 @@ class Handle:
     def send(self, record: Record) -> None:
         """Hand a record to librdkafka. Raises what `Producer.produce` raises."""
         record.handle = self
-        topic = record.topic
-        name = self._names.get(topic) or self.technical(topic)
-        report = record.reported
-        if record.headers is None:
-            self._produce(name, record.value, record.key, record.partition, report, None, record.timestamp)
-        else:
-            self._produce(
-                name, record.value, record.key, record.partition, report, None, record.timestamp, record.headers
-            )
+        self.produce(
+            self.technical(record.topic), record.value, record.key, record.partition,
+            record.reported, None, record.timestamp, record.headers,
+        )  # fmt: skip
 
     def warm(self, topics: list[str], transactional: bool) -> None:
         """Connect and learn where the topics are, in a thread of its own, so that a move costs nothing."""
@@ -97,26 +97,32 @@ class Handle:
         """Whether nothing is being prepared any more."""
         return self._warming is None or not self._warming.is_alive()
 
-    def give_up(self) -> None:
-        """Stop sending here, at once: take back what was never sent, and tell of what was on its way."""
-        self.leaving = True
+    def give_up(self) -> tuple[list[Record], int]:
+        """Stop sending here, at once: what to send elsewhere, in order, and how many outcomes are unknown."""
+        self._given_back = GivenBack()
         self.producer.purge(True, True, True)
         end = time.monotonic() + _PURGE_SECONDS
         while len(self.producer) and time.monotonic() < end:
             self.producer.poll(0.05)
+        self.producer.poll(0)  # statistics of before are served and forgotten
+        self._statistics = None
+        end = time.monotonic() + _STATISTICS_SECONDS
+        while self._given_back.needs_statistics and self._statistics is None and time.monotonic() < end:
+            self.producer.poll(0.05)
+        cluster = self.destination.cluster
+        return self._given_back.sort(self._statistics, self._failed, cluster, self._resend, self.reports.keep)
 
-    def keeps(self, record: Record, error: KafkaError, message: Message) -> bool:
-        """Whether what becomes of a record that comes back with an error is decided here, not by librdkafka."""
-        code = error.code()
-        if code not in (_NOT_SENT, _ON_ITS_WAY) or self.transactional:
-            return False
-        if code == _ON_ITS_WAY:
-            self.unknown += 1
-            if not self._resend:
-                self.reports.keep(record, OutcomeUnknown(self.destination.cluster), message)
-                return True
-        self.kept.append(record)
-        return True
+    def failed(self, record: Record, error: KafkaError, message: Message) -> bool:
+        """A record failed; whether what becomes of it is decided here, so that it is not reported now."""
+        if self._given_back is not None and not self.transactional:
+            return self._given_back.take(record, error.code(), message)
+        self._failed[message.topic(), message.partition()] += 1
+        return False
+
+    def _keep_statistics(self, text: str) -> None:
+        self._statistics = text
+        if self._told is not None:
+            self._told(text)
 
     def at(self, answer: Answer) -> Handle:
         """The same handle, now in this answer's generation."""
@@ -128,6 +134,6 @@ class Handle:
 
         Not closed: a thread of the application may be in its `poll()`, and then lets go of it last.
         """
-        held = [self.producer, self._produce]
-        del self.producer, self._produce
+        held = [self.producer, self.produce]
+        del self.producer, self.produce
         threading.Thread(target=held.clear, name="treeline retire", daemon=True).start()

@@ -49,6 +49,7 @@ class Place:
         self._changed = Condition()
         standing = follower.standing
         self._wanted = Wanted(standing.answer, standing.phase is Phase.ACTIVE, True, time.time())
+        self._here: Wanted | None = None  # the wish that the open reader fulfils
         self._at = standing.answer
         self._subscription: Subscription | None = None
         self._assigned: list[TopicPartition] | None = None
@@ -95,10 +96,9 @@ class Place:
         """The generation that clients are in, as far as this one knows."""
         return self._wanted.answer.generation
 
-    def unchanged(self) -> bool:
-        """Whether the consumer is where it is wanted."""
-        wanted, reader = self._wanted, self.reader
-        return wanted.open == (reader is not None) and self._at.generation == wanted.answer.generation
+    def settled(self) -> Reader | None:
+        """The reader, if the consumer is open where it is wanted."""
+        return self.reader if self._here is self._wanted else None
 
     def follow(self) -> Reader | None:
         """Go where discovery wants the consumer; its reader there, or None between clusters."""
@@ -111,6 +111,8 @@ class Place:
             self._leave(wanted.gently)
         if self.reader is None and wanted.open:
             self._open(wanted, again=True)
+        if self.reader is not None:
+            self._here = wanted
         return self.reader
 
     def wait(self, seconds: float) -> None:
@@ -215,7 +217,7 @@ class Place:
                 reader.abandon(self._subscription)
         finally:
             self._moving = False
-            self.reader = None
+            self.reader = self._here = None
             self._closed_at = time.monotonic()
             self._follower.wake()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicPartition
 
 from treeline_client.answers import Answer
 from treeline_client.configuration import Configuration
@@ -40,10 +40,11 @@ class Reader:
         self.generation = answer.generation
         kafka = dict(configuration.kafka)
         self.auto_commit = _true(kafka.get("enable.auto.commit", True))
-        self.progress = Progress(_true(kafka.get("enable.auto.offset.store", True)))
+        self.progress = Progress(_true(kafka.get("enable.auto.offset.store", True)), self._topic)
+        self.give = self.progress.give
+        """Makes a message the application's."""
         self._owner = owner
         self._silent = False  # once true, listeners of this reader are not called any more
-        self._taken: dict[str, Topic] = {}
         self._topics = Format(answer.destination.topic_format, "topic", configuration.names)
         groups = Format(answer.destination.group_format, "group", configuration.names)
         kafka["bootstrap.servers"] = answer.destination.bootstrap_servers
@@ -93,22 +94,6 @@ class Reader:
         if paused:
             self.consumer.pause(self.technical(paused))
 
-    def give(self, message: Message) -> Message:
-        """Make a message the application's: its topic is the logical one, and knows this generation."""
-        technical = message.topic()
-        if technical is None:
-            return message
-        topic = self._taken.get(technical)
-        if topic is None:
-            name = self._topics.logical(technical) or technical
-            topic = self._taken[technical] = Topic(name, self.generation, self.answer.cluster)
-        message.set_topic(topic)  # type: ignore[attr-defined]
-        if message.error() is None:
-            partition, offset = message.partition(), message.offset()
-            if partition is not None and offset is not None:
-                self.progress.give(topic, partition, offset)
-        return message
-
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> list[TopicPartition] | None:
         """Commit offsets; with the generation, where the application says nothing of its own."""
         name = self._topics.technical
@@ -140,6 +125,9 @@ class Reader:
                 self._taken_away(subscription.on_lost or subscription.on_revoke, lost)
         self._silent = True
         threading.Thread(target=_close, args=(self.consumer,), name="treeline close", daemon=True).start()
+
+    def _topic(self, technical: str) -> Topic:
+        return Topic(self._topics.logical(technical) or technical, self.generation, self.answer.cluster)
 
     def _taken_away(self, listener: Listener | None, partitions: list[TopicPartition]) -> None:
         if listener is not None and not self._silent:

@@ -49,7 +49,7 @@ class Record:
     def reported(self, error: KafkaError | None, message: Message) -> None:
         """librdkafka's delivery report."""
         handle = self.handle
-        if handle.leaving and error is not None and handle.keeps(self, error, message):
+        if error is not None and handle.failed(self, error, message):
             return
         if handle.reports.kept_back:
             handle.reports.keep(self, error, message)

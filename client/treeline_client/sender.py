@@ -53,7 +53,9 @@ class Sender:
         """Whether records go straight to librdkafka; written under the lock."""
         self.transactions = Transactions(self) if self.handle.transactional else None
         self._still = not self.direct
+        self._paused_at = time.monotonic()
         self._next: Handle | None = None
+        self._given_up: Handle | None = None
         self._moving: Move | None = None
         self._give_up_at: float | None = None
         self._task: Callable[[], bool] | None = None
@@ -65,7 +67,13 @@ class Sender:
             if self.transactions is not None:
                 self.transactions.check(self.direct)
             if self.direct:
-                self.handle.send(record)
+                handle = record.handle = self.handle
+                topic = record.topic
+                # The usual way of every record, so without further calls.
+                handle.produce(
+                    handle.names.get(topic) or handle.technical(topic), record.value, record.key, record.partition,
+                    record.reported, None, record.timestamp, record.headers,
+                )  # fmt: skip
                 return
             if not isinstance(record.topic, str):
                 raise TypeError("a topic is a text")
@@ -182,6 +190,7 @@ class Sender:
         self.reports.kept_back = True
         with self.lock:
             if self.direct:
+                self._paused_at = time.monotonic()
                 self._follower.counters.last_unavailable_ms = 0.0
             self.direct = False
             self._still = False
@@ -204,23 +213,22 @@ class Sender:
 
     def _take_back(self) -> None:
         """Leave a cluster without waiting for it; what was never sent goes in front of what is queued."""
-        self.handle.give_up()
-        now = time.monotonic()
+        records, unknown = self.handle.give_up()
         with self.lock:
-            for record in reversed(self.handle.kept):
-                record.queued_at = now
+            for record in reversed(records):
+                record.queued_at = self._paused_at
                 self._queue.appendleft(record)
                 self._queued_bytes += record.size
-            self.handle.kept = []
-        if self.handle.unknown:
-            log.warning("%d records were on their way to %s", self.handle.unknown, self.handle.destination.cluster)
-        self._follower.counters.unknown_outcomes += self.handle.unknown
+        self._given_up = self.handle
+        self._follower.counters.unknown_outcomes += unknown
+        if unknown:
+            log.warning("of %d records it is unknown if %s has them", unknown, self.handle.destination.cluster)
 
     def _open(self) -> bool:
         """Go to the new cluster. Repeated if librdkafka refuses it or the transactional id can't be had yet."""
         assert self._moving is not None
         answer = self._moving.answer
-        if not self.handle.leaving and self._moving.way is Way.EMERGENCY:
+        if self._given_up is not self.handle and self._moving.way is Way.EMERGENCY:
             if self.transactions is not None:
                 self.transactions.lost()
             self._take_back()
@@ -240,7 +248,7 @@ class Sender:
         with self.lock:
             before, self.handle = self.handle, self._next.at(answer)
         before.retire()
-        self._next = self._moving = None
+        self._next = self._given_up = self._moving = None
         self._task = self._flush if hold else self._drain
         return True
 
