@@ -27,7 +27,7 @@ _SLICE_SECONDS = 0.5
 _FULL_SECONDS = 0.01
 
 T = TypeVar("T")
-C = TypeVar("C", SwitchingProducer, SwitchingConsumer)
+C = TypeVar("C", bound=SwitchingProducer | SwitchingConsumer)
 _Call = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
@@ -225,8 +225,8 @@ AsyncListener = Callable[[Any, list[TopicPartition]], Awaitable[None] | None]
 class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
     """`SwitchingConsumer` for asyncio. Opened by `async with`, or by its first call.
 
-    All calls run in one thread, one after the other. Rebalance listeners may be functions, which run in that thread,
-    or coroutines, which run in the event loop and may call this consumer.
+    All calls run in one thread, one after the other. Rebalance listeners may be functions, which run in that
+    thread, or coroutines, which run in the event loop and may call this consumer.
     """
 
     def __init__(self, conf: Mapping[str, Any], /, **more: Any) -> None:
@@ -312,10 +312,13 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
         while not self._kept:
             if self._fetching is None:
                 self._fetching = self._submit(lambda: _taken(client, most, deadline.left(_SLICE_SECONDS)))
-            found = await asyncio.shield(self._fetching)
-            if self._fetching is not None:
-                self._fetching = None
-                self._kept.extend(found)
+            mine = self._fetching
+            try:
+                await asyncio.shield(mine)
+            finally:
+                if mine.done() and self._fetching is mine:
+                    self._fetching = None
+                    self._kept.extend([] if mine.cancelled() or mine.exception() else mine.result())
             if deadline.over():
                 break
         return [self._kept.popleft() for _ in range(min(most, len(self._kept)))]
@@ -370,6 +373,9 @@ def _answer(future: asyncio.Future[Any], result: Any, error: Exception | None) -
         future.set_result(result)
 
 
-_CONSUMERS = frozenset(
-    ["assign", "assignment", "commit", "committed", "consumer_group_metadata", "get_watermark_offsets", "incremental_assign", "incremental_unassign", "list_topics", "memberid", "offsets_for_times", "pause", "position", "resume", "seek", "store_offsets", "unassign", "unsubscribe"]
-)
+_CONSUMERS = frozenset({
+    "assign", "assignment", "commit", "committed", "consumer_group_metadata", "get_watermark_offsets",
+    "incremental_assign", "incremental_unassign", "list_topics", "memberid", "offsets_for_times", "pause",
+    "position", "resume", "seek", "store_offsets", "unassign", "unsubscribe",
+})  # fmt: skip
+"""Methods that are the synchronous ones in a thread, and nothing more."""

@@ -92,6 +92,7 @@ class SwitchingConsumer:
         if reader is not None:  # the usual way, kept short
             message = reader.consumer.poll(0)
             if message is not None:
+                reader.commit_in_time()
                 return reader.give(message)
         deadline = Deadline(timeout)
         while True:

@@ -1,9 +1,9 @@
 """What librdkafka gives back when a cluster is given up: which records it may have sent there, which surely not.
 
 A purge reports a record as on its way (_PURGE_INFLIGHT) or as queued (_PURGE_QUEUE). But a record that was sent,
-whose connection broke, and which waits to be sent again is queued too, and may stand in the cluster's log. librdkafka
-knows (`rd_kafka_message_status`), its Python binding does not say. Its statistics do: partitions are sent in order,
-so with
+whose connection broke, and which waits to be sent again is queued too, and may stand in the cluster's log.
+librdkafka knows (`rd_kafka_message_status`), its Python binding does not say. Its statistics do: the records of a
+partition are sent in order, so with
 
     sent          txmsgs: how many were sent, each repetition counted
     acknowledged  acked_msgid less those that failed: how many of the sent are known to be in the log

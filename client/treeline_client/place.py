@@ -113,6 +113,7 @@ class Place:
             self._open(wanted, again=True)
         if self.reader is not None:
             self._here = wanted
+            self.reader.commit_in_time()
         return self.reader
 
     def wait(self, seconds: float) -> None:
@@ -163,6 +164,7 @@ class Place:
         self._subscription, self._assigned = subscription, None
         self._paused.clear()
         if self.reader is not None:
+            self.reader.commit_stored()
             if subscription is None:
                 self.reader.consumer.unsubscribe()
             else:
@@ -173,6 +175,8 @@ class Place:
         if self._subscription is None:  # else it is a listener's, of the present rebalance only
             self._assigned = partitions
         if self.reader is not None:
+            if not self._moving:
+                self.reader.commit_stored()
             if partitions is None:
                 self.reader.consumer.unassign()
             else:
@@ -190,6 +194,7 @@ class Place:
         if self._subscription is None:
             self._assigned = _without(self._assigned or [], partitions)
         if self.reader is not None:
+            self.reader.commit_stored()
             self.reader.consumer.incremental_unassign(self.reader.technical(partitions))
             self.reader.progress.forget(partitions)
 

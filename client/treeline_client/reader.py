@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_STORED, Consumer, KafkaException, TopicPartition
 
 from treeline_client.answers import Answer
 from treeline_client.configuration import Configuration
@@ -39,7 +40,11 @@ class Reader:
         self.answer = answer
         self.generation = answer.generation
         kafka = dict(configuration.kafka)
-        self.auto_commit = _true(kafka.get("enable.auto.commit", True))
+        self._auto_commit = _true(kafka.get("enable.auto.commit", True))
+        # librdkafka's own commits carry no metadata and overwrite those that do: so they are made here.
+        kafka["enable.auto.commit"] = False
+        self._every_s = int(kafka.get("auto.commit.interval.ms", 5000)) / 1000
+        self._commit_at = time.monotonic() + self._every_s
         self.progress = Progress(_true(kafka.get("enable.auto.offset.store", True)), self._topic)
         self.give = self.progress.give
         """Makes a message the application's."""
@@ -79,7 +84,7 @@ class Reader:
                 wanted.on_assign(self._owner, self.logical(partitions))
 
         def revoked(_: Any, partitions: list[TopicPartition]) -> None:
-            self._taken_away(wanted.on_revoke, self.logical(partitions))
+            self._taken_away(wanted.on_revoke, self.logical(partitions), commit=True)
 
         def lost(_: Any, partitions: list[TopicPartition]) -> None:
             self._taken_away(wanted.on_lost or wanted.on_revoke, self.logical(partitions))
@@ -109,9 +114,20 @@ class Reader:
         self.progress.commit(offsets)
         return self.logical(committed)
 
+    def commit_in_time(self) -> None:
+        """Commit what is stored, each `auto.commit.interval.ms`; called with every poll."""
+        now = time.monotonic()
+        if now >= self._commit_at:
+            self._commit_at = now + self._every_s
+            self._commit_stored(asynchronous=True)
+
+    def commit_stored(self) -> None:
+        """Commit what is stored, with `enable.auto.commit`; before partitions are given back."""
+        self._commit_stored(asynchronous=False)
+
     def close(self) -> None:
         """Close with a last commit. The listener that is told of the revocation may still commit by hand."""
-        self._commit_last()
+        self.commit_stored()
         self.consumer.close()
 
     def abandon(self, subscription: Subscription | None) -> None:
@@ -129,19 +145,22 @@ class Reader:
     def _topic(self, technical: str) -> Topic:
         return Topic(self._topics.logical(technical) or technical, self.generation, self.answer.cluster)
 
-    def _taken_away(self, listener: Listener | None, partitions: list[TopicPartition]) -> None:
+    def _taken_away(
+        self, listener: Listener | None, partitions: list[TopicPartition], commit: bool = False
+    ) -> None:
         if listener is not None and not self._silent:
             listener(self._owner, partitions)
+        if commit and not self._silent:
+            self.commit_stored()
         self.progress.forget(partitions)
 
-    def _commit_last(self) -> None:
-        waiting = self.progress.to_commit() if self.auto_commit else []
+    def _commit_stored(self, asynchronous: bool) -> None:
+        waiting = self.progress.to_commit() if self._auto_commit else []
         if waiting:
             try:
-                self.commit(waiting, asynchronous=False)
+                self.commit(waiting, asynchronous)
             except KafkaException as error:
-                if error.args[0].code() != KafkaError._NO_OFFSET:
-                    log.warning("the last commit on %s failed: %s", self.answer.cluster, error)
+                log.warning("committing on %s failed: %s", self.answer.cluster, error)
 
 
 def _close(consumer: Consumer) -> None:

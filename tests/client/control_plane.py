@@ -36,11 +36,12 @@ class ControlPlane:
         self.body: bytes | None = None
         self.reports: dict[str, dict[str, str]] = {}
         self.gone: list[str] = []
-        self._port = 0
+        self._port = 0  # any at first, and the same ever after
         self.start()
 
     def start(self) -> None:
         plane = self
+        self.reports.clear()
 
         class Handler(_Handler):
             control_plane = plane
