@@ -13,8 +13,10 @@ import typer
 
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, fail, rest_client
-from backend.commands.switch_plan import (
+from backend.commands.switch_plan import plan_of, tell
+from backend.commands.switch_wish import (
     Drain,
+    DrainOption,
     Emergency,
     Environment,
     From,
@@ -22,8 +24,7 @@ from backend.commands.switch_plan import (
     Tenant,
     To,
     Zone,
-    plan_of,
-    tell,
+    wish,
 )
 
 if TYPE_CHECKING:
