@@ -45,7 +45,7 @@ class Directory:
     known_origins: frozenset[int]
     holes: Mapping[tuple[str, int], frozenset[Hole]]
     generations: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
-    """(tenant, instance, environment, cluster) -> generation of the environment in which the cluster was active last;
+    """(tenant, instance, environment, cluster) -> the environment's generation in which the cluster was active last;
     those that never were are left out."""
 
     def generation(self, cluster: str, follower: Follower) -> int:
