@@ -45,8 +45,8 @@ class Directory:
     known_origins: frozenset[int]
     holes: Mapping[tuple[str, int], frozenset[Hole]]
     generations: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
-    """(tenant, instance, environment, cluster) -> the environment's generation in which the cluster was active last;
-    those that never were are left out."""
+    """(tenant, instance, environment, cluster) -> generation in which the cluster was its active one last; those
+    that never were are left out."""
 
     def generation(self, cluster: str, follower: Follower) -> int:
         """In which what a group commits on a cluster is ordered: what a consumer that was left behind by a switch

@@ -68,7 +68,7 @@ class ClusterClients:
         wanted = set(places)
         found = log_ends.ends_by(self.admin, wanted, _REQUEST_SECONDS, undecided_too=undecided_too)
         if wanted - found.keys():
-            # A client learns of a topic's new partitions, and of new leaders, within five minutes; a new one at once.
+            # A client learns of a topic's new partitions within five minutes; a new one at once.
             self._admin = None
             left = wanted - found.keys()
             found |= log_ends.ends_by(self.admin, left, _REQUEST_SECONDS, undecided_too=undecided_too)
