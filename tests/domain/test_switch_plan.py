@@ -334,9 +334,9 @@ def test_a_cluster_that_all_leave_is_copied_to_by_nobody_who_can_help_it() -> No
     plan = make(facts, replace(WISH, tenant=None))
     # 1 targets 2 or 3; 3 has only 2 in its sibling subtree; 4 and 5 may go to 1, 2 and 3.
     assert plan.retargets == (
-        Retarget(cluster="1", level=2, target="3"),
-        Retarget(cluster="4", level=3, target="1"),
-        Retarget(cluster="5", level=3, target="3"),
+        Retarget(cluster="1", level=2, target="3", previous="2"),
+        Retarget(cluster="4", level=3, target="1", previous="2"),
+        Retarget(cluster="5", level=3, target="3", previous="2"),
     )
     assert [(each.cluster, each.level) for each in plan.kept] == [("3", 1)]
     assert "only leaf" in plan.kept[0].reason
