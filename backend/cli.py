@@ -21,6 +21,7 @@ from backend.commands import (
     offsets,
     resources,
     schemas,
+    switch,
     trace,
     users,
     verify,
@@ -40,6 +41,7 @@ trace.register(app)
 edge_losses.register(app)
 offsets.register(app)
 schemas.register(app)
+switch.register(app)
 users.register(app)
 applications.register(app)
 

@@ -38,6 +38,7 @@ from backend.domain.switch_commands import (
     Complete,
     Force,
     Move,
+    RecordArrived,
     StartSwitch,
     SwitchCommand,
 )
@@ -169,6 +170,7 @@ def _switch(source: random.Random) -> Directed:
             Force(clients=("orders-1",)),
             Move(measured={"groups": 2}, missing=source.choice(((), ("orders-1",)))),
             Complete(measured={}, report={"re_read_bound": source.randint(0, 9)}),
+            RecordArrived(records=3, partitions=(("acme/retail/prod/orders", 0, 7, 9),)),
             Abort(by=source.choice((OPERATOR, WORKER)), reason=source.choice((None, "it took too long"))),
         )
     )

@@ -16,6 +16,7 @@ FOLDERS_THAT_SHARE = {
     # One of them sees to it that nothing is done while no group commits.
     "tests/offsets/": "groups that commit",
     "tests/spark/": "groups that commit",
+    "tests/switches/": "groups that commit",
 }
 
 

@@ -33,6 +33,7 @@ from backend.domain.errors import ClusterUnreachable, NotFound
 from backend.kafka.probe import ClusterFacts, probe
 from backend.queries import clusters as queries
 from backend.queries.application_groups import application_on
+from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow
 from backend.queries.naming import declared_streams, live_stream_on
 
@@ -96,9 +97,10 @@ def add_cluster(body: NewCluster, write: Writing) -> Response:
 
 @router.get("/{cluster}", openapi_extra=needs(Action.READ_ESTATE))
 def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
-    """One cluster."""
+    """One cluster. `records_at_risk`: records, at most, that no other cluster has yet: lost if it died now."""
     row = _existing(queries.get_cluster(connection, cluster, at), cluster)
-    return shown_at(row.version, shown(row))
+    at_risk = None if at is not None else records_at_risk(connection).get(cluster)
+    return shown_at(row.version, {**shown(row), "records_at_risk": at_risk})
 
 
 @router.patch("/{cluster}", openapi_extra=needs(Action.CHANGE_ESTATE))

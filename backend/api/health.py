@@ -19,6 +19,7 @@ from backend.api.requests import SharedServices
 from backend.api.services import Services
 from backend.domain.errors import DomainError
 from backend.queries import applications, clusters, distributors, events, schemas
+from backend.queries.at_risk import records_at_risk
 
 router = APIRouter(tags=["health"])
 
@@ -94,11 +95,19 @@ class _Collector(Collector):
             "Applications whose access could not be set or removed",
             labels=["cluster"],
         )
+        at_risk = GaugeMetricFamily(
+            "treeline_records_at_risk",
+            "Records, at most, that no other cluster has yet: lost if this one died now",
+            labels=["cluster"],
+        )
         failures = applications.failures_by_cluster(connection)
+        for name, records in records_at_risk(connection).items():
+            if records is not None:
+                at_risk.add_metric([name], records)
         for row in clusters.list_clusters(connection):
             online.add_metric([row.name], float(row.state != "offline"))
             failed.add_metric([row.name], float(failures.get(row.name, 0)))
-        yield from (online, failed)
+        yield from (online, failed, at_risk)
 
     def _distributors(self, connection: Connection) -> Iterator[Any]:
         labels = ["source", "target", "level"]

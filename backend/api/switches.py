@@ -186,6 +186,7 @@ def shown(row: SwitchRow, phases: list[PhaseRow]) -> dict[str, Any]:
         "forced": list(row.forced),
         "reason": row.reason,
         "report": row.report,
+        "stranded_arrived": row.arrived,
     }
 
 

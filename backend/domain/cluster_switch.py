@@ -169,8 +169,26 @@ class SwitchFailed(Event, name="SwitchFailed", version=1):
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class StrandedRecordsArrived(Event, name="StrandedRecordsArrived", version=1):
+    """After an emergency: the cluster that was left is back, and every other leaf has what it alone had held."""
+
+    switch: str
+    records: int
+    """At most so many."""
+    partitions: tuple[tuple[str, int, int, int], ...]
+    """(stream, partition, first offset, last offset) on that cluster, of records that came late."""
+
+
 SwitchEvent = (
-    SwitchStarted | SwitchAdvanced | SwitchForced | ClientsMoved | SwitchCompleted | SwitchAborted | SwitchFailed
+    SwitchStarted
+    | SwitchAdvanced
+    | SwitchForced
+    | ClientsMoved
+    | SwitchCompleted
+    | SwitchAborted
+    | SwitchFailed
+    | StrandedRecordsArrived
 )
 
 # --- state
@@ -183,6 +201,7 @@ class Switch:
     started: SwitchStarted
     phase: Phase = Phase.PLANNED
     forced: frozenset[str] = field(default_factory=frozenset)
+    stranded_arrived: bool = False
 
 
 INITIAL: Switch | None = None
@@ -209,5 +228,7 @@ def evolve(state: Switch | None, event: Event) -> Switch | None:
             return replace(state, phase=Phase.ABORTED)
         case SwitchFailed():
             return replace(state, phase=Phase.FAILED)
+        case StrandedRecordsArrived():
+            return replace(state, stranded_arrived=True)
         case _:
             return state

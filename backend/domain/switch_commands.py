@@ -16,6 +16,7 @@ from backend.domain.cluster_switch import (
     Moving,
     Phase,
     Retarget,
+    StrandedRecordsArrived,
     Switch,
     SwitchAborted,
     SwitchAdvanced,
@@ -88,7 +89,15 @@ class Abort:
     reason: str | None = None
 
 
-SwitchCommand = StartSwitch | Advance | Force | Move | Complete | Abort
+@dataclass(frozen=True, kw_only=True)
+class RecordArrived:
+    """What was stranded on the cluster that an emergency left has come to all others."""
+
+    records: int
+    partitions: tuple[tuple[str, int, int, int], ...]
+
+
+SwitchCommand = StartSwitch | Advance | Force | Move | Complete | Abort | RecordArrived
 
 # --- decide
 
@@ -119,6 +128,8 @@ def decide(state: Switch | None, command: SwitchCommand) -> list[SwitchEvent]:
             ]
         case Abort():
             return _abort(state, command)
+        case RecordArrived():
+            return _arrived(state, command)
 
 
 def _start(state: Switch | None, command: StartSwitch) -> list[SwitchEvent]:
@@ -226,6 +237,16 @@ def _abort(state: Switch, command: Abort) -> list[SwitchEvent]:
             )
         ]
     return [SwitchAborted(switch=state.started.switch, phase=state.phase, reason=command.reason)]
+
+
+def _arrived(state: Switch, command: RecordArrived) -> list[SwitchEvent]:
+    if state.started.mode != EMERGENCY or state.phase is not Phase.COMPLETED:
+        raise _not_now(state, "have stranded records")
+    if state.stranded_arrived:
+        return []
+    return [
+        StrandedRecordsArrived(switch=state.started.switch, records=command.records, partitions=command.partitions)
+    ]
 
 
 def _not_now(state: Switch, what: str) -> StateConflict:

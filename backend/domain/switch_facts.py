@@ -204,7 +204,9 @@ class Asked:
     ends: Mapping[PartitionOf, int] = field(default_factory=dict)
     """Of the source's logs, for readers of committed records."""
     commits: Mapping[tuple[str, PartitionOf], int] = field(default_factory=dict)
-    """(technical group, partition) -> what the group has committed on the source."""
+    """(technical group, partition) -> what the group has committed on the source, by itself."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Technical group on the source -> logical name, of those that follow the format."""
     groups: Mapping[str, tuple[GroupFact, ...]] = field(default_factory=dict)
     """Cluster -> its groups with members."""
 

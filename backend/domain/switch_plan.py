@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from backend.domain import tree_shape
 from backend.domain.cluster_switch import Moving, Retarget
 from backend.domain.switch_checks import Finding, check
-from backend.domain.switch_facts import ClientFact, Facts, OffsetFact, StreamFact, Wish
+from backend.domain.switch_facts import ClientFact, Facts, OffsetFact, PartitionOf, StreamFact, Wish
 from backend.domain.switch_routes import Kept, restored, retargets, way
 from backend.domain.switch_what_if import WhatIf, leave_out, told
 
@@ -218,20 +218,17 @@ def make(given: Facts, wish: Wish) -> Plan:
 
 
 def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
-    committed: dict[tuple[str, int], list[OffsetFact]] = {}
-    for each in facts.offsets:
-        committed.setdefault((each.stream, each.partition), []).append(each)
-    members = {
-        cluster: {group.technical_group: len(group.client_ids) for group in groups}
-        for cluster, groups in facts.asked.groups.items()
-    }
-    by_group = {(g.place, g.group): len(g.client_ids) for g in facts.asked.groups.get(wish.target, ())}
+    known = {(each.technical_group, (each.stream, each.partition)): each for each in facts.offsets}
+    groups: dict[tuple[str, int], list[str]] = {}
+    for technical, place in sorted(known.keys() | facts.asked.commits.keys()):
+        groups.setdefault(place, []).append(technical)
     for stream in facts.streams:
         if not stream.distributed:
             continue
         tenant, instance, environment = stream.place
         for partition in range(stream.partitions):
-            lag = facts.asked.lacking.get((stream.stream, partition))
+            place = (stream.stream, partition)
+            lag = facts.asked.lacking.get(place)
             yield Item(
                 tenant=tenant,
                 instance=instance,
@@ -241,30 +238,30 @@ def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
                 lag_records=lag,
                 late_records=lag if wish.is_emergency else 0,
                 groups=tuple(
-                    _group(facts, stream, each, members.get(wish.source, {}), by_group)
-                    for each in committed.get((stream.stream, partition), ())
+                    _group(facts, wish, stream, place, technical, known.get((technical, place)))
+                    for technical in groups.get(place, ())
                 ),
             )
 
 
 def _group(
-    facts: Facts,
-    stream: StreamFact,
-    offset: OffsetFact,
-    on_source: Mapping[str, int],
-    on_target: Mapping[tuple[Any, str | None], int],
+    facts: Facts, wish: Wish, stream: StreamFact, place: PartitionOf, technical: str, known: OffsetFact | None
 ) -> GroupItem:
-    place = (stream.stream, offset.partition)
+    group = facts.asked.names.get(technical, technical) if known is None else known.group
     end = facts.asked.ends.get(place)
-    committed = facts.asked.commits.get((offset.technical_group, place), offset.committed)
+    committed = facts.asked.commits.get((technical, place), None if known is None else known.committed)
+    here = facts.asked.groups.get(wish.source, ())
+    there = facts.asked.groups.get(wish.target, ())
     return GroupItem(
-        group=offset.group,
-        technical_group=offset.technical_group,
-        re_read_bound=offset.re_read_bound,
-        lag_records=None if end is None else max(0, end - committed),
-        state=offset.state,
-        members_on_source=on_source.get(offset.technical_group, 0),
-        members_on_target=on_target.get((stream.place, offset.group), 0),
+        group=group,
+        technical_group=technical,
+        re_read_bound=None if known is None else known.re_read_bound,
+        lag_records=None if end is None or committed is None else max(0, end - committed),
+        state=None if known is None else known.state,
+        members_on_source=sum(len(each.client_ids) for each in here if each.technical_group == technical),
+        members_on_target=sum(
+            len(each.client_ids) for each in there if (each.place, each.group) == (stream.place, group)
+        ),
     )
 
 

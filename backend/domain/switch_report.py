@@ -34,6 +34,8 @@ class Found:
     stray_records: int | None
     """Born on that cluster after the drain was measured: written by clients that do not follow discovery. They are
     distributed like all others; their order to what follows is not promised. None: it could not be asked."""
+    stranded: Sequence[Mapping[str, Any]] = ()
+    """Of an emergency: what no other leaf had, by stream and partition, from `first` on."""
 
 
 def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) -> dict[str, Any]:
@@ -57,6 +59,7 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "late_clients": list(found.late),
         "groups_left_behind": list(found.left_behind),
         "stray_records": found.stray_records,
+        "stranded": [dict(each) for each in found.stranded],
     }
 
 

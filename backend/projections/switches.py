@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from backend.domain.cluster_switch import (
     ClientsMoved,
     Phase,
+    StrandedRecordsArrived,
     SwitchAborted,
     SwitchAdvanced,
     SwitchCompleted,
@@ -43,6 +44,8 @@ switches = temporal_table(
     sa.Column("forced", JSONB, nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("report", JSONB),
+    # Of an emergency, once the cluster that was left is back: {records, partitions}.
+    sa.Column("arrived", JSONB),
     # Position of the event that started it: switches are listed in this order.
     sa.Column("started", sa.BigInteger, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
@@ -79,6 +82,11 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             _enter(rows, event.switch, Phase.ABORTED, {}, recorded, reason=event.reason)
         case SwitchFailed() as event:
             _enter(rows, event.switch, Phase.FAILED, {}, recorded, reason=event.reason)
+        case StrandedRecordsArrived() as event:
+            partitions = [list(each) for each in event.partitions]
+            _change(
+                rows, event.switch, {"arrived": {"records": event.records, "partitions": partitions}}, recorded
+            )
 
 
 def _start(rows: Rows, event: SwitchStarted, recorded: RecordedEvent) -> None:
@@ -96,6 +104,7 @@ def _start(rows: Rows, event: SwitchStarted, recorded: RecordedEvent) -> None:
         "forced": [],
         "reason": None,
         "report": None,
+        "arrived": None,
         "started": recorded.position,
         "version": recorded.version,
     }
@@ -147,6 +156,7 @@ PROJECTION = Projection(
             SwitchCompleted,
             SwitchAborted,
             SwitchFailed,
+            StrandedRecordsArrived,
         }
     ),
     tables=(switches, switch_phases),

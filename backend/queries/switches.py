@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Row
+from sqlalchemy import ColumnElement, Connection, Row
 
-from backend.domain.cluster_switch import BEFORE_MOVE, Moving, Phase, Retarget
+from backend.domain.cluster_switch import BEFORE_MOVE, EMERGENCY, Moving, Phase, Retarget
 from backend.domain.errors import NotFound
 from backend.projections.switches import switch_phases, switches
 from backend.projections.temporal import as_of
+from backend.projections.trees import tree_leaves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,8 @@ class SwitchRow:
     """Clients that are not waited for."""
     reason: str | None
     report: dict[str, Any] | None
+    arrived: dict[str, Any] | None
+    """Of an emergency: the records that came once the cluster that was left was back."""
     started: int
     version: int
     position: int
@@ -71,12 +74,21 @@ def moving_switches(connection: Connection) -> list[SwitchRow]:
 
 
 def running_switches(connection: Connection) -> list[SwitchRow]:
-    """Those that somebody has to carry on."""
-    return _in_states(connection, (*BEFORE_MOVE, Phase.VERIFYING))
+    """Those that somebody has to carry on; also emergencies whose stranded records have not arrived yet, while the
+    cluster that was left is a leaf."""
+    leaf = sa.exists().where(tree_leaves.c.cluster == switches.c.source, as_of(tree_leaves, None))
+    t = switches.c
+    stranded = sa.and_(t.mode == EMERGENCY, t.state == str(Phase.COMPLETED), t.arrived.is_(None), leaf)
+    return _in_states(connection, (*BEFORE_MOVE, Phase.VERIFYING), stranded)
 
 
-def _in_states(connection: Connection, states: tuple[Phase, ...]) -> list[SwitchRow]:
-    query = sa.select(switches).where(as_of(switches, None), switches.c.state.in_([str(each) for each in states]))
+def _in_states(
+    connection: Connection, states: tuple[Phase, ...], or_these: ColumnElement[bool] | None = None
+) -> list[SwitchRow]:
+    wanted = switches.c.state.in_([str(each) for each in states])
+    query = sa.select(switches).where(
+        as_of(switches, None), wanted if or_these is None else sa.or_(wanted, or_these)
+    )
     return [_switch(row) for row in connection.execute(query.order_by(switches.c.started))]
 
 
@@ -115,6 +127,7 @@ def _switch(row: Row[Any]) -> SwitchRow:
         forced=tuple(row.forced),
         reason=row.reason,
         report=row.report,
+        arrived=row.arrived,
         started=row.started,
         version=row.version,
         position=row.valid_from,

@@ -40,6 +40,7 @@ class _Answer:
     partitions: dict[str, int] = field(default_factory=dict)
     ends: dict[PartitionOf, tuple[int, int]] = field(default_factory=dict)
     commits: dict[tuple[str, PartitionOf], int] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     groups: tuple[GroupFact, ...] = ()
     outgoing: dict[PartitionOf, list[Position]] = field(default_factory=dict)
     covered: dict[PartitionOf, list[Vector]] = field(default_factory=dict)
@@ -68,6 +69,7 @@ def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
         lacking={} if source is None or target is None else look.lacking(source, target, said.values()),
         ends={} if source is None else {place: end for place, (_, end) in source.ends.items()},
         commits={} if source is None else source.commits,
+        names={} if source is None else source.names,
         groups={name: one.groups for name, one in said.items()},
     )
 
@@ -149,10 +151,20 @@ class _Look:
         places = self._places({stream: topics[stream] for stream in answer.partitions})
         names = groups.names()
         answer.groups = self._groups(groups, row, topics, names)
-        committed = {each.technical_group for each in self._ground.facts.offsets}
-        wanted = sorted(committed & names.keys())[:MOST_GROUPS]
-        for (group, place), standing in offsets.standing({name: list(places) for name in wanted}).items():
-            if standing.offset is not None:
+        reader = Reader(row.group_format, "group", self._environments, {})
+        known = {each.technical_group for each in self._ground.facts.offsets}
+        known |= {each.technical_group for each in answer.groups}
+        wanted: list[str] = []
+        for name in sorted(names):
+            logical = None if name.startswith(OWN_GROUPS) else reader.within(name)
+            if logical is not None:
+                answer.names[name] = logical.stream
+            if logical is not None or name in known:
+                wanted.append(name)
+        asked = {name: list(places) for name in wanted[:MOST_GROUPS]}
+        for (group, place), standing in (offsets.standing(asked) if asked else {}).items():
+            # What a committer set is the progress of a group that is elsewhere.
+            if standing.offset is not None and standing.is_fresh:
                 answer.commits[group, places[place]] = standing.offset
         # Last, so that no commit lies behind the end.
         answer.ends = {places[place]: found for place, found in offsets.ends(places).items()}

@@ -54,6 +54,7 @@ SENTENCES: Mapping[str, str] = {
     "ClientsMoved": "Clients moved from {source} to {target}, generation {generation} (switch {switch})",
     "SwitchCompleted": "Switch {switch} completed",
     "SwitchAborted": "Switch {switch} aborted while {phase}",
+    "StrandedRecordsArrived": "What only the cluster left by switch {switch} had is everywhere: {records} records",
     "SwitchFailed": "Switch {switch} could not go on while {phase}: {reason}",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",

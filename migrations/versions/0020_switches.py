@@ -49,6 +49,7 @@ def upgrade() -> None:
         sa.Column("forced", JSONB, nullable=False),
         sa.Column("reason", sa.Text),
         sa.Column("report", JSONB),
+        sa.Column("arrived", JSONB),
         sa.Column("started", sa.BigInteger, nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),
     )

@@ -65,7 +65,14 @@ class ClusterClients:
 
     def ends(self, places: Iterable[Place], *, undecided_too: bool = False) -> dict[Place, tuple[int, int]]:
         """(first offset, end) of each partition; those that cannot be asked are left out."""
-        return log_ends.ends_by(self.admin, places, _REQUEST_SECONDS, undecided_too=undecided_too)
+        wanted = set(places)
+        found = log_ends.ends_by(self.admin, wanted, _REQUEST_SECONDS, undecided_too=undecided_too)
+        if wanted - found.keys():
+            # A client learns of a topic's new partitions within five minutes; a new one at once.
+            self._admin = None
+            left = wanted - found.keys()
+            found |= log_ends.ends_by(self.admin, left, _REQUEST_SECONDS, undecided_too=undecided_too)
+        return found
 
     def missing(self, places: Iterable[Place]) -> set[Place]:
         """Those of the partitions that the cluster does not have."""

@@ -17,15 +17,12 @@ The same figures say what is lost if the source dies now: `undrained`, of all ot
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
 from backend.domain import draining, origin
-from backend.domain.births import Births
-from backend.domain.draining import Reached
 from backend.domain.log_index import Prefix
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
@@ -36,15 +33,12 @@ from workers import checkpoints
 from workers.switches import unit_positions
 from workers.switches.cluster_clients import ClusterClients, EstateClients
 from workers.switches.hops import Hops
+from workers.switches.marked_log import MarkedLog
 from workers.switches.prefixes import AskedPrefixes, PrefixReader, bases_of
 from workers.switches.topology import Partition, Place, Topologies, Topology
 
-_FAR_RECORDS = 20_000
-"""Behind its end a log is not read while the units that read it are further behind than that, and moving."""
 _LOOKED_THROUGH = 200_000
 """Offsets of a log that is looked through at most, for records that stay uncovered."""
-_PATIENCE_SECONDS = 2.0
-"""So long what is uncovered may simply be on its way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,47 +95,6 @@ class Undrained:
     """At most so many; None with `end`."""
 
 
-@dataclass
-class _Log:
-    """One partition of the source; offsets are None until they were asked for."""
-
-    partition: Partition
-    place: Place
-    births: Births
-    low: int = 0
-    decided: int | None = None
-    """Where it ended at the mark for readers of decided transactions."""
-    end: int | None = None
-    """Where it ended at the mark."""
-    is_decided: bool = False
-    furthest: Prefix | None = None
-    """Of the units' positions in it."""
-    moved_at: float = field(default_factory=time.monotonic)
-    """When that was last another one."""
-    wanted: Vector | None = None
-    """The vector at the end."""
-    covered: dict[str, Vector] = field(default_factory=dict)
-    """By target."""
-    lacks_since: dict[tuple[str, int, Reached], float] = field(default_factory=dict)
-    """(target, origin, how far) -> since when a target lacks it."""
-    is_warm: bool = False
-    gone: dict[int, tuple[Reached, Vector]] = field(default_factory=dict)
-    """Origin -> (how far it is wanted, how far the log itself has it), where that was looked through."""
-
-    def still_there(self, wanted: Vector) -> Vector:
-        """What is wanted, less what was looked for in the log and is not there."""
-        for number, (looked_for, present) in self.gone.items():
-            if wanted.get(number) == looked_for:
-                wanted = draining.still_there(wanted, {number: looked_for}, present)
-        return wanted
-
-    def is_far(self) -> bool:
-        """Whether reading up to the end would cost more than waiting for the units that read it anyway."""
-        begins = self.furthest.offset if self.furthest is not None else self.low
-        moving = time.monotonic() - self.moved_at < _PATIENCE_SECONDS
-        return moving and (self.end or 0) - max(begins, self.low) > _FAR_RECORDS
-
-
 class Drain:
     """Used by one thread. Calls raise KafkaCallFailed where a cluster does not answer; they can be repeated."""
 
@@ -154,7 +107,7 @@ class Drain:
         self._headers = (settings.copy_flags_header, settings.copy_origin_header)
         self._topologies = Topologies(engine, settings)
         self._clients = EstateClients()
-        self._logs: dict[Partition, _Log] = {}
+        self._logs: dict[Partition, MarkedLog] = {}
         self._hops = None if settings.origin_header else Hops(self._clients, source, self._targets)
 
     def warm_up(self) -> None:
@@ -248,7 +201,7 @@ class Drain:
 
     def _keep_logs(self, topology: Topology) -> None:
         """One for each partition of the moved streams whose topic is on the source."""
-        wanted: dict[Partition, _Log] = {}
+        wanted: dict[Partition, MarkedLog] = {}
         for name in sorted(self._streams & topology.known.streams.keys()):
             for number in range(topology.known.streams[name].partitions):
                 place = topology.place(self._source, (name, number))
@@ -256,7 +209,7 @@ class Drain:
                 if place is not None and births is not None:
                     before = self._logs.get((name, number))
                     same = before is not None and (before.place, before.births) == (place, births)
-                    wanted[name, number] = before if same and before else _Log((name, number), place, births)
+                    wanted[name, number] = before if same and before else MarkedLog((name, number), place, births)
         self._logs = wanted
 
     def _find_wanted(self, topology: Topology) -> None:
@@ -288,7 +241,7 @@ class Drain:
         clients = self._source_clients(topology)
         return PrefixReader(clients.reader, clients.row.number, self._headers)
 
-    def _asked(self, logs: Sequence[_Log]) -> dict[Partition, AskedPrefixes]:
+    def _asked(self, logs: Sequence[MarkedLog]) -> dict[Partition, AskedPrefixes]:
         far = [log.partition for log in logs if log.furthest is None]
         places: Mapping[Partition, Sequence[Checkpoint]] = {}
         if far:
@@ -308,7 +261,7 @@ class Drain:
             )
         return found
 
-    def _read_furthest(self, topology: Topology, logs: Sequence[_Log]) -> None:
+    def _read_furthest(self, topology: Topology, logs: Sequence[MarkedLog]) -> None:
         found = unit_positions.read(
             topology, self._clients, self._source, {log.partition: log.births for log in logs}
         )
@@ -316,13 +269,13 @@ class Drain:
             for base in found.get(log.partition, ()):
                 beyond = log.end is not None and base.offset > log.end
                 if not beyond and (log.furthest is None or base.offset > log.furthest.offset):
-                    log.furthest, log.moved_at = base, time.monotonic()
+                    log.moved_to(base)
 
     def _read_covered(self, topology: Topology, target: str) -> None:
         """What a target has, of the partitions that it did not have at the last look."""
         number = topology.clusters[target].number
         wanted: dict[str, list[Place]] = {}
-        by_place: dict[Place, _Log] = {}
+        by_place: dict[Place, MarkedLog] = {}
         for log in self._logs.values():
             place = topology.place(target, log.partition)
             done = log.wanted is not None and not draining.lacking(log.wanted, log.covered.get(target, {}), number)
@@ -339,7 +292,7 @@ class Drain:
                 mark.covered for mark in told if mark.target_incarnation in (0, incarnation)
             )
 
-    def _judge(self, topology: Topology, log: _Log, target: str) -> PartitionDrain:
+    def _judge(self, topology: Topology, log: MarkedLog, target: str) -> PartitionDrain:
         covered, number = log.covered.get(target, {}), topology.clusters[target].number
         held = max(0, (log.end or 0) - log.low)
         waits_for = None
@@ -357,7 +310,7 @@ class Drain:
             is_covered = False
         else:
             lacks = draining.lacking(log.wanted, covered, number)
-            stuck = self._stuck(topology, log, target, lacks) if lacks else {}
+            stuck = self._stuck(topology, log, target, lacks)
             if stuck:
                 self._look_through(topology, log, stuck)
                 lacks = draining.lacking(log.wanted, covered, number)
@@ -371,27 +324,18 @@ class Drain:
             waits_for=waits_for,
         )
 
-    def _stuck(self, topology: Topology, log: _Log, target: str, lacks: Vector) -> Vector:
-        """What a target lacks for longer than records take on their way, and may wait for in vain."""
-        now = time.monotonic()
-        others = {key: since for key, since in log.lacks_since.items() if key[0] != target}
-        mine = {
-            (target, number, reached): log.lacks_since.get((target, number, reached), now)
-            for number, reached in lacks.items()
-        }
-        log.lacks_since = others | mine
+    def _stuck(self, topology: Topology, log: MarkedLog, target: str, lacks: Vector) -> Vector:
+        """Of what a target lacks, what may not be in the source's log any more."""
         compacted = "compact" in topology.known.streams[log.partition[0]].cleanup_policy
         source = topology.clusters[self._source].number
         return {
             number: reached
-            for (_, number, reached), since in mine.items()
-            if now - since > _PATIENCE_SECONDS
-            and log.gone.get(number, (None, {}))[0] != reached
+            for number, reached in log.long_lacked(target, lacks).items()
             # A record that was born here is at its offset, unless the log was cleaned.
-            and (number != source or compacted or reached[1] < log.low)
+            if number != source or compacted or reached[1] < log.low
         }
 
-    def _look_through(self, topology: Topology, log: _Log, stuck: Vector) -> None:
+    def _look_through(self, topology: Topology, log: MarkedLog, stuck: Vector) -> None:
         """Want no more what the source's log does not have itself."""
         assert log.wanted is not None
         with self._engine.connect() as connection:

@@ -80,14 +80,14 @@ class Hops:
         return {places[place]: end for place, (_, end) in found.items()}
 
     def _read_positions(self, topology: Topology) -> None:
-        wanted: dict[str, dict[str, list[Place]]] = {}
+        wanted: dict[str, dict[str, set[Place]]] = {}
         by_key: dict[tuple[str, Place, str], list[_Chain]] = {}
         for chain in self._chains:
             hop = chain.hops[0]
             place = topology.place(hop.target, chain.partition)
             group = topology.unit(hop.source, hop.level, chain.partition).kafka_name
             if place is not None:
-                wanted.setdefault(hop.target, {}).setdefault(group, []).append(place)
+                wanted.setdefault(hop.target, {}).setdefault(group, set()).add(place)
                 by_key.setdefault((hop.target, place, group), []).append(chain)
         for target, groups in wanted.items():
             found = self._clients.of(topology.clusters[target]).positions(groups)

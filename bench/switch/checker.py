@@ -1,0 +1,122 @@
+"""What became of every record, from the histories of the clients and the logs of all clusters.
+
+Operations: a producer gives a record to its client (ok, failed, unknown: no report came); a group reads a record; a
+client is on a cluster in a generation. Records have unique ids; each producer numbers its records, and gives those
+of one key one after the other.
+
+Anomalies looked for:
+- lost: acknowledged, and not on some cluster.
+- doubled: more than once on a cluster.
+- phantom: on a cluster, given by nobody; or reported as failed, and there.
+- disordered: of one key, before an earlier one, in the log of a cluster that was active (elsewhere order across a
+  switch is not promised: counted, no anomaly).
+- unread: acknowledged, and never read by a group.
+- read again: read by a group more than once (an anomaly in mode `exact`).
+- read out of order: of one key, by a group, before an earlier one that it had not read.
+- two clusters in one generation: clients that stood on different clusters in the same generation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Histories:
+    """What clients have written down."""
+
+    acknowledged: dict[str, str] = field(default_factory=dict)
+    """Id -> key."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Id -> error."""
+    waits: list[tuple[float, float]] = field(default_factory=list)
+    """(when a record was given, when it was acknowledged), by the wall clock of this machine."""
+    given: int = 0
+    stood: dict[int, set[str]] = field(default_factory=dict)
+    """Generation -> clusters where clients stood in it."""
+    arrivals: dict[int, list[float]] = field(default_factory=dict)
+    """Generation -> when each client came to be in it."""
+    read: dict[str, list[str]] = field(default_factory=dict)
+    """Group -> ids in the order in which it read them."""
+
+
+def histories(folder: Path) -> Histories:
+    """Everything in a folder."""
+    found = Histories()
+    for file in sorted(folder.glob("*.jsonl")):
+        ids: list[str] = []
+        for line in file.read_text().splitlines():
+            row = json.loads(line)
+            if "generation" in row:
+                found.stood.setdefault(row["generation"], set()).add(row["cluster"])
+                found.arrivals.setdefault(row["generation"], []).append(row["at"])
+            elif "sent" in row:
+                found.given += row["sent"]
+            elif "read" in row:
+                ids += row["read"]
+            elif row["error"] is None:
+                found.acknowledged[row["id"]] = row["key"]
+                found.waits.append((row["given"], row["told"]))
+            else:
+                found.failed[row["id"]] = row["error"]
+        if file.name.startswith("group-"):
+            found.read[file.stem] = ids
+    return found
+
+
+def anomalies(
+    seen: Histories, logs: Mapping[str, Sequence[Sequence[str]]], active: Iterable[str]
+) -> tuple[list[str], dict[str, Any]]:
+    """(every anomaly, what else is worth telling). `logs`: cluster -> ids of each partition in log order."""
+    found: list[str] = []
+    active = set(active)
+    disordered_elsewhere = 0
+    for cluster, partitions in logs.items():
+        count = Counter(one for partition in partitions for one in partition)
+        found += [f"lost: {one} is not on {cluster}" for one in seen.acknowledged.keys() - count.keys()]
+        found += [f"doubled: {one} is {n} times on {cluster}" for one, n in count.items() if n > 1]
+        known = seen.acknowledged.keys() | seen.failed.keys()
+        found += [f"phantom: {one} is on {cluster}" for one in count.keys() - known]
+        late = [each for partition in partitions for each in _out_of_order(partition)]
+        if cluster in active:
+            found += [f"disordered: {later} before {earlier} on {cluster}" for later, earlier in late]
+        else:
+            disordered_elsewhere += len(late)
+    again = 0
+    for group, ids in seen.read.items():
+        count = Counter(ids)
+        found += [f"unread: {one} by {group}" for one in seen.acknowledged.keys() - count.keys()]
+        found += [f"read again: {one}, {n} times, by {group}" for one, n in count.items() if n > 1]
+        again += sum(n - 1 for n in count.values())
+        first = list(dict.fromkeys(ids))
+        found += [
+            f"read out of order: {later} before {earlier} by {group}" for later, earlier in _out_of_order(first)
+        ]
+    for generation, clusters in sorted(seen.stood.items()):
+        if len(clusters) > 1:
+            found.append(f"two clusters in generation {generation}: {', '.join(sorted(clusters))}")
+    return found, {"disordered_elsewhere": disordered_elsewhere, "read_again": again}
+
+
+def _out_of_order(ids: Sequence[str]) -> list[tuple[str, str]]:
+    """(later, earlier) where a record stands before an earlier one of its key."""
+    found = []
+    highest: dict[str, int] = {}
+    for one in ids:
+        key, sequence = key_of(one)
+        before = highest.get(key, -1)
+        if sequence < before:
+            found.append((f"{one.partition(':')[0]}:{before}", one))
+        highest[key] = max(before, sequence)
+    return found
+
+
+def key_of(one: str) -> tuple[str, int]:
+    """(key, number within the producer) of an id: keys take turns."""
+    producer, _, number = one.partition(":")
+    return f"{producer}-{int(number) % 25}", int(number)

@@ -1,0 +1,134 @@
+"""The applications of the bench: producers and consumers of `treeline_client`, which write down what they see.
+
+    python clients.py producers URL TOKEN FOLDER     python clients.py consumers URL TOKEN FOLDER FIRST COUNT
+
+They run until the file FOLDER/stop is there (producers) or FOLDER/end (consumers); histories are JSON lines.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from treeline_client import SwitchingConsumer, SwitchingProducer
+
+PRODUCERS, RECORDS_PER_SECOND, KEYS = 4, 1_000, 25
+STREAM = "orders"
+_TICKS_PER_SECOND = 50
+_BODY = "x" * 200
+
+
+def main() -> None:
+    role, url, token, folder, *rest = sys.argv[1:]
+    conf = {
+        "treeline.url": url,
+        "treeline.token": token,
+        "treeline.tenant": "acme",
+        "treeline.instance": "retail",
+        "treeline.environment": "prod",
+        "treeline.cache.directory": "",
+    }
+    place = Path(folder)
+    if role == "producers":
+        work = [threading.Thread(target=produce, args=(conf, place, n)) for n in range(PRODUCERS)]
+    else:
+        first, count = int(rest[0]), int(rest[1])
+        work = [threading.Thread(target=consume, args=(conf, place, n)) for n in range(first, first + count)]
+    for each in work:
+        each.start()
+    for each in work:
+        each.join()
+
+
+def produce(conf: dict[str, Any], folder: Path, number: int) -> None:
+    """Numbered records at a fixed rate; of each when it was given, when acknowledged, by whom, and where it is."""
+    with (folder / f"producer-{number}.jsonl").open("w") as history:
+        producer = SwitchingProducer({**conf, "client.id": f"producer-{number}", "linger.ms": 5})
+        told = _Told(history)
+        sent, began = 0, time.monotonic()
+        while not (folder / "stop").exists():
+            due = int((time.monotonic() - began) * RECORDS_PER_SECOND / PRODUCERS)
+            for sequence in range(sent, due):
+                key = f"{number}-{sequence % KEYS}"
+                producer.produce(
+                    STREAM,
+                    key=key,
+                    value=f"{number}:{sequence}:{_BODY}",
+                    on_delivery=told.about(producer, number, sequence, key),
+                )
+            sent = max(sent, due)
+            producer.poll(1 / _TICKS_PER_SECOND)
+            told.where(producer)
+        producer.flush(60)
+        told.end(sent)
+        producer.close()
+
+
+class _Told:
+    def __init__(self, history: TextIO) -> None:
+        self._history = history
+        self._stood: tuple[int, str] | None = None
+
+    def _write(self, **row: Any) -> None:
+        self._history.write(json.dumps(row) + "\n")
+
+    def about(self, producer: SwitchingProducer, number: int, sequence: int, key: str) -> Any:
+        """A delivery callback."""
+        given = time.time()
+
+        def told(error: Any, message: Any) -> None:
+            self._write(
+                id=f"{number}:{sequence}",
+                key=key,
+                given=given,
+                told=time.time(),
+                error=None if error is None else str(error),
+                partition=None if message is None else message.partition(),
+            )
+
+        return told
+
+    def where(self, client: SwitchingProducer | SwitchingConsumer) -> None:
+        """Where the client is, as often as that changes."""
+        now = (client.generation(), client.cluster())
+        if now != self._stood:
+            self._stood = now
+            self._write(generation=now[0], cluster=now[1], at=time.time())
+
+    def end(self, sent: int) -> None:
+        """How many were given."""
+        self._write(sent=sent)
+
+
+def consume(conf: dict[str, Any], folder: Path, number: int) -> None:
+    """All records of one group: which, in which order, and in which generation."""
+    with (folder / f"group-{number}.jsonl").open("w") as history:
+        consumer = SwitchingConsumer(
+            {
+                **conf,
+                "client.id": f"consumer-{number}",
+                "group.id": f"group-{number}",
+                "auto.offset.reset": "earliest",
+                "auto.commit.interval.ms": 1000,
+            }
+        )
+        consumer.subscribe([STREAM])
+        told = _Told(history)
+        while not (folder / "end").exists():
+            ids = []
+            for message in consumer.consume(500, 0.2):
+                value = message.value()
+                if message.error() is None and value is not None:
+                    ids.append(value.decode().rpartition(":")[0])
+            told.where(consumer)
+            if ids:
+                history.write(json.dumps({"read": ids}) + "\n")
+        consumer.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""What an application configures: librdkafka's keys, passed on to whatever cluster is active, and ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from treeline_client.errors import ConfigurationRefused
+
+_REQUIRED = ("treeline.url", "treeline.token", "treeline.tenant", "treeline.instance", "treeline.environment")
+
+
+def _milliseconds(key: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 1:
+        raise ConfigurationRefused(f"{key} must be a positive number of milliseconds")
+    return number
+
+
+def _outcome(key: str, value: Any) -> str:
+    if value not in ("report", "resend"):
+        raise ConfigurationRefused(f"{key} must be report or resend")
+    return str(value)
+
+
+def _text(key: str, value: Any) -> str:
+    return str(value)
+
+
+_OPTIONAL: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
+    "treeline.zone": ("", _text),
+    "treeline.cache.directory": (None, _text),
+    "treeline.ca.location": ("", _text),
+    "treeline.start.timeout.ms": (10_000, _milliseconds),
+    "treeline.request.timeout.ms": (5_000, _milliseconds),
+    "treeline.unknown.outcome": ("report", _outcome),
+}
+"""Keys that may be left out: their default and how a value is read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """One client's configuration, checked."""
+
+    url: str
+    token: str = field(repr=False)
+    tenant: str
+    instance: str
+    environment: str
+    zone: str
+    cache_directory: Path | None
+    """Where the last answer of discovery is kept; None: nowhere."""
+    ca_location: str
+    """File of certificates to trust for an https URL; empty: the system's."""
+    start_timeout_s: float
+    """How long a start may wait for the control plane if there is no cached answer."""
+    request_timeout_s: float
+    """How long an answer may take, beyond what a long poll waits."""
+    resend_unknown: bool
+    """Send records whose outcome is unknown again after an emergency, instead of reporting them."""
+    kafka: dict[str, Any] = field(repr=False)
+    """librdkafka's own keys, as given."""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What formats are filled in with."""
+        return {"tenant": self.tenant, "instance": self.instance, "environment": self.environment}
+
+
+def read(given: Mapping[str, Any]) -> Configuration:
+    """Check what an application gives. Raises ConfigurationRefused naming the first key that is wrong."""
+    ours = {key: value for key, value in given.items() if key.startswith("treeline.")}
+    kafka = {key: value for key, value in given.items() if not key.startswith("treeline.")}
+    for key in ("bootstrap.servers", "metadata.broker.list"):
+        if key in kafka:
+            raise ConfigurationRefused(f"{key} is not for this client: discovery says which cluster is active")
+    for key in ours:
+        if key not in _REQUIRED and key not in _OPTIONAL:
+            raise ConfigurationRefused(f"{key} is no key of this client")
+    for key in _REQUIRED:
+        if not isinstance(ours.get(key), str) or not ours[key]:
+            raise ConfigurationRefused(f"{key} is missing")
+    url = _url(ours["treeline.url"])
+    _token(ours["treeline.token"])
+    more = {key: check(key, ours.get(key, default)) for key, (default, check) in _OPTIONAL.items()}
+    return Configuration(
+        url=url,
+        token=ours["treeline.token"],
+        tenant=ours["treeline.tenant"],
+        instance=ours["treeline.instance"],
+        environment=ours["treeline.environment"],
+        zone=more["treeline.zone"],
+        cache_directory=_directory(ours.get("treeline.cache.directory")),
+        ca_location=more["treeline.ca.location"],
+        start_timeout_s=more["treeline.start.timeout.ms"] / 1000,
+        request_timeout_s=more["treeline.request.timeout.ms"] / 1000,
+        resend_unknown=more["treeline.unknown.outcome"] == "resend",
+        kafka=kafka,
+    )
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    try:
+        port_reads = parts.port is None or parts.port > 0
+    except ValueError:
+        port_reads = False
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_reads:
+        raise ConfigurationRefused("treeline.url must be http://host:port or https://host:port")
+    if parts.username or parts.query or parts.fragment:
+        raise ConfigurationRefused("treeline.url has no user, query or fragment; the token has its own key")
+    return text.rstrip("/")
+
+
+def _token(text: str) -> None:
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise ConfigurationRefused("treeline.token has characters that no token has")
+
+
+def _directory(given: Any) -> Path | None:
+    if given is None:
+        base = os.environ.get("XDG_CACHE_HOME")
+        return (Path(base) if base else Path.home() / ".cache") / "treeline"
+    return Path(str(given)).expanduser() if str(given) else None

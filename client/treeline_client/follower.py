@@ -1,0 +1,206 @@
+"""The thread that follows discovery for one client: asks, decides by `standing`, has the client carry it out."""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from treeline_client import standing as rules
+from treeline_client.answers import Answer
+from treeline_client.configuration import Configuration
+from treeline_client.discovery import Cache, Discovery
+from treeline_client.errors import DiscoveryRefused, DiscoveryUnavailable
+from treeline_client.metrics import Counters
+from treeline_client.standing import Move, Order, Phase, Resume, Standing
+
+log = logging.getLogger("treeline_client")
+
+_LONGEST_WAIT_MS = 10_000
+_PACE_S = 0.25
+"""Between two requests while the client settles or waits: it has more to do than to wait for an answer."""
+_FIRST_BACKOFF_S = 0.1
+_GOODBYE_S = 2.0
+_JOIN_S = 10.0
+
+
+class Follows(Protocol):
+    """What the thread asks of a client. All of it is called from that thread only."""
+
+    def carry_out(self, order: Order) -> None:
+        """Begin what is ordered; must not wait long."""
+
+    def work(self) -> bool:
+        """Go on with what was ordered, for at most a tenth of a second; whether there is more to do."""
+
+    def is_settled(self) -> bool:
+        """Nothing is in flight, and nothing will be before the next order."""
+
+
+class Follower:
+    """Follows discovery for one client, from its first answer to its goodbye."""
+
+    def __init__(self, configuration: Configuration, role: str) -> None:
+        """Gets the first answer: asked for, or else the cached one.
+
+        Raises DiscoveryRefused, or DiscoveryUnavailable if nobody answers and nothing was kept.
+        """
+        base = str(configuration.kafka.get("client.id", "treeline"))
+        self.client_id = f"{base}-{secrets.token_hex(4)}"
+        self.counters = Counters()
+        self._discovery = Discovery(configuration, self.client_id, role)
+        self._cache = Cache(configuration)
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._client: Follows
+        answer, fresh = self._first(configuration.start_timeout_s)
+        self._standing = rules.begin(role, answer, fresh, time.monotonic())
+        self._failures = 0
+        self._ask_at = 0.0
+
+    @property
+    def standing(self) -> Standing:
+        """Where the client stands; an immutable value, replaced by the thread."""
+        return self._standing
+
+    def start(self, client: Follows) -> None:
+        """Begin to follow, for this client."""
+        self._client = client
+        self._thread = threading.Thread(target=self._run, name=f"treeline {self.client_id}", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something changed in the client: look at once."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End the thread and say goodbye to the control plane."""
+        self._stop.set()
+        self._wake.set()
+        self._discovery.interrupt()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_JOIN_S)
+            if self._thread.is_alive():
+                return  # the connection is the thread's
+        self._discovery.goodbye(_GOODBYE_S)
+
+    def _first(self, within_s: float) -> tuple[Answer, bool]:
+        end = time.monotonic() + within_s
+        cached = self._cache.read()
+        pause = _FIRST_BACKOFF_S
+        while True:
+            self.counters.polls += 1
+            try:
+                answer, body = self._discovery.ask(None, "active", 0)
+            except DiscoveryUnavailable as error:
+                self.counters.poll_failures += 1
+                if cached is not None:
+                    log.warning("%s; starting with the cached answer: %s", error, _shown(cached))
+                    return cached, False
+                if time.monotonic() + pause > end:
+                    raise
+                time.sleep(pause)
+                pause = min(pause * 2, 1.0)
+            else:
+                self._cache.keep(answer, body)
+                return answer, True
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._turn()
+            except Exception:
+                # Whatever went wrong must not leave a client that nobody moves: it is tried again.
+                log.exception("following discovery failed; trying again")
+                self._stop.wait(1.0)
+
+    def _turn(self) -> None:
+        self._wake.clear()
+        busy = self._client.work()
+        now = time.monotonic()
+        before = self._standing
+        if before.phase in (Phase.SETTLING, Phase.WAITING) and self._client.is_settled():
+            self._standing = rules.settled(before, now)
+            if self._standing.phase is Phase.HELD:
+                self._ask_at = now  # the switch waits for this
+        self._decide(lambda standing: rules.elapsed(standing, now))
+        if now >= self._ask_at and rules.may_promise(self._standing, now):
+            self._ask(busy)
+        elif not busy:
+            due = [at for at in (self._ask_at, rules.next_change(self._standing)) if at is not None and at > now]
+            self._wake.wait(min(min(due, default=now) - now, 1.0) if due else _PACE_S)
+
+    def _ask(self, busy: bool) -> None:
+        asked = self._standing
+        patient = not busy and asked.phase in (Phase.ACTIVE, Phase.HELD)
+        wait_ms = min(asked.answer.ttl_ms // 2, _LONGEST_WAIT_MS) if patient else 0
+        self.counters.polls += 1
+        began = time.monotonic()
+        try:
+            answer, body = self._discovery.ask(asked.answer.generation, asked.reported, wait_ms)
+        except DiscoveryRefused as error:
+            self._failed(str(error), True)
+            return
+        except DiscoveryUnavailable as error:
+            self._failed(error.detail, error.may_have_arrived)
+            return
+        now = time.monotonic()
+        if self._failures:
+            log.info("discovery answers again")
+        self._failures = 0
+        if answer.generation >= (asked.target or asked.answer).generation:
+            self._cache.keep(answer, body)
+        else:
+            log.warning("ignored: %s; this client knows generation %d", _shown(answer), asked.answer.generation)
+        ordered = self._decide(lambda standing: rules.heard(standing, answer, now))
+        # An answer that says nothing new before its time (one that does not wait) must not be asked for at once.
+        early = now - began < min(wait_ms / 2000, _PACE_S)
+        if not patient or (early and not ordered):
+            self._ask_at = now + _PACE_S
+        else:
+            self._ask_at = now
+
+    def _failed(self, detail: str, may_have_arrived: bool) -> None:
+        if self._stop.is_set():
+            return
+        now = time.monotonic()
+        self.counters.poll_failures += 1
+        if not self._failures:
+            log.warning("discovery: %s; going on with what is known", detail)
+        self._standing = rules.missed(self._standing, may_have_arrived, now)
+        longest = self._standing.answer.ttl_ms / 1000
+        backoff = min(_FIRST_BACKOFF_S * 2 ** min(self._failures, 16), longest)
+        self._failures += 1
+        self._ask_at = now + backoff * random.uniform(0.5, 1.0)  # jitter: many clients lose one control plane
+
+    def _decide(self, rule: Callable[[Standing], tuple[Standing, Order | None]]) -> bool:
+        before = self._standing
+        self._standing, order = rule(before)
+        if order is None:
+            return False
+        self._count(before, order)
+        self._client.carry_out(order)
+        return True
+
+    def _count(self, before: Standing, order: Order) -> None:
+        if isinstance(order, Move):
+            self.counters.switches += 1
+            log.info("moved from %s to %s (%s)", _shown(before.answer), _shown(order.answer), order.way.value)
+        elif isinstance(order, Resume):
+            self.counters.aborts += not order.ran_out
+            self.counters.promises_run_out += order.ran_out
+            if order.ran_out:
+                log.warning("no control plane was heard during the hold: going on, on %s", _shown(before.answer))
+            else:
+                log.info("the hold ended without a move: going on, on %s", _shown(before.answer))
+        else:
+            log.info("keeping still on %s (%s)", _shown(before.answer), type(order).__name__.lower())
+
+
+def _shown(answer: Answer) -> str:
+    return f"{answer.cluster} in generation {answer.generation}"

@@ -1,0 +1,89 @@
+"""What librdkafka gives back when a cluster is given up: which records it may have sent there, which surely not.
+
+A purge reports a record as on its way (_PURGE_INFLIGHT) or as queued (_PURGE_QUEUE). But a record that was sent,
+whose connection broke, and which waits to be sent again is queued too, and may stand in the cluster's log.
+librdkafka knows (`rd_kafka_message_status`), its Python binding does not say. Its statistics do: the records of a
+partition are sent in order, so with
+
+    sent          txmsgs: how many were sent, each repetition counted
+    acknowledged  acked_msgid less those that failed: how many of the sent are known to be in the log
+
+the first (sent - acknowledged - on their way) of the queued ones may have been sent, and no other. Repetitions
+only raise that number: a record is called unknown too often rather than sent twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+
+from confluent_kafka import KafkaError, Message
+
+from treeline_client.errors import OutcomeUnknown
+from treeline_client.records import Record
+
+NOT_SENT = KafkaError._PURGE_QUEUE
+ON_ITS_WAY = KafkaError._PURGE_INFLIGHT
+
+_Place = tuple[str | None, int | None]
+_Report = Callable[[Record, KafkaError, Message], None]
+
+
+class GivenBack:
+    """The records of one cluster that is given up."""
+
+    def __init__(self) -> None:
+        self._queued: list[tuple[Record, Message]] = []
+        self._on_their_way: list[tuple[Record, Message]] = []
+
+    def take(self, record: Record, code: int, message: Message) -> bool:
+        """Take a record out of its delivery report; false if the report is of something else."""
+        if code not in (NOT_SENT, ON_ITS_WAY):
+            return False
+        (self._queued if code == NOT_SENT else self._on_their_way).append((record, message))
+        return True
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether there is anything to tell apart."""
+        return bool(self._queued)
+
+    def sort(
+        self, statistics: str | None, failed: Counter[_Place], cluster: str, resend: bool, report: _Report
+    ) -> tuple[list[Record], int]:
+        """The records to send elsewhere, in order, and how many outcomes are unknown.
+
+        The unknown ones are reported, or first among those to send again (`resend`). Without statistics, all that
+        had a partition may have been sent.
+        """
+        unknown, never = list(self._on_their_way), []
+        may_be = _may_have_been_sent(statistics, failed) if statistics else None
+        for _, message in self._on_their_way:
+            if may_be is not None:
+                may_be[message.topic(), message.partition()] -= 1
+        for record, message in self._queued:
+            place = (message.topic(), message.partition())
+            if place[1] is None or place[1] < 0:
+                never.append(record)  # it had no partition yet
+            elif may_be is None or may_be[place] > 0:
+                unknown.append((record, message))
+                if may_be is not None:
+                    may_be[place] -= 1
+            else:
+                never.append(record)
+        if resend:
+            return [record for record, _ in unknown] + never, len(unknown)
+        for record, message in unknown:
+            report(record, OutcomeUnknown(cluster), message)
+        return never, len(unknown)
+
+
+def _may_have_been_sent(statistics: str, failed: Counter[_Place]) -> defaultdict[_Place, int]:
+    found: defaultdict[_Place, int] = defaultdict(int)
+    for topic, figures in json.loads(statistics).get("topics", {}).items():
+        for number, partition in figures.get("partitions", {}).items():
+            place = (topic, int(number))
+            acknowledged = max(partition.get("acked_msgid", 0) - failed[place], 0)
+            found[place] = partition.get("txmsgs", 0) - acknowledged
+    return found

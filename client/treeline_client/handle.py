@@ -1,0 +1,139 @@
+"""librdkafka's producer on one cluster, and what becomes of its records when that cluster is left."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from treeline_client.answers import Answer, Destination
+from treeline_client.configuration import Configuration
+from treeline_client.given_back import GivenBack
+from treeline_client.names import Format
+from treeline_client.records import Record, Reports
+
+log = logging.getLogger("treeline_client")
+
+_WARM_SECONDS = 5.0
+_PURGE_SECONDS = 5.0
+_STATISTICS_SECONDS = 3.0
+_STATISTICS_EVERY_MS = 1000
+
+
+class Handle:
+    """A producer on one cluster."""
+
+    def __init__(self, configuration: Configuration, destination: Destination, reports: Reports) -> None:
+        """Raises KafkaException if librdkafka refuses the configuration."""
+        self.destination = destination
+        self.generation = -1  # until it is moved to
+        self.reports = reports
+        self.initialised = False
+        """Its transactional id is the cluster's."""
+        self._given_back: GivenBack | None = None
+        self._failed: Counter[tuple[str | None, int | None]] = Counter()
+        self._statistics: str | None = None
+        self._resend = configuration.resend_unknown
+        self._format = Format(destination.topic_format, "topic", configuration.names)
+        self.names: dict[str, str] = {}
+        """Technical names of topics that were used, by their logical ones."""
+        settings = {**configuration.kafka, "bootstrap.servers": destination.bootstrap_servers}
+        settings.setdefault("enable.idempotence", True)
+        self.transactional = bool(settings.get("transactional.id"))
+        # Given up, a cluster's statistics say what may have been sent to it (given_back).
+        wanted = int(settings.get("statistics.interval.ms", 0)) > 0
+        self._told = settings.get("stats_cb") if wanted else None
+        if not wanted:
+            settings["statistics.interval.ms"] = _STATISTICS_EVERY_MS
+        settings["stats_cb"] = self._keep_statistics
+        self.producer = Producer(settings)
+        self.produce = self.producer.produce
+        self._warming: threading.Thread | None = None
+
+    @property
+    def topics(self) -> list[str]:
+        """Logical names of all that was sent to."""
+        return list(self.names)
+
+    def technical(self, topic: str) -> str:
+        """What this cluster calls a topic."""
+        name = self.names.get(topic)
+        if name is None:
+            name = self.names[topic] = self._format.technical(topic)
+        return name
+
+    def logical(self, technical: str) -> str | None:
+        """What the application calls a topic; None if it is not of this environment."""
+        return self._format.logical(technical)
+
+    def send(self, record: Record) -> None:
+        """Hand a record to librdkafka. Raises what `Producer.produce` raises."""
+        record.handle = self
+        self.produce(
+            self.technical(record.topic), record.value, record.key, record.partition,
+            record.reported, None, record.timestamp, record.headers,
+        )  # fmt: skip
+
+    def warm(self, topics: list[str], transactional: bool) -> None:
+        """Connect and learn where the topics are, in a thread of its own, so that a move costs nothing."""
+
+        def run() -> None:
+            try:
+                for topic in topics:
+                    self.producer.list_topics(self.technical(topic), _WARM_SECONDS)
+                if transactional:
+                    self.producer.init_transactions(_WARM_SECONDS)
+                    self.initialised = True
+            except KafkaException as error:
+                log.info("could not prepare for %s: %s", self.destination.cluster, error)
+
+        self._warming = threading.Thread(target=run, name="treeline warm-up", daemon=True)
+        self._warming.start()
+
+    def ready(self) -> bool:
+        """Whether nothing is being prepared any more."""
+        return self._warming is None or not self._warming.is_alive()
+
+    def give_up(self) -> tuple[list[Record], int]:
+        """Stop sending here, at once: what to send elsewhere, in order, and how many outcomes are unknown."""
+        self._given_back = GivenBack()
+        self.producer.purge(True, True, True)
+        end = time.monotonic() + _PURGE_SECONDS
+        while len(self.producer) and time.monotonic() < end:
+            self.producer.poll(0.05)
+        self.producer.poll(0)  # statistics of before are served and forgotten
+        self._statistics = None
+        end = time.monotonic() + _STATISTICS_SECONDS
+        while self._given_back.needs_statistics and self._statistics is None and time.monotonic() < end:
+            self.producer.poll(0.05)
+        cluster = self.destination.cluster
+        return self._given_back.sort(self._statistics, self._failed, cluster, self._resend, self.reports.keep)
+
+    def failed(self, record: Record, error: KafkaError, message: Message) -> bool:
+        """A record failed; whether what becomes of it is decided here, so that it is not reported now."""
+        if self._given_back is not None and not self.transactional:
+            return self._given_back.take(record, error.code(), message)
+        self._failed[message.topic(), message.partition()] += 1
+        return False
+
+    def _keep_statistics(self, text: str) -> None:
+        self._statistics = text
+        if self._told is not None:
+            self._told(text)
+
+    def at(self, answer: Answer) -> Handle:
+        """The same handle, now in this answer's generation."""
+        self.generation = answer.generation
+        return self
+
+    def retire(self) -> None:
+        """Let go of it, in a thread of its own: librdkafka may wait for a cluster that is gone.
+
+        Not closed: a thread of the application may be in its `poll()`, and then lets go of it last.
+        """
+        held = [self.producer, self.produce]
+        del self.producer, self.produce
+        threading.Thread(target=held.clear, name="treeline retire", daemon=True).start()

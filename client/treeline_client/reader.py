@@ -1,0 +1,174 @@
+"""librdkafka's consumer on one cluster, in one generation, under logical names."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_STORED, Consumer, KafkaException, TopicPartition
+
+from treeline_client.answers import Answer
+from treeline_client.configuration import Configuration
+from treeline_client.names import Format, Topic
+from treeline_client.progress import Progress
+from treeline_client.topics import answered, at_offset, renamed
+
+log = logging.getLogger("treeline_client")
+
+Listener = Callable[[Any, list[TopicPartition]], None]
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What an application asked for by `subscribe()`: logical topics and its rebalance listeners."""
+
+    topics: tuple[str, ...]
+    on_assign: Listener | None = None
+    on_revoke: Listener | None = None
+    on_lost: Listener | None = None
+
+
+class Reader:
+    """A consumer on one cluster. Used by the application's thread only."""
+
+    def __init__(self, configuration: Configuration, answer: Answer, owner: Any) -> None:
+        """`owner` is whom rebalance listeners get as their consumer. Raises KafkaException."""
+        self.answer = answer
+        self.generation = answer.generation
+        kafka = dict(configuration.kafka)
+        self._auto_commit = _true(kafka.get("enable.auto.commit", True))
+        # librdkafka's own commits carry no metadata and overwrite those that do: so they are made here.
+        kafka["enable.auto.commit"] = False
+        self._every_s = int(kafka.get("auto.commit.interval.ms", 5000)) / 1000
+        self._commit_at = time.monotonic() + self._every_s
+        self.progress = Progress(_true(kafka.get("enable.auto.offset.store", True)), self._topic)
+        self.give = self.progress.give
+        """Makes a message the application's."""
+        self._owner = owner
+        self._silent = False  # once true, listeners of this reader are not called any more
+        self._topics = Format(answer.destination.topic_format, "topic", configuration.names)
+        groups = Format(answer.destination.group_format, "group", configuration.names)
+        kafka["bootstrap.servers"] = answer.destination.bootstrap_servers
+        if "group.id" in kafka:
+            kafka["group.id"] = groups.technical(str(kafka["group.id"]))
+        on_commit = kafka.get("on_commit")
+        if on_commit is not None:
+            kafka["on_commit"] = lambda error, partitions: on_commit(error, self.logical(partitions))
+        self.consumer = Consumer(kafka)
+
+    def technical_name(self, topic: str) -> str:
+        """What this cluster calls a topic."""
+        return self._topics.technical(topic)
+
+    def logical_name(self, technical: str) -> str | None:
+        """What the application calls a topic; None if it is not of this environment."""
+        return self._topics.logical(technical)
+
+    def technical(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """The application's partitions as the cluster knows them."""
+        return renamed(partitions, self._topics.technical)
+
+    def logical(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """The cluster's partitions as the application knows them."""
+        return answered(partitions, self._topics.logical)
+
+    def subscribe(self, wanted: Subscription) -> None:
+        """Join the group for these topics."""
+
+        def assigned(_: Any, partitions: list[TopicPartition]) -> None:
+            if wanted.on_assign is not None and not self._silent:
+                wanted.on_assign(self._owner, self.logical(partitions))
+
+        def revoked(_: Any, partitions: list[TopicPartition]) -> None:
+            self._taken_away(wanted.on_revoke, self.logical(partitions), commit=True)
+
+        def lost(_: Any, partitions: list[TopicPartition]) -> None:
+            self._taken_away(wanted.on_lost or wanted.on_revoke, self.logical(partitions))
+
+        technical = [self._topics.technical(topic) for topic in wanted.topics]
+        self.consumer.subscribe(technical, on_assign=assigned, on_revoke=revoked, on_lost=lost)
+
+    def assign_again(self, partitions: Sequence[TopicPartition], paused: Sequence[TopicPartition]) -> None:
+        """Take the same partitions as on another cluster, where the group's progress there says."""
+        again = [TopicPartition(p.topic, p.partition, OFFSET_STORED) for p in partitions]
+        self.consumer.assign(self.technical(again))
+        if paused:
+            self.consumer.pause(self.technical(paused))
+
+    def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> list[TopicPartition] | None:
+        """Commit offsets; with the generation, where the application says nothing of its own."""
+        name = self._topics.technical
+        mark = f"treeline-client:1;gen={self.generation}"
+        technical = [
+            at_offset(name(o.topic), o.partition, o.offset, o.metadata or mark, o.leader_epoch) for o in offsets
+        ]
+        if asynchronous:
+            self.consumer.commit(offsets=technical, asynchronous=True)
+            self.progress.commit(offsets)
+            return None
+        committed = self.consumer.commit(offsets=technical, asynchronous=False)
+        self.progress.commit(offsets)
+        return self.logical(committed)
+
+    def commit_in_time(self) -> None:
+        """Commit what is stored, each `auto.commit.interval.ms`; called with every poll."""
+        now = time.monotonic()
+        if now >= self._commit_at:
+            self._commit_at = now + self._every_s
+            self._commit_stored(asynchronous=True)
+
+    def commit_stored(self) -> None:
+        """Commit what is stored, with `enable.auto.commit`; before partitions are given back."""
+        self._commit_stored(asynchronous=False)
+
+    def close(self) -> None:
+        """Close with a last commit. The listener that is told of the revocation may still commit by hand."""
+        self.commit_stored()
+        self.consumer.close()
+
+    def abandon(self, subscription: Subscription | None) -> None:
+        """Close without waiting for the cluster, which may be gone; partitions count as lost."""
+        if subscription is not None:
+            try:
+                lost = self.logical(self.consumer.assignment())
+            except (KafkaException, RuntimeError):
+                lost = []
+            if lost:
+                self._taken_away(subscription.on_lost or subscription.on_revoke, lost)
+        self._silent = True
+        threading.Thread(target=_close, args=(self.consumer,), name="treeline close", daemon=True).start()
+
+    def _topic(self, technical: str) -> Topic:
+        return Topic(self._topics.logical(technical) or technical, self.generation, self.answer.cluster)
+
+    def _taken_away(
+        self, listener: Listener | None, partitions: list[TopicPartition], commit: bool = False
+    ) -> None:
+        if listener is not None and not self._silent:
+            listener(self._owner, partitions)
+        if commit and not self._silent:
+            self.commit_stored()
+        self.progress.forget(partitions)
+
+    def _commit_stored(self, asynchronous: bool) -> None:
+        waiting = self.progress.to_commit() if self._auto_commit else []
+        if waiting:
+            try:
+                self.commit(waiting, asynchronous)
+            except KafkaException as error:
+                log.warning("committing on %s failed: %s", self.answer.cluster, error)
+
+
+def _close(consumer: Consumer) -> None:
+    try:
+        consumer.close()
+    except (KafkaException, RuntimeError) as error:
+        log.debug("closing an abandoned consumer: %s", error)
+
+
+def _true(value: Any) -> bool:
+    return value is True or str(value).lower() in ("true", "t", "1")

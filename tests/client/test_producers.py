@@ -1,0 +1,254 @@
+"""Producers while clients are moved between two real clusters, with records flowing."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from confluent_kafka import KafkaError
+from treeline_client import ClientClosed, OutcomeUnknown, SwitchingProducer
+
+from tests.client.flows import Flow, by_key, check_exactly_once, stored
+
+
+def test_a_planned_move_loses_and_doubles_nothing_and_keeps_each_keys_order(plane, clusters, topic):
+    with SwitchingProducer(plane.conf()) as producer:
+        flow = Flow(producer, topic).start()
+        plane.wait(lambda: len(flow.reported) > 200)
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        left = len(stored(clusters["cluster-1"], topic))
+        plane.wait(lambda: producer.metrics().queued_records > 50)
+        assert stored(clusters["cluster-2"], topic) == []
+        plane.move("cluster-2")
+        plane.wait_reported("active")
+        plane.wait(lambda: len(flow.reported) > left + 200)
+        flow.stop()
+        assert (producer.generation(), producer.cluster()) == (4, "cluster-2")
+        assert producer.metrics().switches == 1
+        assert producer.metrics().last_unavailable_ms > 0
+    assert len(stored(clusters["cluster-1"], topic)) == left, "something was sent after held was reported"
+    assert not flow.failed
+    assert flow.topics == {topic}
+    check_exactly_once(clusters.values(), topic, range(flow.sent))
+    for key, order in by_key(clusters["cluster-2"], topic).items():
+        assert order[0] > max(by_key(clusters["cluster-1"], topic)[key])
+    assert plane.reports == {}, "the client said goodbye"
+
+
+def test_a_switch_that_is_aborted_sends_what_waited_where_it_was(plane, clusters, topic):
+    with SwitchingProducer(plane.conf()) as producer:
+        flow = Flow(producer, topic).start()
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        plane.wait(lambda: producer.metrics().queued_records > 50)
+        plane.abort()
+        plane.wait_reported("active")
+        flow.stop()
+        assert producer.metrics().aborts == 1
+        assert producer.cluster() == "cluster-1"
+    check_exactly_once([clusters["cluster-1"]], topic, range(flow.sent))
+
+
+def test_a_promise_ends_when_the_control_plane_is_gone_and_its_return_is_followed(plane, clusters, topic):
+    plane.says(hold_ms=1500)
+    with SwitchingProducer(plane.conf()) as producer:
+        flow = Flow(producer, topic)
+        flow.send(100)
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        flow.send(100)
+        plane.stop()
+        flow.finish()  # nothing but the end of the promise lets these go
+        assert producer.metrics().promises_run_out == 1
+        assert sorted(stored(clusters["cluster-1"], topic)) == list(range(200))
+        plane.start()
+        plane.wait_reported("held")  # it still holds, so the client does so again
+        flow.send(100)
+        plane.move("cluster-2")
+        flow.finish()
+    check_exactly_once(clusters.values(), topic, range(300))
+    assert len(stored(clusters["cluster-2"], topic)) == 100
+
+
+def test_reports_are_served_by_the_applications_poll_only(plane, clusters, topic):
+    with SwitchingProducer(plane.conf()) as producer:
+        flow = Flow(producer, topic)
+        for number in range(500):
+            producer.produce(topic, str(number), on_delivery=flow._report(number))
+        flow.sent = 500
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        assert flow.reported == {}
+        assert len(producer) == 500
+        plane.move("cluster-2")
+        flow.finish()
+    assert flow.threads == {threading.get_ident()}
+
+
+def test_what_waits_is_bounded_as_librdkafka_bounds_it(plane, clusters, topic):
+    with SwitchingProducer(plane.conf(), **{"queue.buffering.max.messages": 1000}) as producer:
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        flow = Flow(producer, topic)
+        flow.send(1000)
+        with pytest.raises(BufferError):
+            producer.produce(topic, "one more")
+        plane.move("cluster-2")
+        flow.finish()
+    check_exactly_once(clusters.values(), topic, range(1000))
+
+
+def test_what_waits_longer_than_librdkafka_would_try_is_reported(plane, clusters, topic):
+    with SwitchingProducer(plane.conf(), **{"delivery.timeout.ms": 1000, "linger.ms": 5}) as producer:
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        flow = Flow(producer, topic)
+        flow.send(10)
+        flow.finish()
+        assert {error.code() for error in flow.failed.values()} == {KafkaError._MSG_TIMED_OUT}
+        plane.abort()
+    assert stored(clusters["cluster-1"], topic) == []
+
+
+def test_the_applications_own_purge_is_reported_to_it(plane, clusters, topic):
+    with SwitchingProducer(plane.conf()) as producer:
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        flow = Flow(producer, topic)
+        flow.send(10)
+        producer.purge()
+        flow.finish()
+        assert {error.code() for error in flow.failed.values()} == {KafkaError._PURGE_QUEUE}
+        plane.abort()
+    with pytest.raises(ClientClosed):
+        producer.produce(topic, "late")
+
+
+def test_a_producer_that_starts_during_a_hold_is_held(plane, clusters, topic):
+    plane.hold("cluster-2")
+    with SwitchingProducer(plane.conf()) as producer:
+        flow = Flow(producer, topic)
+        flow.send(10)
+        plane.wait_reported("held")
+        plane.move("cluster-2")
+        flow.finish()
+    check_exactly_once([clusters["cluster-2"]], topic, range(10))
+
+
+def test_a_late_producer_waits_for_the_longest_way_or_for_word_that_all_has_arrived(plane, clusters, topic):
+    plane.says(distributor_timeout_ms=3_600_000)
+    with SwitchingProducer(plane.conf()) as producer:
+        flow = Flow(producer, topic)
+        flow.send(100)
+        plane.move("cluster-2")
+        plane.wait_reported("held", generation=3)
+        flow.send(100)
+        assert stored(clusters["cluster-2"], topic) == []
+        assert len(stored(clusters["cluster-1"], topic)) == 100
+        plane.says(arrived=True)
+        flow.finish()
+        plane.says(arrived=False, distributor_timeout_ms=100)
+        plane.move("cluster-1")  # and again: here the time is over soon
+        flow.send(100)
+        plane.wait_reported("active", generation=5)
+        flow.finish()
+    check_exactly_once(clusters.values(), topic, range(300))
+
+
+def test_an_answer_of_a_lower_generation_is_ignored(plane, clusters, topic):
+    with SwitchingProducer(plane.conf()) as producer:
+        plane.move("cluster-2", "emergency")
+        plane.wait_reported("active", generation=4)
+        polls = producer.metrics().polls
+        plane.says(generation=2, **plane._at("cluster-1"))
+        plane.wait(lambda: producer.metrics().polls > polls + 2)
+        assert (producer.generation(), producer.cluster()) == (4, "cluster-2")
+        flow = Flow(producer, topic)
+        flow.send(10)
+        flow.finish()
+    check_exactly_once([clusters["cluster-2"]], topic, range(10))
+
+
+def _leave_records_on_their_way(flow, cluster):
+    """Records in requests that nobody answers, and many queued behind them."""
+    flow.send(100)
+    flow.finish()
+    cluster.pause()
+    flow.send(400)
+    for _ in range(10):
+        flow.producer.poll(0.05)  # librdkafka sends what it may
+
+
+@pytest.mark.parametrize("outcome", ["report", "resend"])
+@pytest.mark.parametrize("end", ["paused", "killed"])
+def test_an_emergency_sends_what_was_never_sent_and_tells_of_what_may_have_been(
+    plane, clusters, topic, end, outcome
+):
+    """In neither way a record is lost; with `report` none is doubled without a word."""
+    old, new = clusters["cluster-1"], clusters["cluster-2"]
+    conf = {"treeline.unknown.outcome": outcome, "batch.num.messages": 10}
+    try:
+        with SwitchingProducer(plane.conf(), **conf) as producer:
+            flow = Flow(producer, topic)
+            _leave_records_on_their_way(flow, old)
+            if end == "killed":
+                old.kill()
+                flow.send(100)
+            plane.move("cluster-2", "emergency")
+            plane.wait_reported("active", generation=4)
+            flow.send(100)
+            flow.finish()
+            unknown = producer.metrics().unknown_outcomes
+            assert producer.cluster() == "cluster-2"
+    finally:
+        if end == "killed":
+            old.start_again()
+        else:
+            old.go_on()
+    assert unknown > 0
+    there, here = stored(old, topic), stored(new, topic)
+    assert len(here) == len(set(here))
+    if outcome == "report":
+        assert len(flow.failed) == unknown
+        assert all(isinstance(error, OutcomeUnknown) for error in flow.failed.values())
+        assert not set(here) & set(there)
+        assert set(here) | set(there) | set(flow.failed) == set(range(flow.sent))
+        assert not set(here) & set(flow.failed)
+    else:
+        assert not flow.failed
+        assert set(here) >= set(range(100, flow.sent))
+    for order in by_key(new, topic).values():
+        assert order == sorted(order)
+
+
+def test_records_of_several_threads_keep_each_threads_order_through_a_move(plane, clusters, topic):
+    with SwitchingProducer(plane.conf()) as producer:
+        done = threading.Event()
+        counts = [0, 0, 0]
+
+        def send(thread: int) -> None:
+            while not done.is_set():
+                producer.produce(topic, str(counts[thread]), key=f"thread-{thread}")
+                counts[thread] += 1
+                done.wait(0.001)
+
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        plane.wait(lambda: min(counts) > 100)
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        seen = min(counts)
+        plane.wait(lambda: min(counts) > seen + 50)
+        plane.move("cluster-2")
+        plane.wait_reported("active")
+        seen = min(counts)
+        plane.wait(lambda: min(counts) > seen + 50)
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert producer.flush(60) == 0
+    first, second = (by_key(clusters[name], topic) for name in ("cluster-1", "cluster-2"))
+    for thread, count in enumerate(counts):
+        assert first[f"thread-{thread}"] + second[f"thread-{thread}"] == list(range(count))

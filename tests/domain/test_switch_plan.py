@@ -1,0 +1,460 @@
+"""The plan of a switch: whom it moves, what stands against it, new targets, the digest, what-ifs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backend.domain import routes, switch_plan, tree_shape
+from backend.domain.cluster_switch import Moving, Retarget
+from backend.domain.marks import Mark, Position
+from backend.domain.switch_checks import Finding
+from backend.domain.switch_facts import (
+    ActiveFact,
+    ApplicationFact,
+    Asked,
+    ClientFact,
+    ClusterFact,
+    EdgeFact,
+    Facts,
+    GroupFact,
+    NotFollowedFact,
+    OffsetFact,
+    StreamFact,
+    Timing,
+    Wish,
+    Without,
+)
+from backend.domain.switch_lag import lacking
+from backend.domain.switch_plan import Plan, generation_of, make, moves_of
+from backend.domain.switch_routes import retargets, way
+from tests.trees import UNBALANCED, parsed, random_targets, random_tree, seeds
+
+ROOT = parsed(UNBALANCED)
+LEAVES = tree_shape.leaves(ROOT)
+PROD = ("acme", "retail", "prod")
+ORDERS = "acme/retail/prod/orders"
+WISH = Wish(source="2", target="4", tenant="acme")
+RUNNING = EdgeFact(paused=False, state="running", reason=None)
+
+
+def active(place: tuple[str, str, str] = PROD, cluster: str = "2", generation: int = 1, zone: str | None = None):
+    tenant, instance, environment = place
+    return ActiveFact(
+        tenant=tenant,
+        instance=instance,
+        environment=environment,
+        zone=zone,
+        cluster=cluster,
+        generation=generation,
+    )
+
+
+def stream(name: str = ORDERS, **changes: Any) -> StreamFact:
+    known: dict[str, Any] = {"partitions": 2, "distributed": True, "applied": dict.fromkeys(LEAVES, "applied")}
+    return StreamFact(**{"stream": name, "place": tuple(name.split("/")[:3]), **known, **changes})
+
+
+FACTS = Facts(
+    position=7,
+    taken_at="2026-11-23T02:00:00+00:00",
+    root=ROOT,
+    primary="1",
+    targets=tree_shape.default_targets(ROOT),
+    clusters={name: ClusterFact(name=name, number=int(name), zone=f"az{name}", state="online") for name in LEAVES},
+    active=(active(),),
+    busy={},
+    edges=dict.fromkeys(tree_shape.default_targets(ROOT), RUNNING),
+    streams=(stream(),),
+    other_streams=(),
+    applications=(),
+    clients=(),
+    offsets=(),
+    not_followed=(),
+    margin=frozenset(),
+    at_risk=dict.fromkeys(LEAVES, 0),
+    timing=Timing(ttl_ms=10_000, reconcile_ms=1_000),
+    asked=Asked(
+        looked_at=frozenset({"2", "4"}),
+        partitions={(cluster, ORDERS): 2 for cluster in ("2", "4")},
+        lacking={(ORDERS, 0): 0, (ORDERS, 1): 0},
+    ),
+)
+
+
+def slugs(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
+    return [(each.slug, each.subject) for each in findings]
+
+
+def cluster(name: str, **changes: Any) -> dict[str, ClusterFact]:
+    return {**FACTS.clusters, name: replace(FACTS.clusters[name], **changes)}
+
+
+# --- whom
+
+
+@pytest.mark.parametrize(
+    ("wish", "moved"),
+    [
+        ({}, [("prod", None), ("prod", "az1"), ("test", None)]),
+        ({"environment": "test"}, [("test", None)]),
+        ({"tenant": None}, [("prod", None), ("prod", "az1"), ("test", None), ("web", None)]),
+        ({"zone": "az1"}, [("prod", "az1"), ("test", "az1")]),
+        ({"zone": "az2"}, [("test", "az2")]),
+        ({"zone": "az3"}, [("prod", "az3"), ("test", "az3")]),
+        ({"source": "3"}, [("prod", "az2")]),
+        ({"source": "5"}, []),
+    ],
+)
+def test_a_wish_moves_the_named_that_are_active_on_the_source(wish, moved) -> None:
+    rows = [
+        active(),
+        active(zone="az1"),
+        active(cluster="3", zone="az2"),
+        active(("acme", "retail", "test")),
+        active(("globex", "shop", "web")),
+    ]
+    found = moves_of(rows, replace(WISH, **wish))
+    assert [(each.environment, each.zone) for each in found] == moved
+
+
+def test_the_generation_is_above_all_that_the_moved_environments_have_in_any_zone() -> None:
+    rows = [
+        active(generation=3),
+        active(cluster="5", generation=8, zone="az1"),
+        active(("a", "b", "c"), generation=90),
+    ]
+    moves = moves_of(rows, WISH)
+    assert moves == (Moving(tenant="acme", instance="retail", environment="prod"),)
+    assert generation_of(rows, moves) == 9
+    assert generation_of(rows, ()) == 1
+
+
+# --- what stands against it
+
+
+def test_nothing_stands_against_a_switch_of_a_tenant_whose_things_are_all_there() -> None:
+    plan = make(FACTS, WISH)
+    assert plan.blockers == ()
+    assert slugs(plan.warnings) == [("order-on-target-only", "4")]
+    assert (plan.generation, plan.lag_records, plan.late_records, plan.retargets) == (2, 0, 0, ())
+    assert [(item.stream, item.partition, item.lag_records) for item in plan.items] == [
+        ("orders", 0, 0),
+        ("orders", 1, 0),
+    ]
+
+
+PENDING = {**dict.fromkeys(LEAVES, "applied"), "4": "pending"}
+BILLING = ApplicationFact(application="acme/retail/prod/billing", place=PROD, applied=PENDING)
+ON_TARGET = GroupFact(technical_group="g", group="g", place=PROD, client_ids=("c",), streams=frozenset({ORDERS}))
+ALWAYS = [
+    ({"target": "2"}, {}, [("same-cluster", "2")]),
+    ({}, {"clusters": cluster("4", state="offline")}, [("target-offline", "4")]),
+    ({"source": "5"}, {}, [("nothing-to-move", "5")]),
+    ({}, {"busy": {"acme": "s1", "globex": "s2"}}, [("tenant-moving", "acme")]),
+    (
+        {"target": "9"},
+        {"clusters": {**FACTS.clusters, "9": ClusterFact(name="9", number=9, zone=None, state="online")}},
+        [("target-not-in-tree", "9")],
+    ),
+]
+WHEN_PLANNED = [
+    ({}, {"clusters": cluster("2", state="offline")}, [("source-offline", "2")]),
+    (
+        {"source": "9"},
+        {
+            "clusters": {**FACTS.clusters, "9": ClusterFact(name="9", number=9, zone=None, state="online")},
+            "active": (active(cluster="9"),),
+        },
+        [("source-not-in-tree", "9")],
+    ),
+    ({}, {"asked": replace(FACTS.asked, silent={"2": "no answer"})}, [("source-silent", "2")]),
+    ({}, {"asked": replace(FACTS.asked, silent={"4": "no answer"})}, [("target-silent", "4")]),
+    ({}, {"streams": (stream(applied=PENDING),)}, [("stream-not-there", ORDERS)]),
+    ({}, {"streams": (stream(partitions=3),)}, [("fewer-partitions", ORDERS)]),
+    ({}, {"applications": (BILLING,)}, [("access-not-there", "acme/retail/prod/billing")]),
+    ({}, {"asked": replace(FACTS.asked, groups={"4": (ON_TARGET,)})}, [("group-active-on-target", "g")]),
+    ({}, {"edges": {**FACTS.edges, ("2", 3): replace(RUNNING, paused=True)}}, [("edge-paused", "2:3")]),
+    ({}, {"edges": {**FACTS.edges, ("2", 3): replace(RUNNING, state="blocked")}}, [("edge-blocked", "2:3")]),
+    # Records of 2 do not go to 4 by this edge.
+    ({}, {"edges": {**FACTS.edges, ("2", 1): replace(RUNNING, state="blocked")}}, []),
+    (
+        {"drain": "all_leaves"},
+        {"edges": {**FACTS.edges, ("2", 1): replace(RUNNING, state="blocked")}},
+        [("edge-blocked", "2:1")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("wish", "changes", "found"), ALWAYS)
+@pytest.mark.parametrize("mode", ["planned", "emergency"])
+def test_what_nothing_can_be_done_about_blocks_in_both_modes(mode, wish, changes, found) -> None:
+    plan = make(replace(FACTS, **changes), replace(WISH, mode=mode, **wish))
+    assert set(found) <= set(slugs(plan.blockers))
+    if mode == "emergency":
+        assert slugs(plan.blockers) == found
+
+
+@pytest.mark.parametrize(("wish", "changes", "found"), WHEN_PLANNED)
+def test_what_a_planned_switch_waits_for_blocks_it_and_is_told_in_an_emergency(wish, changes, found) -> None:
+    facts = replace(FACTS, **changes)
+    assert slugs(make(facts, replace(WISH, **wish)).blockers) == found
+    emergency = make(facts, replace(WISH, mode="emergency", **wish))
+    assert emergency.blockers == ()
+    assert set(found) <= set(slugs(emergency.warnings))
+
+
+def test_a_group_is_at_home_on_the_target_where_another_zone_of_its_environment_is() -> None:
+    facts = replace(FACTS, asked=replace(FACTS.asked, groups={"4": (ON_TARGET,)}))
+    assert make(replace(facts, active=(active(), active(cluster="4", zone="az4"))), WISH).blockers == ()
+
+
+def test_what_an_operator_should_know_is_said() -> None:
+    client = ClientFact(
+        client_id="app-1", place=PROD, role="producer", zone=None, generation=1, phase="active", silent_ms=40_000
+    )
+    stranger = replace(ON_TARGET, client_ids=("app", "java"))
+    facts = replace(
+        FACTS,
+        primary="2",
+        streams=(stream(), stream("acme/retail/prod/local", distributed=False)),
+        clients=(client,),
+        not_followed=(NotFollowedFact(technical_group="odd", topic="t", reason="no format"),),
+        margin=frozenset({PROD}),
+        edges={
+            **FACTS.edges,
+            ("5", 3): replace(RUNNING, paused=True),
+            ("2", 3): replace(RUNNING, state="degraded"),
+        },
+        asked=replace(FACTS.asked, groups={"2": (stranger,)}),
+    )
+    plan = make(facts, WISH)
+    assert plan.blockers == ()
+    expected = {
+        ("source-is-primary", "2"),
+        ("order-on-target-only", "4"),
+        ("stream-orphaned", "acme/retail/prod/local"),
+        ("client-silent", "app-1"),
+        ("client-never-reported", "g"),
+        ("group-not-followed", "odd"),
+        ("edge-not-running", "2:3"),
+    }
+    assert set(slugs(plan.warnings)) == expected
+    assert plan.unreachable_clients == ("app-1",)
+    assert plan.orphaned_streams == ("acme/retail/prod/local",)
+    (never,) = [each for each in plan.warnings if each.slug == "client-never-reported"]
+    assert never.detail.endswith("java"), "the other one has reported, as app-1"
+    emergency = make(facts, replace(WISH, mode="emergency"))
+    assert ("margin-mode", "acme/retail/prod") in slugs(emergency.warnings)
+
+
+def test_an_edge_of_another_origin_into_the_target_is_told() -> None:
+    # What is born on 1 comes to 2 by level 2 and to 4 by level 3.
+    edges = {**FACTS.edges, ("1", 3): replace(RUNNING, state="blocked", reason="no answer")}
+    assert ("edge-of-other-origin", "1:3") in slugs(make(replace(FACTS, edges=edges), WISH).warnings)
+
+
+# --- items
+
+
+def test_items_say_what_each_group_would_read_again() -> None:
+    offset = OffsetFact(
+        stream=ORDERS, partition=1, group="g", technical_group="t-g", committed=5, state="applied", re_read_bound=3
+    )
+    here = replace(ON_TARGET, technical_group="t-g")
+    facts = replace(
+        FACTS,
+        offsets=(offset,),
+        asked=replace(
+            FACTS.asked,
+            lacking={(ORDERS, 0): 2, (ORDERS, 1): 4},
+            ends={(ORDERS, 0): 10, (ORDERS, 1): 20},
+            commits={("t-g", (ORDERS, 1)): 8},
+            groups={"2": (here,), "4": (replace(here, technical_group="x"),)},
+        ),
+    )
+    plan = make(facts, replace(WISH, mode="emergency"))
+    assert (plan.lag_records, plan.late_records, plan.late_from) == (6, 6, "clusters")
+    (group,) = plan.items[1].groups
+    assert (group.re_read_bound, group.lag_records, group.members_on_source, group.members_on_target) == (
+        3,
+        12,
+        1,
+        1,
+    )
+    assert make(facts, WISH).late_records == 0, "a planned switch waits for them"
+
+
+def test_of_a_silent_source_is_told_what_was_observed() -> None:
+    asked = Asked(silent={"2": "no answer"})
+    facts = replace(FACTS, asked=asked, at_risk={"2": 17})
+    plan = make(facts, replace(WISH, mode="emergency"))
+    assert (plan.lag_records, plan.late_records, plan.late_from) == (None, 17, "observations")
+    assert {item.lag_records for item in plan.items} == {None}
+
+
+def mark(seen: dict[int, tuple[int, int]], incarnation: int = 1) -> Mark:
+    return Mark(incarnation, 1, seen, {})
+
+
+@pytest.mark.parametrize(
+    ("outgoing", "covered", "found"),
+    [
+        ([], [], 30),
+        ([Position(40, mark({2: (1, 39)}))], [{2: (1, 39)}], 0),
+        ([Position(40, mark({2: (1, 39)}))], [{2: (1, 29)}, {2: (1, 34)}], 5),
+        # The furthest counts, and what lies behind it.
+        ([Position(35, mark({2: (1, 34)})), Position(20, mark({2: (1, 19)}))], [{2: (1, 34)}], 5),
+        # What came from the target is there, what came from elsewhere may not be.
+        ([Position(40, mark({2: (1, 39), 4: (1, 99), 5: (1, 9)}))], [{2: (1, 39), 5: (1, 6)}], 3),
+        # A topic that was made anew on an origin has started again.
+        ([Position(40, mark({2: (1, 39), 5: (2, 6)}))], [{2: (1, 39), 5: (1, 90)}], 7),
+        # A position in a log that is no more says nothing.
+        ([Position(40, mark({2: (3, 39)}, incarnation=3))], [{2: (3, 39)}], 30),
+        ([Position(90, mark({2: (1, 89)}))], [{2: (1, 89)}], 30),
+        # Never more than the log has.
+        ([Position(40, mark({5: (1, 10_000)}))], [], 30),
+    ],
+)
+def test_what_a_target_lacks_lies_between_two_vectors_and_behind_a_position(outgoing, covered, found) -> None:
+    births = ((0, 1),)
+    assert lacking(low=10, end=40, births=births, outgoing=outgoing, covered=covered, target_number=4) == found
+
+
+# --- new targets
+
+
+def test_a_cluster_that_all_leave_is_copied_to_by_nobody_who_can_help_it() -> None:
+    facts = replace(FACTS, targets={**FACTS.targets, ("4", 3): "2", ("5", 3): "2"})
+    plan = make(facts, replace(WISH, tenant=None))
+    # 1 targets 2 or 3; 3 has only 2 in its sibling subtree; 4 and 5 may go to 1, 2 and 3.
+    assert plan.retargets == (
+        Retarget(cluster="1", level=2, target="3", previous="2"),
+        Retarget(cluster="4", level=3, target="1", previous="2"),
+        Retarget(cluster="5", level=3, target="3", previous="2"),
+    )
+    assert [(each.cluster, each.level) for each in plan.kept] == [("3", 1)]
+    assert "only leaf" in plan.kept[0].reason
+    assert make(facts, WISH).retargets == (), "others stay there"
+    assert make(facts, replace(WISH, tenant=None, zone="az1")).retargets == ()
+
+
+@given(seeds)
+def test_new_targets_are_allowed_and_every_cluster_still_gets_all_once(seed: int) -> None:
+    source = random.Random(seed)
+    root = random_tree(source, 9)
+    targets = random_targets(source, root)
+    leaves = tree_shape.leaves(root)
+    leaving = source.choice(leaves)
+    online = {leaf for leaf in leaves if source.random() < 0.8}
+    moved, kept = retargets(root, targets, leaving, online.__contains__)
+    allowed = {(cluster, level): names for cluster, level, names in tree_shape.siblings(root)}
+    for each in moved:
+        assert each.target in set(allowed[each.cluster, each.level]) & online - {leaving}
+    for stays in kept:
+        assert not set(allowed[stays.cluster, stays.level]) & online - {leaving}
+    after = targets | {(each.cluster, each.level): each.target for each in moved}
+    assert {key for key, to in after.items() if to == leaving} == {(each.cluster, each.level) for each in kept}
+    assert routes.coverage(root, after).proven
+
+
+@given(seeds)
+def test_a_way_leads_from_origin_to_target_and_nowhere_else(seed: int) -> None:
+    source = random.Random(seed)
+    root = random_tree(source, 9)
+    targets = random_targets(source, root)
+    origin, to = source.sample(tree_shape.leaves(root), 2)
+    edges = way(root, targets, origin, to)
+    assert [edges[0].source, *(edge.target for edge in edges)] == [*(edge.source for edge in edges), to]
+    assert edges[0].source == origin
+
+
+# --- the digest
+
+
+@given(
+    lag=st.integers(0, 10**6),
+    at_risk=st.integers(0, 10**6),
+    silent_ms=st.integers(0, 10**6),
+    rate=st.floats(0, 1e6),
+)
+def test_the_digest_does_not_depend_on_what_differs_with_every_look(lag, at_risk, silent_ms, rate) -> None:
+    client = ClientFact(
+        client_id="x", place=PROD, role="", zone=None, generation=1, phase="active", silent_ms=silent_ms
+    )
+    group = replace(ON_TARGET, client_ids=("c",) * (lag % 3))
+    facts = replace(
+        FACTS,
+        position=lag,
+        taken_at=str(lag),
+        clients=(client,),
+        at_risk={"2": at_risk},
+        edges=dict.fromkeys(FACTS.edges, replace(RUNNING, records_per_second=rate)),
+        asked=replace(FACTS.asked, lacking={(ORDERS, 0): lag, (ORDERS, 1): 0}, groups={"2": (group,)}),
+    )
+    assert make(facts, WISH).digest == make(FACTS, WISH).digest
+
+
+@pytest.mark.parametrize(
+    ("wish", "changes"),
+    [
+        ({"mode": "emergency"}, {}),
+        ({"drain": "all_leaves"}, {}),
+        ({"tenant": None}, {}),
+        ({"without": Without(clusters=frozenset({"5"}))}, {}),
+        ({}, {"active": (active(generation=2),)}),
+        ({}, {"active": (active(), active(("acme", "retail", "test")))}),
+        ({}, {"targets": {**FACTS.targets, ("2", 3): "4"}}),
+        ({}, {"streams": (stream(), stream("acme/retail/prod/payments"))}),
+        ({}, {"busy": {"acme": "s1"}}),
+    ],
+)
+def test_the_digest_changes_with_what_decides_the_switch(wish, changes) -> None:
+    assert make(replace(FACTS, **changes), replace(WISH, **wish)).digest != make(FACTS, WISH).digest
+
+
+# --- what-ifs
+
+
+def what_if(facts: Facts = FACTS, **without: frozenset[str]) -> Plan:
+    return make(facts, replace(WISH, mode="emergency", without=Without(**without)))
+
+
+def test_a_what_if_says_who_would_have_to_move_and_whose_records_would_stop() -> None:
+    web = active(("globex", "shop", "web"), cluster="2")
+    facts = replace(
+        FACTS,
+        active=(active(), web),
+        other_streams=(stream("globex/shop/web/items", applied={**PENDING, "5": "failed"}),),
+        at_risk={**FACTS.at_risk, "2": 12},
+    )
+    plan = what_if(facts, zones=frozenset({"az2"}))
+    told = plan.what_if
+    assert told is not None and told.gone == ("2",)
+    assert [(each.tenant, each.could_go_to) for each in told.must_move] == [
+        ("acme", ("1", "3", "4", "5")),
+        ("globex", ("1", "3")),
+    ]
+    assert {(each.cluster, each.level) for each in told.edges} >= {("2", 1), ("2", 2), ("2", 3), ("3", 1)}
+    # 1 copies to 2, which copies to 3; 5 copies to 2, and so to all on that side.
+    assert {each.origin: each.unreached for each in told.cut_routes} == {"1": ("3",), "4": ("3",), "5": ("1", "3")}
+    assert told.records_at_risk == {"2": 12}
+    assert plan.blockers == (), "an emergency is for just that"
+    assert make(facts, WISH).what_if is None
+
+
+def test_a_target_that_is_supposed_to_be_gone_is_offline() -> None:
+    assert slugs(what_if(clusters=frozenset({"4"})).blockers) == [("target-offline", "4")]
+    planned = make(FACTS, replace(WISH, without=Without(clusters=frozenset({"2"}))))
+    assert {"source-offline", "edge-blocked"} <= {each.slug for each in planned.blockers}
+
+
+def test_a_plan_is_a_document() -> None:
+    document = switch_plan.make(FACTS, WISH).document()
+    assert set(document) >= {"digest", "items", "blockers", "expected_ms", "generation", "moves", "what_if"}
+    assert document["expected_ms"] == sum(part["ms"] for part in document["expected"])

@@ -1,0 +1,26 @@
+"""Clusters of the shared estate, with distributors that run by hand, or with the estate's own workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+
+from backend.api.app import create_app
+from tests.database_fixture import Database
+from tests.estate_fixture import RunningEstate
+from tests.integration.conftest import Rest, rest_settings
+from tests.offsets.conftest import make_groups, rest, servers
+from tests.switches.by_hand import ByHand
+
+__all__ = ["make_groups", "rest", "servers"]
+
+
+@pytest.fixture
+def hand(estate: RunningEstate, database: Database) -> Iterator[ByHand]:
+    """Three clusters and one stream of two partitions; nothing is copied but by hand."""
+    settings = rest_settings(database.url, partition_buckets=1, probe_timeout_seconds=20.0)
+    app = create_app(settings)
+    yield ByHand(estate, database, Rest(TestClient(app, raise_server_exceptions=False)), settings)
+    app.state.services.engine.dispose()

@@ -1,0 +1,207 @@
+"""Groups go on, on the new cluster, with the first record that they have not read on the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from backend.domain import commit_metadata
+from backend.domain.commit_metadata import CommitMark
+from backend.kafka.client_config import client_config
+from backend.kafka.group_offsets import GroupOffsets, Setting
+from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
+from tests.switches.by_hand import ByHand
+from workers.switches.closing import Carried, GroupClosing
+
+ENVIRONMENT = ("acme", "retail", "prod")
+
+
+@pytest.fixture
+def mixed(hand: ByHand) -> ByHand:
+    """Partition 0 has records of b before those of a on a, and behind them on c."""
+    hand.produce("b", 20, headers=[("from", b"b")])
+    hand.copy(("b", 2))
+    hand.produce("a", 30)
+    hand.copy(("a", 2), ("b", 1))
+    return hand
+
+
+@pytest.fixture
+def closing(hand: ByHand) -> Iterator[GroupClosing]:
+    found = closing_of(hand)
+    yield found
+    found.close()
+
+
+def closing_of(hand: ByHand, source: str = "a", target: str = "c") -> GroupClosing:
+    names = (hand.name(source), hand.name(target))
+    return GroupClosing(hand.database.engine, hand.settings, *names, [ENVIRONMENT], [hand.stream])
+
+
+def stands(hand: ByHand, letter: str, name: str, partition: int = 0) -> tuple[int, str]:
+    """(offset, metadata) of a group; -1001 if there is none."""
+    admin = AdminClient({"bootstrap.servers": hand.servers(letter)})
+    wanted = ConsumerGroupTopicPartitions(hand.group(name), [TopicPartition(hand.topic(letter), partition)])
+    (answer,) = admin.list_consumer_group_offsets([wanted]).values()
+    (found,) = answer.result(DEADLINE_SECONDS).topic_partitions
+    return found.offset, found.metadata or ""
+
+
+def read_on(hand: ByHand, letter: str, name: str, count: int, partition: int = 0) -> list[str]:
+    """The next records of a group, from where it stands."""
+    consumer = hand.consumer(letter, name)
+    offset, _ = stands(hand, letter, name, partition)
+    consumer.assign([TopicPartition(hand.topic(letter), partition, offset)])
+    found: list[str] = []
+    while len(found) < count:
+        (message,) = eventually(lambda: consumer.consume(1, 1.0), "a record")
+        assert message.error() is None
+        origin = "b" if dict(message.headers() or ()).get("from") else "a"
+        found.append(f"{origin}{message.value().decode()}")
+    consumer.close()
+    return found
+
+
+def by_group(found: list[Carried]) -> dict[str, Carried]:
+    return {one.follower.group[:4]: one for one in found}
+
+
+def offset_behind(hand: ByHand, letter: str, count: int) -> int:
+    """Behind so many records of partition 0."""
+    consumer = hand.consumer(letter, "look", **{"auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(hand.topic(letter), 0, 0)])
+    last = None
+    for _ in range(count):
+        (last,) = eventually(lambda: consumer.consume(1, 1.0), "a record")
+    consumer.close()
+    assert last is not None
+    return last.offset() + 1
+
+
+def test_groups_at_the_end_and_behind_go_on_with_what_they_have_not_read(mixed: ByHand, closing: GroupClosing):
+    closing.warm_up()
+    for name, read in (("tips", 50), ("lags", 35), ("none", 0)):
+        mixed.commit("a", name, offset_behind(mixed, "a", read) if read else 0)
+    mixed.produce("a", 1, headers=[("last", b"")])
+    mixed.copy(("a", 2), ("b", 1))
+    found = by_group(closing.carry_over(3, 6))
+    assert set(found) == {"tips", "lags", "none"}, "a group that never committed has nothing to be carried"
+    for one in found.values():
+        assert (one.refused, one.settled, one.re_read_bound) == (None, True, 0), one
+    assert read_on(mixed, "c", "tips", 1) == ["a0"]
+    assert read_on(mixed, "c", "lags", 16) == [f"a{number}" for number in range(15, 30)] + ["a0"]
+    assert found["none"].target_offset == 0
+    mark = commit_metadata.decode(stands(mixed, "c", "tips")[1])
+    assert mark is not None
+    assert (mark.flags, mark.generation, mark.cluster) == (6, 3, mixed.name("a"))
+    assert closing.members().on_source == () == closing.members().on_target
+
+
+def test_records_that_lie_in_another_order_there_are_not_skipped(hand: ByHand, closing: GroupClosing):
+    """On a it has read b's records and none of a's; on b those of a come first."""
+    hand.produce("a", 5)
+    hand.copy(("a", 2))
+    hand.produce("b", 5, headers=[("from", b"b")])
+    there = closing_of(hand, "b", "a")
+    hand.commit("b", "some", offset_behind(hand, "b", 8))
+    hand.copy(("b", 2))
+    (one,) = there.carry_over(2, 1)
+    assert (one.re_read_bound, one.settled) == (0, True)
+    assert read_on(hand, "a", "some", 2) == ["b3", "b4"]
+    there.close()
+
+
+def test_repeated_it_gives_the_same(mixed: ByHand, closing: GroupClosing):
+    mixed.commit("a", "some", offset_behind(mixed, "a", 33))
+    first = closing.carry_over(2, 6)
+    stood = stands(mixed, "c", "some")
+    assert closing.carry_over(2, 6) == first
+    # As after a crash, by a process that knows nothing.
+    other = closing_of(mixed)
+    assert other.carry_over(2, 6) == first
+    assert stands(mixed, "c", "some")[0] == stood[0]
+    other.close()
+
+
+def test_a_group_that_is_at_work_on_the_target_is_left_alone_and_named(mixed: ByHand, closing: GroupClosing):
+    at = offset_behind(mixed, "a", 33)
+    for name in ("busy", "idle"):
+        mixed.commit("a", name, at)
+    busy = mixed.consumer("c", "busy", **{"auto.offset.reset": "latest", "client.id": "somebody"})
+    busy.subscribe([mixed.topic("c")])
+    eventually(lambda: busy.poll(0.2) or busy.assignment(), "it has joined")
+    (there,) = closing.members().on_target
+    assert (there.group, [member.client_id for member in there.members]) == (f"busy{mixed.mark}", ["somebody"])
+    found = by_group(closing.carry_over(2, 6))
+    assert found["busy"].target_offset is None and "members" in (found["busy"].refused or "")
+    assert found["idle"].refused is None
+    assert stands(mixed, "c", "busy")[0] < 0
+    busy.close()
+
+
+def test_who_has_not_closed_on_the_source_is_named(mixed: ByHand, closing: GroupClosing):
+    still = mixed.consumer("a", "still", **{"auto.offset.reset": "earliest", "client.id": "not-yet"})
+    still.subscribe([mixed.topic("a")])
+    eventually(lambda: still.poll(0.2) or still.assignment(), "it has joined")
+    (one,) = closing.members().on_source
+    assert [(member.client_id, bool(member.host)) for member in one.members] == [("not-yet", True)]
+    still.close()
+    eventually(lambda: closing.members().on_source == (), "it has left")
+
+
+def test_a_commit_before_the_beginning_of_the_log(mixed: ByHand, closing: GroupClosing):
+    mixed.commit("a", "late", offset_behind(mixed, "a", 25))
+    admin = AdminClient({"bootstrap.servers": mixed.servers("a")})
+    (gone,) = admin.delete_records([TopicPartition(mixed.topic("a"), 0, offset_behind(mixed, "a", 40))]).values()
+    gone.result(DEADLINE_SECONDS)
+    (one,) = closing.carry_over(2, 6)
+    assert one.refused is None and one.re_read_bound is None, "what it has read is gone, and nobody had looked"
+    assert "a5" in read_on(mixed, "c", "late", 30), "the first that it has not read is not skipped"
+
+
+def test_a_commit_behind_which_only_markers_lie(hand: ByHand, closing: GroupClosing):
+    hand.produce("a", 5)
+    hand.transaction("a", 3).abort_transaction(DEADLINE_SECONDS)
+    hand.transaction("a", 3).commit_transaction(DEADLINE_SECONDS)
+    hand.copy(("a", 2), ("b", 1))
+    end = AdminClient({"bootstrap.servers": hand.servers("a")})
+    assert end is not None
+    hand.commit("a", "ends", 13)
+    (one,) = closing.carry_over(2, 6)
+    assert (one.source_offset, one.settled, one.re_read_bound) == (13, True, 0)
+    hand.produce("a", 1)
+    hand.copy(("a", 2), ("b", 1))
+    assert read_on(hand, "c", "ends", 1) == ["a0"]
+
+
+def test_what_a_committer_had_set_for_progress_made_on_the_target_is_left_to_it(
+    mixed: ByHand, closing: GroupClosing
+):
+    """The group has never committed on the source itself."""
+    offsets = GroupOffsets(client_config(mixed.servers("a"), {}))
+    mark = CommitMark(flags=1, timestamp_ms=1, committed_at_ms=5, generation=1, cluster=mixed.name("c"))
+    place = (mixed.topic("a"), 0)
+    setting = Setting(offset=7, metadata=commit_metadata.encode(mark))
+    assert offsets.set({mixed.group("back"): {place: setting}}) == {(mixed.group("back"), place): None}
+    mixed.commit("c", "back", 4)
+    (one,) = closing.carry_over(2, 6)
+    assert one.target_offset is None and one.refused is not None
+    assert stands(mixed, "c", "back") == (4, "")
+
+
+def test_without_origins_the_margin_is_left(hand: ByHand):
+    hand.settings = hand.settings.model_copy(update={"origin_header": False})
+    hand.produce("a", 10, timestamp=1_795_000_000_000)
+    hand.produce("a", 10, timestamp=1_795_000_600_000)
+    hand.copy(("a", 2), ("b", 1))
+    hand.commit("a", "some", offset_behind(hand, "a", 15))
+    closing = closing_of(hand)
+    (one,) = closing.carry_over(2, 6)
+    assert (one.refused, one.re_read_bound) == (None, None)
+    assert read_on(hand, "c", "some", 1) == ["a0"]
+    assert (one.target_offset or 0) >= 10, "the margin of a minute before the last one that it has read"
+    closing.close()

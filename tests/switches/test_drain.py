@@ -1,0 +1,215 @@
+"""A cluster has all that another one held at one moment, or it is told what is missing."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from backend.kafka.errors import KafkaCallFailed
+from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
+from tests.switches.by_hand import ByHand, until
+
+
+def missing(found):
+    """(partition, target's letter) -> records, where some are."""
+    return {(one.partition, one.target[0]): one.missing_records for one in found.partitions if not one.is_covered}
+
+
+def test_it_is_drained_only_when_the_target_has_the_records_of_that_moment(hand: ByHand):
+    hand.produce("a", 30)
+    hand.produce("a", 20, 1)
+    drain = hand.drain("a", "b")
+    drain.warm_up()
+    hand.produce("a", 5)
+    drain.mark()
+    assert missing(drain.look()) == {(0, "b"): 35, (1, "b"): 20}
+    hand.produce("a", 7)
+    assert missing(drain.look()) == {(0, "b"): 35, (1, "b"): 20}, "what came later is no part of it"
+    hand.copy(("a", 2))
+    found = drain.look()
+    assert (found.is_drained, found.covered, found.total, found.missing_records) == (True, 2, 2, 0)
+    hand.produce("a", 3, 1)
+    assert drain.look().is_drained
+    drain.mark()
+    assert missing(drain.look()) == {(1, "b"): 3}
+    drain.close()
+
+
+def test_over_another_leaf_it_takes_both_hops(hand: ByHand):
+    hand.produce("a", 10)
+    drain = hand.drain("a", "b", "c")
+    drain.mark()
+    assert missing(drain.look()) == {(0, "b"): 10, (0, "c"): 10}
+    hand.copy(("a", 2))
+    assert missing(drain.look()) == {(0, "c"): 10}
+    hand.copy(("b", 1))
+    assert drain.look().is_drained
+    drain.close()
+
+
+def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
+    """Born on c, held by a: another leaf has to have them, too, though nothing of them is copied from a."""
+    hand.produce("c", 10)
+    hand.copy(("c", 2))
+    assert len(hand.values("a")) == 10
+    drain = hand.drain("a", "b", "c")
+    drain.mark()
+    assert missing(drain.look()) == {(0, "b"): 10}, "what was born on the target is there"
+    hand.copy(("c", 1))
+    assert drain.look().is_drained
+    drain.close()
+
+
+def test_a_tail_of_copies_that_no_unit_has_committed_as_skipped(hand: ByHand):
+    hand.produce("a", 10)
+    hand.copy(("a", 2), ("b", 1))
+    hand.produce("b", 40)
+    hand.copy(("b", 2), ("b", 1))
+    drain = hand.drain("a", "b", "c")
+    drain.warm_up()
+    drain.mark()
+    assert drain.look().is_drained, "the units of a have not read those records, and nobody has to wait for that"
+    assert drain.undrained() == []
+    drain.close()
+
+
+def marked(drain):
+    """Whether all partitions could be asked."""
+    try:
+        drain.mark()
+    except KafkaCallFailed:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_records_of_a_transaction_that_was_open_at_the_moment_belong_to_it(hand: ByHand, commits: bool):
+    open_transaction = hand.transaction("a", 5)
+    drain = hand.drain("a", "b")
+    drain.mark()
+    hand.produce("a", 3)
+    one, _ = drain.look().partitions
+    assert not one.is_covered and one.waits_for is not None and "transactions" in one.waits_for
+    if commits:
+        open_transaction.commit_transaction(DEADLINE_SECONDS)
+        eventually(lambda: missing(drain.look()) == {(0, "b"): 5}, "its records are missing")
+        hand.copy(("a", 2))
+    else:
+        open_transaction.abort_transaction(DEADLINE_SECONDS)
+    assert until(drain).is_drained
+    drain.close()
+
+
+def test_empty_logs_and_logs_with_aborted_records_only_hold_nothing(hand: ByHand):
+    drain = hand.drain("a", "b", "c")
+    drain.mark()
+    assert drain.look().is_drained
+    hand.transaction("a", 5).abort_transaction(DEADLINE_SECONDS)
+    drain.mark()
+    assert until(drain).is_drained
+    drain.close()
+
+
+def test_a_partition_that_was_added_since_the_clients_were_opened(hand: ByHand):
+    hand.produce("a", 5)
+    hand.copy(("a", 2))
+    drain = hand.drain("a", "b")
+    drain.warm_up()
+    hand.add_partition()
+    hand.produce("a", 4, 2)
+    eventually(lambda: marked(drain), "the new partition's leader answers")
+    found = drain.look()
+    assert (found.total, missing(found)) == (3, {(2, "b"): 4})
+    hand.copy(("a", 2))
+    assert drain.look().is_drained
+    drain.close()
+
+
+def test_a_target_whose_topic_was_made_anew_has_nothing(hand: ByHand):
+    hand.produce("a", 6)
+    hand.copy(("a", 2))
+    hand.make_anew("b")
+    drain = hand.drain("a", "b")
+    drain.mark()
+    assert missing(drain.look()) == {(0, "b"): 6}
+    hand.copy(("a", 2))
+    assert drain.look().is_drained
+    drain.close()
+
+
+def test_what_retention_took_from_the_source_is_not_waited_for(hand: ByHand):
+    """The target came after they were gone: no unit can bring it what the source's vector still names."""
+    hand.produce("c", 8)
+    hand.copy(("c", 2))
+    hand.produce("a", 4)
+    hand.copy(("a", 2))
+    for letter in ("a", "c"):
+        admin = AdminClient({"bootstrap.servers": hand.servers(letter)})
+        (gone,) = admin.delete_records([TopicPartition(hand.topic(letter), 0, 8)]).values()
+        gone.result(DEADLINE_SECONDS)
+    hand.make_anew("b")
+    drain = hand.drain("a", "b")
+    drain.mark()
+    assert not drain.look().is_drained
+    hand.copy(("a", 2))
+    assert until(drain).is_drained
+    drain.mark()
+    assert drain.look().is_drained, "it is looked for once"
+    drain.close()
+
+
+def test_what_would_be_lost_if_the_source_died_now(hand: ByHand):
+    drain = hand.drain("a", "b", "c")
+    drain.mark()
+    drain.look()
+    assert drain.undrained() == []
+    hand.produce("a", 6)
+    hand.copy(("a", 2))
+    hand.produce("a", 4)
+    hand.produce("a", 3, 1)
+    drain.mark()
+    drain.look()
+    lost = {(one.partition, one.first, one.end, one.records) for one in drain.undrained()}
+    assert lost == {(0, 6, 10, 4), (1, 0, 3, 3)}
+    drain.close()
+
+
+def test_a_source_that_is_gone_leaves_what_others_know(hand: ByHand):
+    hand.produce("a", 6)
+    hand.copy(("a", 2))
+    answer = hand.rest(
+        "PATCH", f"/clusters/{hand.name('a')}", {"bootstrap_servers": "127.0.0.1:9", "accept_offline": True}
+    )
+    assert answer.is_success, answer.text
+    drain = hand.drain("a", "b", "c")
+    drain.warm_up()
+    assert not drain.look().is_drained
+    told = {(one.partition, one.first, one.end, one.records) for one in drain.undrained()}
+    assert told == {(0, 6, None, None), (1, 0, None, None)}
+    drain.close()
+
+
+def test_streams_that_are_not_distributed_are_no_part_of_it(hand: ByHand):
+    drain = hand.drain("a", "b", streams=[hand.stream, f"acme/retail/prod/n{secrets.token_hex(4)}"])
+    drain.mark()
+    assert drain.look().total == 2
+    drain.close()
+
+
+def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
+    hand.settings = hand.settings.model_copy(update={"origin_header": False})
+    drain = hand.drain("a", "b", "c")
+    drain.warm_up()
+    hand.produce("a", 10)
+    hand.transaction("a", 2).commit_transaction(DEADLINE_SECONDS)
+    drain.mark()
+    assert not drain.look().is_drained
+    hand.copy(("a", 2))
+    assert {one.target[0] for one in drain.look().partitions if one.missing_records} == {"c"}
+    hand.copy(("b", 1))
+    assert until(drain).is_drained
+    drain.close()
