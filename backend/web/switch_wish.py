@@ -34,7 +34,7 @@ class Choices:
     sources: list[tuple[str, str]]
     targets: list[tuple[str, str]]
     places: list[str]
-    zones: list[str]
+    zones: list[tuple[str, str]]
 
 
 def choices(connection: Connection, given: Mapping[str, str]) -> Choices:
@@ -54,7 +54,8 @@ def choices(connection: Connection, given: Mapping[str, str]) -> Choices:
     ]
     zones = {row.zone for row in clusters} | {row.zone for row in active} | {given.get("zone")}
     places = {"/".join(row.place[:depth]) for row in active for depth in (1, 2, 3)}
-    return Choices(sources, targets, sorted(places)[:_MOST_PLACES], sorted(filter(None, zones)))
+    named = [(zone, zone) for zone in sorted(filter(None, zones))]
+    return Choices(sources, targets, sorted(places)[:_MOST_PLACES], named)
 
 
 def _state(state: str) -> str:

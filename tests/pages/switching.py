@@ -1,0 +1,129 @@
+"""Switches that pages show: begun, carried on and ended by the domain's commands, as a worker would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from backend.deciders import CLUSTER, SWITCH
+from backend.domain.cluster import RecordOnline
+from backend.domain.cluster_switch import Moving, Phase, Retarget
+from backend.domain.stream_records import RecordApplied
+from backend.domain.switch_commands import Advance, Complete, Move, StartSwitch, SwitchCommand
+from backend.domain.switch_facts import Asked, GroupFact
+from backend.queries import discovery_clients, switch_progress
+from backend.queries.discovery_clients import Report
+from backend.switching import planning
+from tests.database_fixture import Database
+from tests.pages.visitors import record
+
+PROD = {"tenant": "acme", "instance": "retail", "environment": "prod"}
+PLACE = ("acme", "retail", "prod")
+REPORT = {
+    "duration_ms": 2140,
+    "producers_held_ms": 812,
+    "not_drained_records": 0,
+    "drained_partitions": 4,
+    "groups": 3,
+    "offsets": 12,
+    "re_read_bound": 0,
+    "refused_groups": [{"group": "acme/retail/prod/reports", "reason": "it has members on c2"}],
+    "forced_clients": ["checkout-7"],
+    "clients_moved": 11,
+    "late_clients": ["batch-1"],
+    "groups_left_behind": ["acme-retail-prod-audit"],
+    "stray_records": 0,
+}
+DRAINED = {"partitions": 4, "not_drained_records": 0}
+CARRIED = {"groups": 3, "offsets": 12, "re_read_bound": 0, "refused": REPORT["refused_groups"]}
+
+
+def all_online(database: Database) -> None:
+    """Clusters answer, and have what acme needs: nothing stands against a switch between them."""
+    for number, cluster in enumerate(("c1", "c2", "c3")):
+        online = RecordOnline(kafka_cluster_id=f"id-{number}", brokers=3)
+        record(database, online, CLUSTER, f"cluster-{cluster}")
+        for tenant, instance, stream in (("acme", "retail", "orders"), ("globex", "shop", "items")):
+            applied = RecordApplied(
+                instance=instance,
+                environment="prod",
+                stream=stream,
+                cluster=cluster,
+                topic_id=f"{stream}-{cluster}",
+                replication_factor=3,
+            )
+            record(database, applied, stream=f"tenant-{tenant}")
+
+
+@contextmanager
+def clusters_say(monkeypatch: pytest.MonkeyPatch, **more: Any) -> Iterator[None]:
+    """What clusters answer a plan, without any."""
+    orders = [("acme/retail/prod/orders", partition) for partition in range(4)]
+    items = [("globex/shop/prod/items", partition) for partition in range(4)]
+    facts: dict[str, Any] = {
+        "partitions": {(cluster, name): 4 for cluster in ("c1", "c2", "c3") for name, _ in (orders[0], items[0])},
+        "looked_at": frozenset({"c1", "c2", "c3"}),
+        "lacking": {**dict(zip(orders, (120, 80, 0, 12), strict=True)), **dict.fromkeys(items, 0)},
+        "ends": dict.fromkeys([*orders, *items], 1_000),
+    }
+    with monkeypatch.context() as patched:
+        patched.setattr(planning, "ask", lambda ground, settings, wish: Asked(**{**facts, **more}))
+        yield
+
+
+def busy_group(name: str = "acme-retail-prod-billing") -> GroupFact:
+    """One that has a member where it should not."""
+    streams = frozenset({"acme/retail/prod/orders"})
+    return GroupFact(technical_group=name, group="billing", place=PLACE, client_ids=("b-1",), streams=streams)
+
+
+def commands(database: Database, *given: SwitchCommand, switch: str = "s1") -> None:
+    """What an operator and a runner do, without them."""
+    for command in given:
+        record(database, command, SWITCH, f"switch-{switch}")
+
+
+def start(switch: str = "s1", **other: Any) -> StartSwitch:
+    """Of acme/retail/prod, from c1 to c2."""
+    usual: dict[str, Any] = {
+        "source": "c1",
+        "target": "c2",
+        "mode": "planned",
+        "moves": (Moving(**PROD),),
+        "generation": 2,
+        "busy": {},
+    }
+    return StartSwitch(switch=switch, **{**usual, **other})
+
+
+def to(phase: Phase, **measured: Any) -> Advance:
+    return Advance(phase=phase, measured=measured)
+
+
+def retarget() -> Retarget:
+    return Retarget(cluster="c3", level=1, target="c1", previous="c2")
+
+
+HOLDING = (start(), to(Phase.HOLDING, missing_records=212))
+DRAINING = (*HOLDING, to(Phase.DRAINING, clients=12, forced=["checkout-7"]))
+MOVING = (*DRAINING, to(Phase.CLOSING, **DRAINED), to(Phase.MOVING, **CARRIED))
+MOVED = (*MOVING, Move(measured={}, missing=()))
+COMPLETED = (*MOVED, Complete(measured={"clients": 11, "late": ["batch-1"]}, report=REPORT))
+
+
+def client(database: Database, client_id: str, role: str = "producer", phase: str = "active", **more: Any) -> None:
+    """What a client of acme/retail/prod tells discovery."""
+    place = dict(zip(("tenant", "instance", "environment"), PLACE, strict=True))
+    usual: dict[str, Any] = {**place, "zone": None, "generation": 1}
+    report = Report(client_id=client_id, role=role, phase=phase, **{**usual, **more})
+    with database.engine.begin() as connection:
+        discovery_clients.write(connection, report)
+
+
+def told(database: Database, switch: str = "s1", **news: Any) -> None:
+    """What the runner has told last."""
+    with database.engine.begin() as connection:
+        switch_progress.write(connection, switch, news)

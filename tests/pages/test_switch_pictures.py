@@ -1,0 +1,88 @@
+"""Pictures of the pages of switches, in both themes, wide and narrow: nothing runs out of the page.
+
+With TREELINE_PICTURES=docs/images those of the documentation are taken anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from backend.domain.cluster_switch import Phase
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.switching import COMPLETED, HOLDING, all_online, clusters_say, client, commands, start, to, told
+
+KEPT = os.environ.get("TREELINE_PICTURES")
+PLAN = "/switches/plan?from=c1&to=c2"
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+def taken(page: Page, name: str, folder: Path) -> None:
+    """Pictures of a page that is open."""
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        for width, size in (("wide", WIDE), ("narrow", NARROW)):
+            page.set_viewport_size(size)
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], f"{name} {width}"
+            page.screenshot(path=folder / f"{name}-{theme}-{width}.png", full_page=True)
+    page.set_viewport_size(WIDE)
+    if KEPT:
+        page.emulate_media(color_scheme="light")
+        page.screenshot(path=Path(KEPT) / f"{name}.png", full_page=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where pictures go that nobody asked for."""
+    path = Path(os.environ.get("TREELINE_ALL_PICTURES", tmp_path))
+    path.mkdir(exist_ok=True, parents=True)
+    return path
+
+
+def test_plans(
+    acme: Console, database: Database, open_page, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_online(database)
+    for n in range(3):
+        client(database, f"checkout-{n}")
+    client(database, "billing-1", role="consumer")
+    with clusters_say(monkeypatch):
+        page = open_page(acme, PLAN)
+        taken(page, "switch-plan", folder)
+        page.goto(f"{acme.url}{PLAN}&mode=emergency&who=acme")
+        taken(page, "switch-emergency", folder)
+    page = open_page(acme, "/switches/plan?from=c3&to=c1")
+    taken(page, "switch-blocked", folder)
+
+
+def test_a_switch_on_its_way(acme: Console, database: Database, open_page, folder: Path) -> None:
+    all_online(database)
+    for n in range(3):
+        client(database, f"checkout-{n}", phase="held" if n else "active")
+    client(database, "batch-import-with-a-long-name-0bd1f2", role="")
+    client(database, "billing-1", role="consumer")
+    commands(database, start("s0", target="c3"), to(Phase.HOLDING), switch="s0")
+    page = open_page(acme, "/switches/s0")
+    told(database, "s0", missing_records=212)
+    taken(page, "switch-holding", folder)
+    page.goto(f"{acme.url}/switches/s0/-force")
+    taken(page, "switch-force", folder)
+
+
+def test_a_switch_that_is_over(acme: Console, database: Database, open_page, folder: Path) -> None:
+    commands(database, *COMPLETED)
+    page = open_page(acme, "/switches/s1")
+    taken(page, "switch-report", folder)
+    page.goto(f"{acme.url}/switches")
+    taken(page, "switches", folder)
+
+
+def test_a_switch_that_drains(acme: Console, database: Database, open_page, folder: Path) -> None:
+    commands(database, *HOLDING, to(Phase.DRAINING, clients=12))
+    told(database, missing_records=1_204)
+    page = open_page(acme, "/switches/s1")
+    taken(page, "switch-draining", folder)
