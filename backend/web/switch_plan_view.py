@@ -159,7 +159,7 @@ class PlanView:
         groups = len({each.technical_group for item in plan.items for each in item.groups})
         match name:
             case "Somebody moves":
-                return f"{self.scope[:1].upper()}{self.scope[1:]} on {plan.wish.source}."
+                return f"On {plan.wish.source}: {self.scope}."
             case "Nothing else is moving them":
                 return "No other switch has these tenants."
             case "The target answers":

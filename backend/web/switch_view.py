@@ -14,7 +14,7 @@ from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import PhaseRow, SwitchRow
 from backend.web.effect import listed
 from backend.web.figures import clock, counted, day
-from backend.web.switch_words import GLYPHS, LABELS, held_ms, moment, place_of, result, scope, span
+from backend.web.switch_words import GLYPHS, LABELS, held_ms, moment, place_of, result, scope, span, troubles
 
 _PURPOSE = {
     Phase.PLANNED: "The target comes near while everybody goes on.",
@@ -116,6 +116,19 @@ class SwitchView:
     @property
     def glyph(self) -> str:
         return GLYPHS.get(self.row.state, "starting")
+
+    @property
+    def tone(self) -> str:
+        """How its present state is marked."""
+        if self.clock is not None:
+            return self.clock.tone
+        match self.row.state:
+            case Phase.COMPLETED:
+                return "warn" if troubles(self.row) else "good"
+            case Phase.FAILED:
+                return "bad"
+            case _:
+                return "plain"
 
     @property
     def is_over(self) -> bool:

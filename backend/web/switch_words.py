@@ -64,6 +64,8 @@ def moment(iso: str) -> datetime:
 
 def held_ms(row: SwitchRow, phases: Sequence[PhaseRow], now: datetime | None) -> int | None:
     """For how long producers have been told to hold; None if they never were, or still are and `now` is None."""
+    if row.report is not None and isinstance(row.report.get("producers_held_ms"), int):
+        return row.report["producers_held_ms"] or None
     began = next((phase.started_at for phase in phases if phase.name == Phase.HOLDING), None)
     if began is None:
         return None
@@ -89,18 +91,28 @@ def result(row: SwitchRow, phases: Sequence[PhaseRow]) -> str:
             return "under way; producers hold"
 
 
+def troubles(row: SwitchRow) -> list[str]:
+    """What the report of a switch names that an operator should look at."""
+    report: dict[str, Any] = row.report or {}
+    lost, stray = report.get("not_drained_records"), report.get("stray_records")
+    said = [f"{counted(lost, 'record')} not drained"] if lost else []
+    said += [f"{counted(stray, 'record')} written to {row.source} since"] if stray else []
+    named = (
+        ("forced_clients", "client", "not waited for"),
+        ("late_clients", "client", "late"),
+        ("refused_groups", "group", "refused"),
+        ("groups_left_behind", "group", "left behind"),
+    )
+    return [
+        *said,
+        *(f"{counted(len(report[name]), noun)} {what}" for name, noun, what in named if report.get(name)),
+    ]
+
+
 def _completed(row: SwitchRow) -> str:
     report: dict[str, Any] = row.report or {}
-    late = report.get("not_drained_records")
     if row.mode == EMERGENCY:
         said = "moved at once, nothing was waited for"
-    elif late is None:
-        said = "moved"
     else:
-        said = "moved, every record drained" if late == 0 else f"moved, {counted(late, 'record')} not drained"
-    trouble = [
-        f"{len(report.get(name) or ())} {words}"
-        for name, words in (("late_clients", "late"), ("forced_clients", "forced"), ("refused_groups", "refused"))
-        if report.get(name)
-    ]
-    return ", ".join([said, *trouble])
+        said = "moved, every record drained" if report.get("not_drained_records") == 0 else "moved"
+    return ", ".join([said, *troubles(row)])

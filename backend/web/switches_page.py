@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request
@@ -14,41 +13,19 @@ from sqlalchemy import Connection
 from backend.domain.access import Action
 from backend.domain.cluster_switch import ENDED
 from backend.queries import events
-from backend.queries.active_clusters import ActiveRow, Place, list_active
+from backend.queries.active_clusters import list_active
 from backend.queries.switches import SwitchRow, list_phases, list_switches, moving_switches
 from backend.web import templates
 from backend.web.pages import PageRoute, enter, offer, reasons
 from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.switch_view import Live, SwitchView
+from backend.web.whereabouts import whereabouts
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 SWITCHES = ("Switches", "/switches")
 MOST_SHOWN = 200
-
-
-@dataclass(frozen=True)
-class Whereabouts:
-    """Where clients of an environment are sent: its row for all zones, and those of zones that have their own."""
-
-    place: Place
-    rows: tuple[ActiveRow, ...]
-    moving: SwitchRow | None
-    """The switch that is about to move some of them."""
-
-    @property
-    def name(self) -> str:
-        return "/".join(self.place)
-
-
-def whereabouts(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[Whereabouts]:
-    """By environment, in their order."""
-    by_place: dict[Place, list[ActiveRow]] = {}
-    for row in rows:
-        by_place.setdefault(row.place, []).append(row)
-    under_way = {each.place: switch for switch in moving for each in switch.moves}
-    return [Whereabouts(place, tuple(found), under_way.get(place)) for place, found in by_place.items()]
 
 
 @router.get("/switches")

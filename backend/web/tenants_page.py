@@ -12,7 +12,9 @@ from sqlalchemy import Connection
 from backend.domain.access import Action, Caller, may
 from backend.domain.application import GrantState
 from backend.queries import streams, tenants
+from backend.queries.active_clusters import list_active
 from backend.queries.applications import list_applications, list_grants
+from backend.queries.switches import moving_switches
 from backend.queries.trees import tree_names
 from backend.queries.users import list_members
 from backend.web import templates
@@ -20,6 +22,7 @@ from backend.web.application_view import application_view
 from backend.web.pages import PageRoute, enter, enter_somewhere, offer, reasons
 from backend.web.services import Shared, Viewer, frame
 from backend.web.stream_view import leftovers, view
+from backend.web.whereabouts import whereabouts
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -66,6 +69,7 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer)
             for found in [tenants.list_environments(connection, tenant, row.name)]
         ]
         trees = tree_names(connection)
+        places = whereabouts(list_active(connection, tenant=tenant), moving_switches(connection))
         waiting = len(list_grants(connection, tenant, state=GrantState.REQUESTED))
         members = list_members(connection, tenant)
     here = f"/tenants/{tenant}"
@@ -77,6 +81,7 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer)
         "tenant": tenant,
         "here": here,
         "instances": instances,
+        "active": {each.place[1:]: each for each in places},
         "trees": sorted(trees),
         "waiting": waiting,
         "may_decide": may(caller, Action.DECIDE_ACCESS, tenant),

@@ -7,8 +7,9 @@ them. `Picture` adds what only drawing needs: places, words, sums.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sqlalchemy import Connection
@@ -18,6 +19,8 @@ from backend.domain.distributor_settings import DEFAULTS
 from backend.domain.tree import clusters_of
 from backend.eventlog.recorded import StoredEvent
 from backend.queries import events as event_queries
+from backend.queries.active_clusters import list_active
+from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.distributors import DistributorRow, read_distributors
 from backend.queries.trees import TreeRow, get_tree
@@ -45,6 +48,10 @@ class TreeState:
     clusters: tuple[ClusterRow, ...]
     distributors: tuple[DistributorRow, ...]
     events: tuple[StoredEvent, ...]
+    active: Mapping[str, int] = field(default_factory=dict)
+    """Cluster -> environments with clients that are sent there."""
+    at_risk: Mapping[str, int | None] = field(default_factory=dict)
+    """Cluster -> records that no other leaf has yet, at most; None: not known. Nothing of an earlier position."""
 
 
 def read(connection: Connection, at: int | None = None) -> TreeState:
@@ -61,6 +68,8 @@ def read(connection: Connection, at: int | None = None) -> TreeState:
         clusters=tuple(list_clusters(connection, at)),
         distributors=_distributors(connection, at),
         events=tuple(reversed(events)),
+        active=_active(connection, at),
+        at_risk={} if at is not None else records_at_risk(connection),
     )
 
 
@@ -68,7 +77,12 @@ def read_again(connection: Connection, before: TreeState) -> TreeState:
     """The state now; what only events change is read only if there are new ones."""
     if event_queries.head(connection).position != before.head:
         return read(connection)
-    return replace(before, distributors=_distributors(connection, None))
+    return replace(before, distributors=_distributors(connection, None), at_risk=records_at_risk(connection))
+
+
+def _active(connection: Connection, at: int | None) -> Mapping[str, int]:
+    places = {(row.cluster, row.place) for row in list_active(connection, at)}
+    return Counter(cluster for cluster, _ in places if cluster is not None)
 
 
 def _distributors(connection: Connection, at: int | None) -> tuple[DistributorRow, ...]:
@@ -92,6 +106,17 @@ class Leaf:
     primary: bool
     reason: str | None
     reason_lines: tuple[str, ...]
+    active: int
+    """Environments with clients that are sent there."""
+    only_here: int | None
+    """Records that would be lost with it."""
+
+    @property
+    def marks(self) -> str:
+        """Both in words."""
+        said = [f"{counted(self.active, 'environment')} active here"] if self.active else []
+        said += [f"{counted(self.only_here, 'record')} only here"] if self.only_here else []
+        return ", ".join(said)
 
 
 @dataclass(frozen=True)
@@ -192,7 +217,7 @@ class Picture:
         tree = self.state.tree
         order = [*(tree_shape.leaves(self.root) if tree else ()), *rows]
         primary = tree.primary_cluster if tree else None
-        return {name: _leaf(rows[name], name == primary) for name in order if name in rows}
+        return {name: _leaf(rows[name], name == primary, self.state) for name in order if name in rows}
 
     @cached_property
     def root(self) -> tree_shape.Node:
@@ -210,7 +235,12 @@ class Picture:
         if self.state.tree is None:
             return None
         lines = max((len(leaf.reason_lines) for leaf in self.leaves.values()), default=0)
-        return layout(self.root, self.state.tree.targets, lines)
+        return layout(self.root, self.state.tree.targets, lines + self.has_marks)
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether cards have a line for where clients are; always while there are any, so that nothing jumps."""
+        return bool(self.state.active)
 
     @cached_property
     def arrows(self) -> list[tuple[Arrow, Distributor]]:
@@ -266,7 +296,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _leaf(row: ClusterRow, primary: bool) -> Leaf:
+def _leaf(row: ClusterRow, primary: bool, state: TreeState) -> Leaf:
     reason = row.reason if row.state == "offline" else None
     return Leaf(
         name=row.name,
@@ -275,6 +305,8 @@ def _leaf(row: ClusterRow, primary: bool) -> Leaf:
         primary=primary,
         reason=reason,
         reason_lines=wrapped(_gist(reason), REASON_COLUMNS, REASON_LINES) if reason else (),
+        active=state.active.get(row.name, 0),
+        only_here=state.at_risk.get(row.name),
     )
 
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 from backend.domain.cluster_switch import Phase
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
-from tests.pages.switching import COMPLETED, HOLDING, all_online, clusters_say, client, commands, start, to, told
+from tests.pages.switching import COMPLETED, HOLDING, all_online, client, clusters_say, commands, start, to, told
 
 KEPT = os.environ.get("TREELINE_PICTURES")
 PLAN = "/switches/plan?from=c1&to=c2"
