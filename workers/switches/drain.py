@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 
 from backend.domain import draining, origin
+from backend.domain.draining import Reached
 from backend.domain.log_index import Prefix
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
@@ -191,6 +192,21 @@ class Drain:
                 )
             )
         return found
+
+    def born(self) -> dict[Partition, Reached]:
+        """How far the records that were born on the source reach at the mark, as far as a look has told."""
+        number = self._topologies.read().clusters[self._source].number
+        found = ((log.partition, (log.wanted or {}).get(number)) for log in self._logs.values())
+        return {partition: reached for partition, reached in found if reached is not None}
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is known of all logs what the source held at the mark."""
+        return all(log.wanted is not None for log in self._logs.values())
+
+    def source_answers(self) -> bool:
+        """Whether the source is known to be there."""
+        return self._source in self._topologies.read().known.clusters
 
     def close(self) -> None:
         """Give the connections back."""
