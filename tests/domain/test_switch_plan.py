@@ -291,10 +291,11 @@ def test_items_say_what_each_group_would_read_again() -> None:
 
 
 def test_of_a_silent_source_is_told_what_was_observed() -> None:
-    asked = Asked(silent={"2": "no answer"})
+    asked = Asked(silent={"2": "no answer"}, under_way=4)
     facts = replace(FACTS, asked=asked, at_risk={"2": 17})
     plan = make(facts, replace(WISH, mode="emergency"))
-    assert (plan.lag_records, plan.late_records, plan.late_from) == (None, 17, "observations")
+    assert (plan.lag_records, plan.late_records, plan.late_from) == (None, 21, "observations")
+    assert make(replace(facts, at_risk={}), replace(WISH, mode="emergency")).late_records is None
     assert {item.lag_records for item in plan.items} == {None}
 
 
