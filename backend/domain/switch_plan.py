@@ -289,12 +289,13 @@ def _expected(facts: Facts, wish: Wish, lag: int | None, retargeted: int) -> tup
     rates = [facts.edges[edge.source, edge.level].records_per_second or 0.0 for edge in hops if _seen(facts, edge)]
     rate = max(_LEAST_RECORDS_PER_SECOND, min(rates, default=0.0))
     copying = round(1000 * (lag or 0) / rate) + _COPY_MS * len(hops)
+    because = f"records: {'unknown' if lag is None else lag}, hops: {len(hops)}"
     parts = [
         Expected(phase="holding", ms=_HEARD_MS, because="clients that wait for news hear of the hold at once"),
         Expected(
             phase="draining",
             ms=copying,
-            because=f"records: {'unknown' if lag is None else lag}, hops: {len(hops)}",
+            because=because,
         ),
         Expected(phase="closing", ms=_CLOSE_MS, because="consumers commit and close"),
     ]
