@@ -100,10 +100,11 @@ class Sender:
     def poll(self, seconds: float) -> int:
         """Serve callbacks, waiting up to so many seconds for one; how many."""
         served = self.reports.serve()
+        with self.lock:
+            producer = self.handle.producer
         if not self.reports.kept_back:
-            with self.lock:
-                producer = self.handle.producer
             return served + int(producer.poll(0 if served else seconds)) + self.reports.serve()
+        producer.poll(0)  # librdkafka's other events count as outstanding until they are served
         if not served and seconds > 0:
             with self.changed:
                 if self.reports.kept_back and not self.reports:
@@ -172,6 +173,8 @@ class Sender:
     def work(self) -> bool:
         """Go on with it; whether there is more to do."""
         more = self._task() if self._task is not None else False
+        if self.reports.kept_back:
+            self.handle.producer.poll(0)
         if self._queue:
             self._drop_too_old()
         return more
