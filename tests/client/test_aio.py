@@ -8,10 +8,6 @@ import uuid
 
 import pytest
 from confluent_kafka import TopicPartition
-
-from tests import kafka
-from tests.client.conftest import technical
-from tests.client.flows import check_exactly_once, stored
 from treeline_client import (
     AsyncSwitchingConsumer,
     AsyncSwitchingProducer,
@@ -19,6 +15,10 @@ from treeline_client import (
     StaleGeneration,
     TransactionAbortedBySwitch,
 )
+
+from tests import kafka
+from tests.client.conftest import technical
+from tests.client.flows import check_exactly_once, stored
 
 DEADLINE_SECONDS = 90.0
 
