@@ -7,7 +7,7 @@ gives those of one key one after the other.
 Anomalies looked for:
 - lost: acknowledged, and not on some cluster.
 - doubled: more than once on a cluster.
-- phantom: on a cluster, given by nobody; or reported as failed, and there, unless the report was that nobody knows.
+- phantom: on a cluster, given by nobody; or reported as failed, and there (not if reported as unknown).
 - disordered: of one key, before an earlier one, in the log of a cluster that was active (elsewhere order across a
   switch is not promised: counted, no anomaly).
 - unread: acknowledged, and never read by a group.

@@ -3,10 +3,10 @@
     python bench/switch/run.py [--parts planned emergency] [--switches 10] [--groups 20] [--out FOLDER]
 
 Boots the default estate (five clusters) in a temporary home; 1,000 records/s by four producers, and 20 groups of
-`treeline_client`. Planned: switches forth and back, each followed to its end. Emergency: the active cluster's broker
-is stopped, the switch commanded, and the broker let go on a while later, so that what only it has comes late. Then
-the checker (`checker.py`) compares all histories with the logs of all clusters. The run fails if an anomaly is found
-or a limit is missed. The peer is the reference's rule, which keeps order by a fixed wait of 60 s times the distance.
+`treeline_client`. Planned: switches forth and back, each followed to its end. Emergency: the active cluster's
+broker is stopped, the switch commanded, and the broker let go on a while later, so that what only it has comes
+late. Then the checker (`checker.py`) compares all histories with the logs of all clusters. The run fails if an
+anomaly is found or a limit is missed. The peer is the reference's rule: a fixed wait of 60 s times the distance.
 """
 
 from __future__ import annotations
