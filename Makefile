@@ -22,6 +22,7 @@ RUNTIME := $(VENV)/.runtime-installed
 SPARK := $(VENV)/.spark-installed
 PROJECT := $(VENV)/.project-installed
 DEV := $(VENV)/.dev-installed
+CLIENT := $(VENV)/.client-installed
 NATIVE := $(VENV)/.native-built
 FRONTEND := frontend/node_modules/.package-lock.json
 
@@ -56,7 +57,7 @@ lint: install-dev ## Check style, types and import layers
 
 install: programs $(SPARK) $(PROJECT) $(NATIVE) $(FRONTEND)
 
-install-dev: install test-programs $(DEV)
+install-dev: install test-programs $(DEV) $(CLIENT)
 
 programs:
 	@.ci/ensure-programs java:openjdk-17-jre-headless mvn:maven npm:npm
@@ -94,6 +95,11 @@ $(NATIVE): $(wildcard backend/kafka/native/*.[ch]) backend/kafka/native/build.py
 $(DEV): requirements/dev.txt $(PROJECT)
 	@echo "installing pinned packages for tests" >&2
 	@$(PIP) --require-hashes --no-deps -r requirements/dev.txt
+	@touch $@
+
+# The client package is one of its own: applications install it without the rest.
+$(CLIENT): client/pyproject.toml $(PROJECT)
+	@$(PIP) --no-deps --no-build-isolation -e client
 	@touch $@
 
 $(FRONTEND): frontend/package.json frontend/package-lock.json frontend/.npmrc

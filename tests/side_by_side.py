@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 FOLDERS_THAT_SHARE = {
     "tests/access/": "an estate where clients log in",
+    "tests/client/": "two clusters that clients are moved between",
     "tests/faults/five/": "an estate that may be broken",
     # One of them sees to it that nothing is done while no group commits.
     "tests/offsets/": "groups that commit",

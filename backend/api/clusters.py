@@ -70,7 +70,9 @@ class ClusterChanges(Body):
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_clusters(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """Every cluster, by number."""
-    return listed(queries.list_clusters(connection, at), page, lambda row: row.number, shown)
+    at_risk = {} if at is not None else records_at_risk(connection)
+    rows = queries.list_clusters(connection, at)
+    return listed(rows, page, lambda row: row.number, lambda row: shown(row, at_risk.get(row.name)))
 
 
 @router.post("", status_code=201, openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -97,10 +99,10 @@ def add_cluster(body: NewCluster, write: Writing) -> Response:
 
 @router.get("/{cluster}", openapi_extra=needs(Action.READ_ESTATE))
 def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
-    """One cluster. `records_at_risk`: records, at most, that no other cluster has yet: lost if it died now."""
+    """One cluster."""
     row = _existing(queries.get_cluster(connection, cluster, at), cluster)
     at_risk = None if at is not None else records_at_risk(connection).get(cluster)
-    return shown_at(row.version, {**shown(row), "records_at_risk": at_risk})
+    return shown_at(row.version, shown(row, at_risk))
 
 
 @router.patch("/{cluster}", openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -145,8 +147,9 @@ def remove_cluster(cluster: str, write: Writing) -> Response:
     return write.run(CLUSTER, f"cluster-{cluster}", build, answer)
 
 
-def shown(row: ClusterRow) -> dict[str, Any]:
-    """A cluster as answers show it, secrets masked."""
+def shown(row: ClusterRow, at_risk: int | None) -> dict[str, Any]:
+    """A cluster as answers show it, secrets masked. `at_risk`: records, at most, that no other cluster has yet, and
+    that were lost if it died now; None: not known."""
     return {
         "name": row.name,
         "number": row.number,
@@ -160,6 +163,7 @@ def shown(row: ClusterRow) -> dict[str, Any]:
         "reason": row.reason,
         "kafka_cluster_id": row.kafka_cluster_id,
         "brokers": row.brokers,
+        "records_at_risk": at_risk,
         "position": row.position,
     }
 
@@ -199,12 +203,12 @@ def _ask(
 def _created(connection: Connection, name: str) -> Answer:
     row = _existing(queries.get_cluster(connection, name), name)
     headers = {"Location": f"/api/v1/clusters/{name}", "ETag": etag(row.version)}
-    return Answer(201, shown(row), headers)
+    return Answer(201, shown(row, records_at_risk(connection).get(name)), headers)
 
 
 def _changed(connection: Connection, name: str) -> Answer:
     row = _existing(queries.get_cluster(connection, name), name)
-    return Answer(200, shown(row), {"ETag": etag(row.version)})
+    return Answer(200, shown(row, records_at_risk(connection).get(name)), {"ETag": etag(row.version)})
 
 
 def _existing(row: ClusterRow | None, name: str) -> ClusterRow:

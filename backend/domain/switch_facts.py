@@ -201,6 +201,8 @@ class Asked:
     """Clusters whose topics were asked for."""
     lacking: Mapping[PartitionOf, int] = field(default_factory=dict)
     """At most so many records that the source holds and the target does not; see `switch_lag.py`."""
+    under_way: int | None = None
+    """Of a silent source: at most so many records that another leaf has and the target does not; None: unknown."""
     ends: Mapping[PartitionOf, int] = field(default_factory=dict)
     """Of the source's logs, for readers of committed records."""
     commits: Mapping[tuple[str, PartitionOf], int] = field(default_factory=dict)

@@ -99,7 +99,8 @@ class Plan:
     lag_records: int | None
     late_records: int | None
     late_from: str
-    """`clusters` if they were asked, `observations` if the source is silent: then it may be some seconds old."""
+    """`clusters` if they were asked, `observations` if the source is silent: then it is of the last moment that
+    distributors saw of it."""
     expected: tuple[Expected, ...]
     what_if: WhatIf | None
     digest: str
@@ -193,7 +194,10 @@ def make(given: Facts, wish: Wish) -> Plan:
     items = tuple(_items(facts, wish))
     lag = _sum(item.lag_records for item in items)
     silent = wish.source in facts.asked.silent or not facts.is_online(wish.source)
-    observed = facts.at_risk.get(wish.source)
+    late = lag
+    if silent:
+        # What no other leaf has, as observed, and what others have and still pass on, as they say.
+        late = _sum((facts.at_risk.get(wish.source), facts.asked.under_way or 0))
     return Plan(
         wish=wish,
         position=facts.position,
@@ -209,7 +213,7 @@ def make(given: Facts, wish: Wish) -> Plan:
         clients=facts.clients,
         unreachable_clients=tuple(w.subject for w in warnings if w.slug == "client-silent"),
         lag_records=lag,
-        late_records=(observed if silent else lag) if wish.is_emergency else 0,
+        late_records=late if wish.is_emergency else 0,
         late_from="observations" if silent else "clusters",
         expected=_expected(facts, wish, lag, len(moved)),
         what_if=told(given, facts, wish.without),
@@ -217,8 +221,18 @@ def make(given: Facts, wish: Wish) -> Plan:
     )
 
 
+class _Members:
+    """How many members groups have, by what they are looked for."""
+
+    def __init__(self, facts: Facts, wish: Wish) -> None:
+        here, there = (facts.asked.groups.get(cluster, ()) for cluster in (wish.source, wish.target))
+        self.on_source = {each.technical_group: len(each.client_ids) for each in here}
+        self.on_target = {(each.place, each.group): len(each.client_ids) for each in there}
+
+
 def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
     known = {(each.technical_group, (each.stream, each.partition)): each for each in facts.offsets}
+    members = _Members(facts, wish)
     groups: dict[tuple[str, int], list[str]] = {}
     for technical, place in sorted(known.keys() | facts.asked.commits.keys()):
         groups.setdefault(place, []).append(technical)
@@ -238,30 +252,31 @@ def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
                 lag_records=lag,
                 late_records=lag if wish.is_emergency else 0,
                 groups=tuple(
-                    _group(facts, wish, stream, place, technical, known.get((technical, place)))
+                    _group(facts, members, stream, place, technical, known.get((technical, place)))
                     for technical in groups.get(place, ())
                 ),
             )
 
 
 def _group(
-    facts: Facts, wish: Wish, stream: StreamFact, place: PartitionOf, technical: str, known: OffsetFact | None
+    facts: Facts,
+    members: _Members,
+    stream: StreamFact,
+    place: PartitionOf,
+    technical: str,
+    known: OffsetFact | None,
 ) -> GroupItem:
     group = facts.asked.names.get(technical, technical) if known is None else known.group
     end = facts.asked.ends.get(place)
     committed = facts.asked.commits.get((technical, place), None if known is None else known.committed)
-    here = facts.asked.groups.get(wish.source, ())
-    there = facts.asked.groups.get(wish.target, ())
     return GroupItem(
         group=group,
         technical_group=technical,
         re_read_bound=None if known is None else known.re_read_bound,
         lag_records=None if end is None or committed is None else max(0, end - committed),
         state=None if known is None else known.state,
-        members_on_source=sum(len(each.client_ids) for each in here if each.technical_group == technical),
-        members_on_target=sum(
-            len(each.client_ids) for each in there if (each.place, each.group) == (stream.place, group)
-        ),
+        members_on_source=members.on_source.get(technical, 0),
+        members_on_target=members.on_target.get((stream.place, group), 0),
     )
 
 
@@ -278,9 +293,14 @@ def _expected(facts: Facts, wish: Wish, lag: int | None, retargeted: int) -> tup
     rates = [facts.edges[edge.source, edge.level].records_per_second or 0.0 for edge in hops if _seen(facts, edge)]
     rate = max(_LEAST_RECORDS_PER_SECOND, min(rates, default=0.0))
     copying = round(1000 * (lag or 0) / rate) + _COPY_MS * len(hops)
+    because = f"records: {'unknown' if lag is None else lag}, hops: {len(hops)}"
     parts = [
         Expected(phase="holding", ms=_HEARD_MS, because="clients that wait for news hear of the hold at once"),
-        Expected(phase="draining", ms=copying, because=f"{lag or 0} records over {len(hops)} hops"),
+        Expected(
+            phase="draining",
+            ms=copying,
+            because=because,
+        ),
         Expected(phase="closing", ms=_CLOSE_MS, because="consumers commit and close"),
     ]
     if retargeted:

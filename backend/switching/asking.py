@@ -66,7 +66,8 @@ def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
         silent=silent,
         partitions={(name, stream): n for name, one in said.items() for stream, n in one.partitions.items()},
         looked_at=frozenset(said.keys() & {wish.source, wish.target}),
-        lacking={} if source is None or target is None else look.lacking(source, target, said.values()),
+        lacking={} if source is None or target is None else look.lacking(source.ends, target, said.values()),
+        under_way=look.under_way(target, said.values()) if source is None and target is not None else None,
         ends={} if source is None else {place: end for place, (_, end) in source.ends.items()},
         commits={} if source is None else source.commits,
         names={} if source is None else source.names,
@@ -107,15 +108,14 @@ class _Look:
             return error.detail
         return answer
 
-    def lacking(self, source: _Answer, target: _Answer, all_: Iterable[_Answer]) -> dict[PartitionOf, int]:
-        """Records that the target lacks, by partition."""
-        outgoing: dict[PartitionOf, list[Position]] = {}
-        for answer in all_:
-            for place, positions in answer.outgoing.items():
-                outgoing.setdefault(place, []).extend(positions)
+    def lacking(
+        self, ends: Mapping[PartitionOf, tuple[int, int]], target: _Answer, all_: Iterable[_Answer]
+    ) -> dict[PartitionOf, int]:
+        """Records that the target lacks of logs with these ends, by partition."""
+        outgoing = _outgoing(all_)
         rows = {row.stream: row for row in self._ground.streams}
         found = {}
-        for place, (low, end) in source.ends.items():
+        for place, (low, end) in ends.items():
             row = rows[place[0]]
             found[place] = lacking(
                 low=low,
@@ -128,6 +128,14 @@ class _Look:
                 target_number=self._ground.clusters[self._wish.target].number,
             )
         return found
+
+    def under_way(self, target: _Answer, all_: Iterable[_Answer]) -> int:
+        """Records that units have read on a source that is silent now, and that the target lacks."""
+        answers = list(all_)
+        read = {
+            place: (0, max(each.offset for each in positions)) for place, positions in _outgoing(answers).items()
+        }
+        return sum(self.lacking(read, target, answers).values())
 
     def _topics(self, cluster: str) -> Topics:
         return {
@@ -242,3 +250,12 @@ class _Look:
                 continue  # another program set it; the distributor says so
             found.setdefault(places[place], []).append(Position(standing.offset, mark))
         return found
+
+
+def _outgoing(answers: Iterable[_Answer]) -> dict[PartitionOf, list[Position]]:
+    """Positions of the source's units, wherever they stand."""
+    found: dict[PartitionOf, list[Position]] = {}
+    for answer in answers:
+        for place, positions in answer.outgoing.items():
+            found.setdefault(place, []).extend(positions)
+    return found

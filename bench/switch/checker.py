@@ -1,19 +1,22 @@
 """What became of every record, from the histories of the clients and the logs of all clusters.
 
-Operations: a producer gives a record to its client (ok, failed, unknown: no report came); a group reads a record; a
-client is on a cluster in a generation. Records have unique ids; each producer numbers its records, and gives those
-of one key one after the other.
+Operations: a producer gives a record to its client (acknowledged, failed, or reported as unknown); a group reads a
+record; a client is on a cluster in a generation. Records have unique ids; each producer numbers its records, and
+gives those of one key one after the other.
 
 Anomalies looked for:
 - lost: acknowledged, and not on some cluster.
 - doubled: more than once on a cluster.
-- phantom: on a cluster, given by nobody; or reported as failed, and there.
+- phantom: on a cluster, given by nobody; or reported as failed, and there (not if reported as unknown).
 - disordered: of one key, before an earlier one, in the log of a cluster that was active (elsewhere order across a
   switch is not promised: counted, no anomaly).
 - unread: acknowledged, and never read by a group.
-- read again: read by a group more than once (an anomaly in mode `exact`).
+- read again: read by a group more than once.
 - read out of order: of one key, by a group, before an earlier one that it had not read.
 - two clusters in one generation: clients that stood on different clusters in the same generation.
+
+After an emergency, order and single reading are not promised: what was stranded comes late, and groups go on where
+the last offsets that arrived had them. Then these are counted only.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Histories:
     """Id -> key."""
     failed: dict[str, str] = field(default_factory=dict)
     """Id -> error."""
+    unknown: set[str] = field(default_factory=set)
+    """Of the failed: nobody knows whether the cluster that was left has them."""
     waits: list[tuple[float, float]] = field(default_factory=list)
     """(when a record was given, when it was acknowledged), by the wall clock of this machine."""
     given: int = 0
@@ -64,43 +68,44 @@ def histories(folder: Path) -> Histories:
                 found.waits.append((row["given"], row["told"]))
             else:
                 found.failed[row["id"]] = row["error"]
+                found.unknown |= {row["id"]} if row["unknown"] else set()
         if file.name.startswith("group-"):
             found.read[file.stem] = ids
     return found
 
 
 def anomalies(
-    seen: Histories, logs: Mapping[str, Sequence[Sequence[str]]], active: Iterable[str]
-) -> tuple[list[str], dict[str, Any]]:
-    """(every anomaly, what else is worth telling). `logs`: cluster -> ids of each partition in log order."""
+    seen: Histories, logs: Mapping[str, Sequence[Sequence[str]]], active: Iterable[str], *, emergency: bool = False
+) -> tuple[list[str], dict[str, int]]:
+    """(every anomaly, what else was counted). `logs`: cluster -> ids of each partition in log order."""
     found: list[str] = []
     active = set(active)
-    disordered_elsewhere = 0
+    counted = {"disordered_elsewhere": 0, "disordered_late": 0, "read_again": 0, "read_out_of_order": 0}
+    known = seen.acknowledged.keys() | seen.unknown
     for cluster, partitions in logs.items():
         count = Counter(one for partition in partitions for one in partition)
         found += [f"lost: {one} is not on {cluster}" for one in seen.acknowledged.keys() - count.keys()]
         found += [f"doubled: {one} is {n} times on {cluster}" for one, n in count.items() if n > 1]
-        known = seen.acknowledged.keys() | seen.failed.keys()
         found += [f"phantom: {one} is on {cluster}" for one in count.keys() - known]
         late = [each for partition in partitions for each in _out_of_order(partition)]
-        if cluster in active:
+        if cluster in active and not emergency:
             found += [f"disordered: {later} before {earlier} on {cluster}" for later, earlier in late]
         else:
-            disordered_elsewhere += len(late)
-    again = 0
+            counted["disordered_late" if cluster in active else "disordered_elsewhere"] += len(late)
     for group, ids in seen.read.items():
         count = Counter(ids)
+        again = {one: n for one, n in count.items() if n > 1}
+        disordered = _out_of_order(list(dict.fromkeys(ids)))
+        counted["read_again"] += sum(n - 1 for n in again.values())
+        counted["read_out_of_order"] += len(disordered)
         found += [f"unread: {one} by {group}" for one in seen.acknowledged.keys() - count.keys()]
-        found += [f"read again: {one}, {n} times, by {group}" for one, n in count.items() if n > 1]
-        again += sum(n - 1 for n in count.values())
-        first = list(dict.fromkeys(ids))
-        found += [
-            f"read out of order: {later} before {earlier} by {group}" for later, earlier in _out_of_order(first)
-        ]
+        if not emergency:
+            found += [f"read again: {one}, {n} times, by {group}" for one, n in again.items()]
+            found += [f"read out of order: {later} before {earlier} by {group}" for later, earlier in disordered]
     for generation, clusters in sorted(seen.stood.items()):
         if len(clusters) > 1:
             found.append(f"two clusters in generation {generation}: {', '.join(sorted(clusters))}")
-    return found, {"disordered_elsewhere": disordered_elsewhere, "read_again": again}
+    return found, counted
 
 
 def _out_of_order(ids: Sequence[str]) -> list[tuple[str, str]]:

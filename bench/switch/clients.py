@@ -1,6 +1,7 @@
 """The applications of the bench: producers and consumers of `treeline_client`, which write down what they see.
 
-    python clients.py producers URL TOKEN FOLDER     python clients.py consumers URL TOKEN FOLDER FIRST COUNT
+    python clients.py producers URL TOKEN STREAM FOLDER
+    python clients.py consumers URL TOKEN STREAM FOLDER FIRST COUNT
 
 They run until the file FOLDER/stop is there (producers) or FOLDER/end (consumers); histories are JSON lines.
 """
@@ -14,16 +15,15 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from treeline_client import SwitchingConsumer, SwitchingProducer
+from treeline_client import OutcomeUnknown, SwitchingConsumer, SwitchingProducer
 
 PRODUCERS, RECORDS_PER_SECOND, KEYS = 4, 1_000, 25
-STREAM = "orders"
 _TICKS_PER_SECOND = 50
 _BODY = "x" * 200
 
 
 def main() -> None:
-    role, url, token, folder, *rest = sys.argv[1:]
+    role, url, token, stream, folder, *rest = sys.argv[1:]
     conf = {
         "treeline.url": url,
         "treeline.token": token,
@@ -34,17 +34,19 @@ def main() -> None:
     }
     place = Path(folder)
     if role == "producers":
-        work = [threading.Thread(target=produce, args=(conf, place, n)) for n in range(PRODUCERS)]
+        work = [threading.Thread(target=produce, args=(conf, stream, place, n)) for n in range(PRODUCERS)]
     else:
         first, count = int(rest[0]), int(rest[1])
-        work = [threading.Thread(target=consume, args=(conf, place, n)) for n in range(first, first + count)]
+        work = [
+            threading.Thread(target=consume, args=(conf, stream, place, n)) for n in range(first, first + count)
+        ]
     for each in work:
         each.start()
     for each in work:
         each.join()
 
 
-def produce(conf: dict[str, Any], folder: Path, number: int) -> None:
+def produce(conf: dict[str, Any], stream: str, folder: Path, number: int) -> None:
     """Numbered records at a fixed rate; of each when it was given, when acknowledged, by whom, and where it is."""
     with (folder / f"producer-{number}.jsonl").open("w") as history:
         producer = SwitchingProducer({**conf, "client.id": f"producer-{number}", "linger.ms": 5})
@@ -55,7 +57,7 @@ def produce(conf: dict[str, Any], folder: Path, number: int) -> None:
             for sequence in range(sent, due):
                 key = f"{number}-{sequence % KEYS}"
                 producer.produce(
-                    STREAM,
+                    stream,
                     key=key,
                     value=f"{number}:{sequence}:{_BODY}",
                     on_delivery=told.about(producer, number, sequence, key),
@@ -87,6 +89,7 @@ class _Told:
                 given=given,
                 told=time.time(),
                 error=None if error is None else str(error),
+                unknown=isinstance(error, OutcomeUnknown),
                 partition=None if message is None else message.partition(),
             )
 
@@ -104,19 +107,19 @@ class _Told:
         self._write(sent=sent)
 
 
-def consume(conf: dict[str, Any], folder: Path, number: int) -> None:
+def consume(conf: dict[str, Any], stream: str, folder: Path, number: int) -> None:
     """All records of one group: which, in which order, and in which generation."""
     with (folder / f"group-{number}.jsonl").open("w") as history:
         consumer = SwitchingConsumer(
             {
                 **conf,
                 "client.id": f"consumer-{number}",
-                "group.id": f"group-{number}",
+                "group.id": f"{stream}-{number}",
                 "auto.offset.reset": "earliest",
                 "auto.commit.interval.ms": 1000,
             }
         )
-        consumer.subscribe([STREAM])
+        consumer.subscribe([stream])
         told = _Told(history)
         while not (folder / "end").exists():
             ids = []

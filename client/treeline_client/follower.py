@@ -23,6 +23,8 @@ log = logging.getLogger("treeline_client")
 _LONGEST_WAIT_MS = 10_000
 _PACE_S = 0.25
 """Between two requests while the client settles or waits: it has more to do than to wait for an answer."""
+_EARLY_S = 1.0
+"""Between two requests that are answered at once though nothing changed."""
 _FIRST_BACKOFF_S = 0.1
 _GOODBYE_S = 2.0
 _JOIN_S = 10.0
@@ -160,10 +162,10 @@ class Follower:
         ordered = self._decide(lambda standing: rules.heard(standing, answer, now))
         # An answer that says nothing new before its time (one that does not wait) must not be asked for at once.
         early = now - began < min(wait_ms / 2000, _PACE_S)
-        if not patient or (early and not ordered):
+        if not patient:
             self._ask_at = now + _PACE_S
         else:
-            self._ask_at = now
+            self._ask_at = now + (_EARLY_S if early and not ordered else 0.0)
 
     def _failed(self, detail: str, may_have_arrived: bool) -> None:
         if self._stop.is_set():

@@ -80,12 +80,14 @@ class Handle:
     def warm(self, topics: list[str], transactional: bool) -> None:
         """Connect and learn where the topics are, in a thread of its own, so that a move costs nothing."""
 
+        producer = self.producer  # it may be let go of meanwhile, if the switch is aborted
+
         def run() -> None:
             try:
                 for topic in topics:
-                    self.producer.list_topics(self.technical(topic), _WARM_SECONDS)
+                    producer.list_topics(self.technical(topic), _WARM_SECONDS)
                 if transactional:
-                    self.producer.init_transactions(_WARM_SECONDS)
+                    producer.init_transactions(_WARM_SECONDS)
                     self.initialised = True
             except KafkaException as error:
                 log.info("could not prepare for %s: %s", self.destination.cluster, error)

@@ -127,7 +127,7 @@ class Place:
         if self.reader is None:
             self.follow()
         if self.reader is None:
-            raise self.stale("the consumer is between clusters")
+            raise self._stale("the consumer is between clusters")
         return self.reader
 
     def wait_open(self, deadline: Deadline) -> Reader:
@@ -151,6 +151,9 @@ class Place:
     def stale(self, what: str) -> StaleGeneration:
         """The error that refuses a commit, counted."""
         self._follower.counters.stale_commits_refused += 1
+        return self._stale(what)
+
+    def _stale(self, what: str) -> StaleGeneration:
         wanted = self._wanted
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wanted.since))
         state = "are on" if wanted.open else "are kept still on"

@@ -10,16 +10,18 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Condition, Lock
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from treeline_client.configuration import Configuration
 from treeline_client.deadlines import Deadline
+from treeline_client.errors import ClientClosed
 from treeline_client.follower import Follower
 from treeline_client.handle import Handle
 from treeline_client.records import Record, Reports
-from treeline_client.standing import Leave, Move, Order, Phase, Settle, Way
+from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Way
 from treeline_client.transactions import Transactions
 
 log = logging.getLogger("treeline_client")
@@ -54,6 +56,7 @@ class Sender:
         self.transactions = Transactions(self) if self.handle.transactional else None
         self._still = not self.direct
         self._paused_at = time.monotonic()
+        self._closed = False
         self._next: Handle | None = None
         self._given_up: Handle | None = None
         self._moving: Move | None = None
@@ -64,6 +67,8 @@ class Sender:
     def send(self, record: Record) -> None:
         """Hand a record over or queue it. Raises BufferError when as much is queued as librdkafka would take."""
         with self.lock:
+            if self._closed:
+                raise ClientClosed("the producer is closed")
             if self.transactions is not None:
                 self.transactions.check(self.direct)
             if self.direct:
@@ -90,6 +95,8 @@ class Sender:
     def __len__(self) -> int:
         """Records without a served report."""
         with self.lock:
+            if self._closed:
+                return 0
             return len(self._queue) + len(self.handle.producer) + len(self.reports)
 
     @property
@@ -100,10 +107,10 @@ class Sender:
     def poll(self, seconds: float) -> int:
         """Serve callbacks, waiting up to so many seconds for one; how many."""
         served = self.reports.serve()
+        producer = self._producer()
         if not self.reports.kept_back:
-            with self.lock:
-                producer = self.handle.producer
             return served + int(producer.poll(0 if served else seconds)) + self.reports.serve()
+        producer.poll(0)  # librdkafka's other events count as outstanding until they are served
         if not served and seconds > 0:
             with self.changed:
                 if self.reports.kept_back and not self.reports:
@@ -116,9 +123,7 @@ class Sender:
         if self.reports.kept_back:
             self.poll(seconds)
             return
-        with self.lock:
-            producer = self.handle.producer
-        producer.flush(seconds)
+        self._producer().flush(seconds)
         self.reports.serve()
 
     def purge(self, in_queue: bool, in_flight: bool, blocking: bool) -> None:
@@ -149,7 +154,11 @@ class Sender:
 
     def carry_out(self, order: Order) -> None:
         """Begin what discovery orders."""
-        if isinstance(order, Settle):
+        if self._moving is not None and isinstance(order, Settle | Resume):
+            # On its way to another cluster, where it hands over nothing yet: it goes on there, and is still there.
+            self._moving = replace(self._moving, hold=isinstance(order, Settle))
+            self._task = self._open
+        elif isinstance(order, Settle):
             self._pause()
             self._task = self._flush
             if order.next is not None and order.next != self.handle.destination:
@@ -166,12 +175,16 @@ class Sender:
             self._task = self._open
         else:
             self._still = False
+            if self._next is not None:
+                self._next.retire()
             self._next = None
             self._task = self._drain
 
     def work(self) -> bool:
         """Go on with it; whether there is more to do."""
         more = self._task() if self._task is not None else False
+        if self.reports.kept_back:
+            self.handle.producer.poll(0)
         if self._queue:
             self._drop_too_old()
         return more
@@ -181,10 +194,16 @@ class Sender:
         return self._still
 
     def close(self) -> None:
-        """Let go of librdkafka."""
+        """Let go of librdkafka. Other threads' calls are refused from now on."""
         with self.lock:
-            self.direct = False
+            self._closed, self.direct = True, False
             self.handle.retire()
+
+    def _producer(self) -> Producer:
+        with self.lock:
+            if self._closed:
+                raise ClientClosed("the producer is closed")
+            return self.handle.producer
 
     def _pause(self) -> None:
         self.reports.kept_back = True

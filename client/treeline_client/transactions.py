@@ -123,6 +123,7 @@ class Transactions:
             return False
         try:
             if self._state is State.OPEN:
+                self._refused = True  # should the abort take a second try, nothing commits in between
                 try:
                     self._producer().abort_transaction(_ABORT_SECONDS)
                 except KafkaException as error:

@@ -49,6 +49,14 @@ def test_no_module_is_dead():
     assert not dead, f"reached from nothing: {sorted(shown(MODULES[name]) for name in dead)}"
 
 
+def test_no_module_of_the_client_package_is_dead():
+    modules = {f"treeline_client.{path.stem}": path for path in python_files("client/treeline_client")}
+    used = {name for path in modules.values() for name in imported(path) if modules.get(name) != path}
+    dead = {name for name in modules if name not in used and not name.endswith(".__init__")}
+    # What the package gives to applications is imported by its __init__, and so used.
+    assert not dead
+
+
 def test_what_is_kept_for_tests_is_used_by_tests_only():
     for name in FOR_TESTS:
         assert any(name in imported(path) for path in python_files("tests")), f"{name} is dead"

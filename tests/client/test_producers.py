@@ -149,6 +149,8 @@ def test_a_late_producer_waits_for_the_longest_way_or_for_word_that_all_has_arri
         plane.says(arrived=True)
         flow.finish()
         plane.says(arrived=False, distributor_timeout_ms=100)
+        heard = producer.metrics().polls
+        plane.wait(lambda: producer.metrics().polls > heard + 1)
         plane.move("cluster-1")  # and again: here the time is over soon
         flow.send(100)
         plane.wait_reported("active", generation=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import KafkaException
@@ -96,6 +97,27 @@ def test_an_emergency_waits_for_no_transaction_of_a_silent_cluster(plane, cluste
         commit_one(producer, topic, "2")
     finally:
         old.go_on()
+    assert stored(clusters["cluster-2"], topic) == [2]
+
+
+def test_an_emergency_ends_a_commit_that_is_under_way_with_its_outcome_unknown(plane, clusters, topic, producer):
+    old = clusters["cluster-1"]
+    producer.begin_transaction()
+    producer.produce(topic, "1")
+    assert producer.flush(DEADLINE_SECONDS) == 0
+    old.pause()
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            committing = threads.submit(producer.commit_transaction)
+            plane.move("cluster-2", "emergency")
+            with pytest.raises(TransactionAbortedBySwitch) as aborted:
+                committing.result(DEADLINE_SECONDS)
+        producer.abort_transaction()
+        commit_one(producer, topic, "2")
+    finally:
+        old.go_on()
+    # Whether the commit or the move came first is the machine's; both tell the application to begin again.
+    assert aborted.value.args[0].txn_requires_abort()
     assert stored(clusters["cluster-2"], topic) == [2]
 
 

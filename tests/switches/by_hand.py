@@ -118,7 +118,8 @@ class ByHand:
 
     def _record(self, letter: str) -> None:
         topic = self.topic(letter)
-        facts, _ = TopicAdmin(self.servers(letter), {}, DEADLINE_SECONDS).describe([topic])
+        admin = TopicAdmin(self.servers(letter), {}, DEADLINE_SECONDS)
+        facts = eventually(lambda: admin.describe([topic])[0], "the topic is known")
         place = {"instance": "retail", "environment": "prod", "stream": self.streams[-1]}
         command = RecordApplied(
             **place, cluster=self.name(letter), topic_id=facts[topic].topic_id, replication_factor=1

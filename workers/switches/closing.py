@@ -23,6 +23,7 @@ from backend.domain.names import StreamName
 from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.domain.readings import EnvironmentPlace
 from backend.domain.rescan import Checkpoint
+from backend.kafka.cluster_clients import ClusterClients
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.group_members import GroupMember
 from backend.kafka.group_offsets import Refused, Setting
@@ -30,7 +31,7 @@ from backend.settings import Settings
 from workers import checkpoints
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.target_logs import TargetLogs
-from workers.switches.cluster_clients import ClusterClients, EstateClients
+from workers.switches.estate_clients import EstateClients
 from workers.switches.progress import ProgressReader
 from workers.switches.topology import Partition, Place, Topologies, Topology
 
@@ -254,7 +255,7 @@ class GroupClosing:
     def _choose(self, topology: Topology, goals: Sequence[Goal]) -> dict[Follower, Going]:
         clients = self._target_clients(topology)
         if self._chooser is None:
-            logs = TargetLogs(clients.reader, clients.row.number, self._headers)
+            logs = TargetLogs(clients.reader, topology.clusters[self._target].number, self._headers)
             self._chooser = Chooser(self._target, clients.offsets, logs, self._checkpoints)
         return self._chooser.choose(goals, lambda: self._topologies.read().known)
 

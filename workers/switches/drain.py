@@ -23,15 +23,17 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 
 from backend.domain import draining, origin
+from backend.domain.draining import Reached
 from backend.domain.log_index import Prefix
 from backend.domain.origin import Vector
 from backend.domain.rescan import Checkpoint
+from backend.kafka.cluster_clients import ClusterClients
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ranges import LogRange
 from backend.settings import Settings
 from workers import checkpoints
 from workers.switches import unit_positions
-from workers.switches.cluster_clients import ClusterClients, EstateClients
+from workers.switches.estate_clients import EstateClients
 from workers.switches.hops import Hops
 from workers.switches.marked_log import MarkedLog
 from workers.switches.prefixes import AskedPrefixes, PrefixReader, bases_of
@@ -158,9 +160,12 @@ class Drain:
         topology = self._topologies.read()
         if self._hops is not None:
             return Drained(partitions=tuple(self._by_hops(topology)))
-        self._find_wanted(topology)
-        for target in self._targets:
-            self._read_covered(topology, target)
+        try:
+            self._find_wanted(topology)
+        finally:
+            # Also if the source has died meanwhile: what others have by now says what is lost with it.
+            for target in self._targets:
+                self._read_covered(topology, target)
         found = [self._judge(topology, log, target) for log in self._logs.values() for target in self._targets]
         return Drained(partitions=tuple(found))
 
@@ -191,6 +196,21 @@ class Drain:
                 )
             )
         return found
+
+    def born(self) -> dict[Partition, Reached]:
+        """How far the records that were born on the source reach at the mark, as far as a look has told."""
+        number = self._topologies.read().clusters[self._source].number
+        found = ((log.partition, (log.wanted or {}).get(number)) for log in self._logs.values())
+        return {partition: reached for partition, reached in found if reached is not None}
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is known of all logs what the source held at the mark."""
+        return all(log.wanted is not None for log in self._logs.values())
+
+    def source_answers(self) -> bool:
+        """Whether the source is known to be there."""
+        return self._source in self._topologies.read().known.clusters
 
     def close(self) -> None:
         """Give the connections back."""
@@ -239,7 +259,7 @@ class Drain:
 
     def _prefix_reader(self, topology: Topology) -> PrefixReader:
         clients = self._source_clients(topology)
-        return PrefixReader(clients.reader, clients.row.number, self._headers)
+        return PrefixReader(clients.reader, topology.clusters[self._source].number, self._headers)
 
     def _asked(self, logs: Sequence[MarkedLog]) -> dict[Partition, AskedPrefixes]:
         far = [log.partition for log in logs if log.furthest is None]

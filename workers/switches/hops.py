@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from backend.domain import draining
 from backend.domain.routes import Edge
 from backend.kafka.log_ranges import LogRange
-from workers.switches.cluster_clients import EstateClients
+from workers.switches.estate_clients import EstateClients
 from workers.switches.topology import Partition, Place, Topology
 
 _FAR_RECORDS = 20_000

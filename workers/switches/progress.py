@@ -22,8 +22,8 @@ from backend.kafka.log_ranges import LogRange
 from backend.settings import Settings
 from workers import checkpoints
 from workers.switches import commit_rows, unit_positions
-from workers.switches.cluster_clients import EstateClients
 from workers.switches.commit_rows import CommitRow, CommitRows
+from workers.switches.estate_clients import EstateClients
 from workers.switches.prefixes import AskedPrefixes, PrefixReader, Stands, bases_of
 from workers.switches.topology import Partition, Place, Topology
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine
 from backend import deciders
 from backend.changes.switches import taking_back
 from backend.dispatch import Directed
-from backend.domain.cluster_switch import ALL_LEAVES, HELD, Phase
+from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, Phase
 from backend.domain.errors import DomainError, StateConflict
 from backend.domain.switch_commands import WORKER, Abort, Advance, Complete, Move, SwitchCommand
 from backend.domain.tree import SwitchTarget
@@ -32,8 +32,10 @@ from backend.settings import Settings
 from workers import context
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
+from workers.switches.left import WRITTEN, Left, written_until
 from workers.switches.outcome import came_to
 from workers.switches.scope import Scope
+from workers.switches.stranded import Stranded
 from workers.switches.verifying import Verification
 
 log = structlog.get_logger("switches")
@@ -44,6 +46,7 @@ NEAR_RECORDS = 5_000
 _HELD_SECONDS = 0.02
 _CALM_SECONDS = 0.2
 _RENEW_SECONDS = 1.0
+_STRANDED_SECONDS = 2.0
 _TELL_SECONDS = 0.25
 _AGAIN_SECONDS = 0.5
 _PATIENCE_SECONDS = 120.0
@@ -59,6 +62,7 @@ class SwitchRunner:
         self._drain: Drain | None = None
         self._closing: GroupClosing | None = None
         self._verification: Verification | None = None
+        self._stranded: Stranded | None = None
         self._phase: Phase | None = None
         self._held_since: float | None = None
         self._failing_since: float | None = None
@@ -85,6 +89,8 @@ class SwitchRunner:
                 self._asked_at = time.monotonic()
             with self._engine.connect() as connection:
                 row = find_switch(connection, self._id)
+            if row.state is Phase.COMPLETED and row.mode == EMERGENCY and row.arrived is None:
+                return self._wait_for_stranded(row)
             if row.state not in (*HELD, Phase.PLANNED, Phase.VERIFYING):
                 return False
             self._note_phase(row.state)
@@ -168,9 +174,8 @@ class SwitchRunner:
         if not seen.is_drained:
             self._tell({"missing_records": seen.missing_records, "left": seen.total - seen.covered})
             return False
-        return self._advance(
-            Phase.CLOSING, {"partitions": seen.total, "not_drained_records": seen.missing_records}
-        )
+        measured = {"partitions": seen.total, "not_drained_records": seen.missing_records}
+        return self._advance(Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
 
     def _close(self, row: SwitchRow) -> bool:
         waiting, _ = self._missing(row)
@@ -212,19 +217,30 @@ class SwitchRunner:
 
     def _verify(self, row: SwitchRow) -> bool:
         if self._verification is None:
-            self._verification = Verification(self._engine, self._settings, row)
+            left = Left(self._engine, self._settings, row, self._read_scope(row))
+            self._verification = Verification(self._engine, self._settings, row, left)
         report = self._verification.look()
         if report is None:
             self._tell(self._verification.told)
             return False
         return self._dispatch(Complete(measured=self._verification.told, report=report))
 
+    def _wait_for_stranded(self, row: SwitchRow) -> bool:
+        """After an emergency: until the cluster that was left is back, and the others have what it alone had."""
+        if self._stranded is None:
+            self._stranded = Stranded(self._engine, self._settings, row, self._read_scope(row))
+        arrived = self._stranded.arrived((row.report or {}).get("stranded", ()))
+        if arrived is None:
+            time.sleep(_STRANDED_SECONDS)
+            return True
+        self._dispatch(arrived)
+        return False
+
     # --- what they share
 
     def _clients(self, row: SwitchRow) -> tuple[Drain, GroupClosing]:
         if self._drain is None or self._closing is None:
-            with self._engine.connect() as connection:
-                scope = self._scope = Scope.read(connection, row)
+            scope = self._scope = self._read_scope(row)
             targets = scope.online_leaves if row.drain == ALL_LEAVES else (row.target,)
             self._drain = Drain(self._engine, self._settings, row.source, targets, scope.streams)
             self._closing = GroupClosing(
@@ -233,11 +249,15 @@ class SwitchRunner:
             self._drain.warm_up()
         return self._drain, self._closing
 
+    def _read_scope(self, row: SwitchRow) -> Scope:
+        with self._engine.connect() as connection:
+            return Scope.read(connection, row)
+
     def _close_clients(self) -> None:
-        for client in (self._drain, self._closing):
+        for client in (self._drain, self._closing, self._stranded):
             if client is not None:
                 client.close()
-        self._drain = self._closing = None
+        self._drain = self._closing = self._stranded = None
 
     def _await_clients(self, connection: Connection, row: SwitchRow) -> None:
         places = sorted({moving.place for moving in row.moves})

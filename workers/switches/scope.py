@@ -25,6 +25,7 @@ class Scope:
     """STREAMs that are distributed: what is not has nothing to wait for."""
     online_leaves: tuple[str, ...]
     """Without the cluster that is left."""
+    source_is_online: bool
     flags: int
     """That records born on the cluster to leave carry on the one to go to: offsets are set with the same."""
 
@@ -41,12 +42,13 @@ class Scope:
         if tree is None:
             raise StateConflict("there is no tree any more")
         root = tree_shape.parse(tree.root, clusters_of(tree.root))
-        online = {row.name for row in list_clusters(connection) if row.state != "offline"} - {switch.source}
+        online = {row.name for row in list_clusters(connection) if row.state != "offline"}
         return Scope(
             environments=tuple(sorted(places)),
             streams=tuple(streams),
             online_leaves=tuple(
                 name for name in tree_shape.leaves(root) if name in online and name != switch.source
             ),
+            source_is_online=switch.source in online,
             flags=routes.arrival_flags(root, tree.targets, switch.source).get(switch.target, 0),
         )

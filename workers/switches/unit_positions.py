@@ -8,7 +8,7 @@ from backend.domain.births import Births
 from backend.domain.log_index import Prefix
 from backend.domain.rescan import Checkpoint
 from backend.kafka.errors import KafkaCallFailed
-from workers.switches.cluster_clients import EstateClients
+from workers.switches.estate_clients import EstateClients
 from workers.switches.prefixes import bases_of
 from workers.switches.topology import Partition, Place, Topology
 

@@ -14,15 +14,16 @@ from backend.queries.active_clusters import list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.switch_clients import SILENT_TTLS, clients_of
-from backend.queries.switches import SwitchRow, list_phases
+from backend.queries.switches import PhaseRow, SwitchRow, list_phases
 from backend.settings import Settings
+from workers.switches.left import Left
 
 
 class Verification:
     """Of one switch; used by one thread."""
 
-    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow) -> None:
-        self._engine, self._settings, self._switch = engine, settings, switch
+    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, left: Left) -> None:
+        self._engine, self._settings, self._switch, self._left = engine, settings, switch, left
         self._began = time.monotonic()
         self.told: dict[str, Any] = {}
         """How far it is."""
@@ -43,10 +44,17 @@ class Verification:
             PhaseTimes(name=each.name, started_at=each.started_at, ended_at=each.ended_at, measured=each.measured)
             for each in phases
         ]
-        return switch_report.report(times, self._switch.forced, self._found(clients, late))
+        found = self._found(clients, late, phases)
+        return switch_report.report(times, self._switch.forced, found)
 
-    def _found(self, clients: Sequence[ClientRow], late: Sequence[str]) -> Found:
-        return Found(clients=len(clients) - len(late), late=late, left_behind=(), stray_records=None)
+    def _found(self, clients: Sequence[ClientRow], late: Sequence[str], phases: Sequence[PhaseRow]) -> Found:
+        return Found(
+            clients=len(clients) - len(late),
+            late=late,
+            left_behind=self._left.groups(),
+            stray_records=self._left.stray_records(phases),
+            stranded=self._left.stranded(),
+        )
 
     def _closed_leaves(self, connection: Connection) -> list[str]:
         """Leaves that have not entered the routes that the switch gave them."""

@@ -1,4 +1,4 @@
-"""Clients of clusters that stay open through a switch, since opening one costs more than all that it is asked."""
+"""Clients of one cluster that stay open, since opening one costs more than all that it is asked."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, sentence
 from backend.kafka.group_members import GroupMember
 from backend.kafka.group_offsets import GroupOffsets
+from backend.kafka.log_ends import Place
 from backend.kafka.log_ranges import RangeReader
-from backend.queries.clusters import ClusterRow
-from workers.switches.topology import Place
 
 _REQUEST_SECONDS = 5.0
 
@@ -24,9 +23,10 @@ _REQUEST_SECONDS = 5.0
 class ClusterClients:
     """One cluster's, each opened when it is first needed; used by one thread. All of it raises KafkaCallFailed."""
 
-    def __init__(self, row: ClusterRow) -> None:
-        self.row = row
-        self._config = client_config(row.bootstrap_servers, row.properties)
+    def __init__(self, name: str, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+        """`name`: of the cluster, for messages."""
+        self._name = name
+        self._config = client_config(bootstrap_servers, properties)
         self._admin: AdminClient | None = None
         self._consumer: Consumer | None = None
         self._reader: RangeReader | None = None
@@ -61,7 +61,7 @@ class ClusterClients:
         try:
             return positions.read_committed(self._consumer, wanted, _REQUEST_SECONDS)
         except KafkaCallFailed as error:
-            raise KafkaCallFailed(f"{self.row.name}: {error.reason}", error.code) from error
+            raise KafkaCallFailed(f"{self._name}: {error.reason}", error.code) from error
 
     def ends(self, places: Iterable[Place], *, undecided_too: bool = False) -> dict[Place, tuple[int, int]]:
         """(first offset, end) of each partition; those that cannot be asked are left out."""
@@ -106,26 +106,3 @@ class ClusterClients:
             self._reader.close()
         if self._consumer is not None:
             self._consumer.close()
-
-
-class EstateClients:
-    """Clients of all clusters that are asked; used by one thread."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, ClusterClients] = {}
-
-    def of(self, row: ClusterRow) -> ClusterClients:
-        """Those of one cluster, opened anew where it is reached in another way than before."""
-        found = self._by_name.get(row.name)
-        way = (row.bootstrap_servers, row.properties)
-        if found is None or (found.row.bootstrap_servers, found.row.properties) != way:
-            if found is not None:
-                found.close()
-            found = self._by_name[row.name] = ClusterClients(row)
-        return found
-
-    def close(self) -> None:
-        """Give the connections back."""
-        for clients in self._by_name.values():
-            clients.close()
-        self._by_name.clear()

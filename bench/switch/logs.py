@@ -1,0 +1,51 @@
+"""What the clusters have of a stream, read from zero."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from backend.kafka.client_config import client_config
+from backend.kafka.log_ends import ends, partitions
+from backend.kafka.log_ranges import LogRange, messages
+
+SETTLE_SECONDS, STABLE_SECONDS, READ_SECONDS = 180.0, 8.0, 15.0
+_REQUEST_SECONDS = 10.0
+
+
+def settle(status: dict[str, Any], stream: str) -> None:
+    """Until no log grows any more, and groups have had the time to read."""
+    deadline, before = time.monotonic() + SETTLE_SECONDS, None
+    while time.monotonic() < deadline:
+        now = [_lengths(row["bootstrap_servers"], stream) for row in status["clusters"].values()]
+        if now == before:
+            break
+        before = now
+        time.sleep(STABLE_SECONDS)
+    time.sleep(READ_SECONDS)
+
+
+def all_of(status: dict[str, Any], stream: str) -> dict[str, list[list[str]]]:
+    """Cluster -> ids of each partition in log order."""
+    return {name: _log(row["bootstrap_servers"], stream) for name, row in status["clusters"].items()}
+
+
+def _lengths(servers: str, stream: str) -> dict[tuple[str, int], tuple[int, int]]:
+    config = client_config(servers, {})
+    # The default estate has two formats.
+    for topic in (f"acme-retail-prod-{stream}", f"acme-prod-{stream}"):
+        places = partitions(config, topic, _REQUEST_SECONDS)
+        if places:
+            return ends(config, places, _REQUEST_SECONDS)
+    raise SystemExit(f"{servers} has no topic of {stream}")
+
+
+def _log(servers: str, stream: str) -> list[list[str]]:
+    wanted = [
+        LogRange(log=number, topic=topic, partition=number, first=low, end=end)
+        for (topic, number), (low, end) in _lengths(servers, stream).items()
+    ]
+    found: dict[int, list[str]] = {one.partition: [] for one in wanted}
+    for one, some in messages(client_config(servers, {}), wanted):
+        found[one.partition] += [(message.value() or b"").decode().rpartition(":")[0] for message in some]
+    return [found[number] for number in sorted(found)]

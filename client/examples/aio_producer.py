@@ -1,0 +1,25 @@
+"""Sends a hundred records and waits for all: `python aio_producer.py orders`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+
+from settings import here
+from treeline_client import AsyncSwitchingProducer
+
+log = logging.getLogger("example")
+
+
+async def main(topic: str) -> None:
+    """Send, and log where the records are."""
+    async with AsyncSwitchingProducer(here()) as producer:
+        futures = [await producer.produce(topic, str(number), key=str(number % 10)) for number in range(100)]
+        for message in await asyncio.gather(*futures):
+            log.info("%s [%s] %s", message.topic(), message.partition(), message.offset())
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    asyncio.run(main(sys.argv[1]))

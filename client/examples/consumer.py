@@ -1,0 +1,38 @@
+"""Reads a stream and commits by hand: `python consumer.py orders billing`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from settings import here
+from treeline_client import StaleGeneration, SwitchingConsumer
+
+log = logging.getLogger("example")
+
+
+def main(topic: str, group: str) -> None:
+    """Read until interrupted."""
+    conf = here(group_id=group, auto_offset_reset="earliest", enable_auto_commit=False)
+    with SwitchingConsumer(conf) as consumer:
+        consumer.subscribe([topic])
+        try:
+            while True:
+                message = consumer.poll(1.0)
+                if message is None:
+                    continue
+                if message.error() is not None:
+                    log.error("%s", message.error())
+                    continue
+                log.info("%s: %r", message.topic(), message.value())
+                try:
+                    consumer.commit(message=message)
+                except StaleGeneration as stale:
+                    log.info("%s", stale)  # clients were moved meanwhile; the group goes on by itself
+        except KeyboardInterrupt:
+            log.info("%s", consumer.metrics())
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    main(*sys.argv[1:3])

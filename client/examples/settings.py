@@ -1,0 +1,17 @@
+"""What all examples are told by their environment: TREELINE_URL, TREELINE_TOKEN, and whose streams."""
+
+from __future__ import annotations
+
+import os
+
+
+def here(**more: str | bool) -> dict[str, str | bool]:
+    """A client's configuration; further keys of librdkafka with underscores for dots."""
+    return {
+        "treeline.url": os.environ.get("TREELINE_URL", "http://127.0.0.1:8080"),
+        "treeline.token": os.environ["TREELINE_TOKEN"],
+        "treeline.tenant": os.environ.get("TREELINE_TENANT", "acme"),
+        "treeline.instance": os.environ.get("TREELINE_INSTANCE", "retail"),
+        "treeline.environment": os.environ.get("TREELINE_ENVIRONMENT", "prod"),
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }

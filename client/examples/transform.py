@@ -1,0 +1,71 @@
+"""Reads one stream, writes another, exactly once: `python transform.py orders invoices billing`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from confluent_kafka import KafkaException, Message, TopicPartition
+from settings import here
+from treeline_client import SwitchingConsumer, SwitchingProducer
+
+log = logging.getLogger("example")
+
+
+def main(source: str, target: str, group: str) -> None:
+    """Transform until interrupted."""
+    conf = here(
+        group_id=group, auto_offset_reset="earliest", enable_auto_commit=False, isolation_level="read_committed"
+    )
+    with SwitchingConsumer(conf) as consumer, SwitchingProducer(here(transactional_id=f"{group}-1")) as producer:
+        producer.init_transactions()
+        consumer.subscribe([source])
+        while True:
+            messages = [message for message in consumer.consume(500, 1.0) if message.error() is None]
+            if messages:
+                transform(consumer, producer, messages, target)
+
+
+def transform(
+    consumer: SwitchingConsumer, producer: SwitchingProducer, messages: list[Message], target: str
+) -> None:
+    """One transaction. If a switch comes in between, what was read is read again where clients are then."""
+    read_in = messages[0].topic().generation  # type: ignore[union-attr]
+    producer.begin_transaction()
+    try:
+        for message in messages:
+            producer.produce(target, (message.value() or b"").upper(), key=message.key())
+            producer.poll(0)
+        group = consumer.consumer_group_metadata()
+        if group.generation == read_in:
+            producer.send_offsets_to_transaction(positions(messages), group)
+            producer.commit_transaction()
+            return
+    except KafkaException as error:
+        if not error.args[0].txn_requires_abort():
+            raise
+        log.info("%s", error)
+    producer.abort_transaction()
+    go_back(consumer, messages, read_in)
+
+
+def positions(messages: list[Message]) -> list[TopicPartition]:
+    """The offset after the last message of each partition."""
+    after = {(str(m.topic()), m.partition() or 0): (m.offset() or 0) + 1 for m in messages}
+    return [TopicPartition(topic, partition, offset) for (topic, partition), offset in after.items()]
+
+
+def go_back(consumer: SwitchingConsumer, messages: list[Message], read_in: int) -> None:
+    """Read these again, if the consumer is still where it read them; elsewhere the group goes on by itself."""
+    if consumer.generation() != read_in:
+        return
+    first: dict[tuple[str, int], int] = {}
+    for message in messages:
+        first.setdefault((str(message.topic()), message.partition() or 0), message.offset() or 0)
+    for (topic, partition), offset in first.items():
+        consumer.seek(TopicPartition(topic, partition, offset))
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    main(*sys.argv[1:4])

@@ -1,0 +1,87 @@
+"""What stays on the cluster that clients were moved from: asked once, when they are where they were sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from sqlalchemy import Engine
+
+from backend.domain.cluster_switch import EMERGENCY, Phase
+from backend.kafka.errors import KafkaCallFailed
+from backend.queries.switches import PhaseRow, SwitchRow
+from backend.settings import Settings
+from workers.switches.closing import GroupClosing
+from workers.switches.drain import Drain
+from workers.switches.scope import Scope
+from workers.switches.stranded import Stranded
+
+log = structlog.get_logger("switches")
+
+WRITTEN = "written_until"
+"""Of the drain's measurements: sum of the offsets behind the last records that were born on the source."""
+_NAMED = 200
+_TOLD_SECONDS = 5.0
+_AGAIN_SECONDS = 0.1
+
+
+def written_until(drain: Drain) -> int:
+    """Sum of the offsets behind the last records that were born on the source at the mark."""
+    return sum(offset + 1 for _, offset in drain.born().values())
+
+
+class Left:
+    """Of one switch; used by one thread."""
+
+    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, scope: Scope) -> None:
+        self._engine, self._settings, self._switch, self._scope = engine, settings, switch, scope
+
+    def groups(self) -> Sequence[str]:
+        """Groups that still have members there, by logical names; none if the cluster does not answer."""
+        switch, scope = self._switch, self._scope
+        if not scope.source_is_online:
+            return ()
+        closing = GroupClosing(
+            self._engine, self._settings, switch.source, switch.target, scope.environments, scope.streams
+        )
+        try:
+            found = closing.members().on_source
+        except KafkaCallFailed as error:
+            log.info("groups on the cluster that was left cannot be asked", switch=switch.id, reason=error.reason)
+            return ()
+        finally:
+            closing.close()
+        return ["/".join((one.tenant, one.instance, one.environment, one.group)) for one in found][:_NAMED]
+
+    def stray_records(self, phases: Sequence[PhaseRow]) -> int | None:
+        """At most so many records were born there since the drain was measured; None if that cannot be told."""
+        told = next((phase.measured for phase in phases if phase.name == Phase.DRAINING), {})
+        if WRITTEN not in told or not self._scope.source_is_online:
+            return None
+        drain = Drain(
+            self._engine, self._settings, self._switch.source, (self._switch.target,), self._scope.streams
+        )
+        try:
+            drain.warm_up()
+            drain.mark()
+            until = time.monotonic() + _TOLD_SECONDS
+            while not drain.look().is_drained and not drain.is_told and time.monotonic() < until:
+                time.sleep(_AGAIN_SECONDS)
+            return max(0, written_until(drain) - told[WRITTEN]) if drain.is_told else None
+        except KafkaCallFailed as error:
+            log.info("the cluster that was left cannot be asked", switch=self._switch.id, reason=error.reason)
+            return None
+        finally:
+            drain.close()
+
+    def stranded(self) -> Sequence[Mapping[str, Any]]:
+        """Of an emergency: what no other leaf has."""
+        if self._switch.mode != EMERGENCY:
+            return ()
+        stranded = Stranded(self._engine, self._settings, self._switch, self._scope)
+        try:
+            return stranded.now()
+        finally:
+            stranded.close()

@@ -1,0 +1,55 @@
+"""After an emergency: what only the cluster that was left has, and when the others have it.
+
+Its clients were moved without asking it. What it alone holds is told by what the others have, and once it is back
+it is distributed like everything else, exactly once: nothing is done here but to see that it has arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Engine
+
+from backend.domain.switch_commands import RecordArrived
+from backend.queries.switches import SwitchRow
+from backend.settings import Settings
+from workers.switches.drain import Drain
+from workers.switches.scope import Scope
+
+
+class Stranded:
+    """Of one switch; used by one thread. Calls raise KafkaCallFailed; they can be repeated."""
+
+    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, scope: Scope) -> None:
+        self._drain = Drain(engine, settings, switch.source, scope.online_leaves, scope.streams)
+        self._marked = False
+
+    def now(self) -> list[dict[str, Any]]:
+        """What no other leaf has: stream, partition, first offset, end and records (None: the cluster is gone, and
+        nobody knows how far its log reaches)."""
+        self._drain.warm_up()
+        return [asdict(each) for each in self._drain.undrained()]
+
+    def arrived(self, stranded: Sequence[Mapping[str, Any]]) -> RecordArrived | None:
+        """What has come late, once the cluster is back and every other leaf that is online has all of it."""
+        if not self._drain.source_answers():
+            self._marked = False
+            return None
+        if not self._marked:
+            self._drain.mark()
+            self._marked = True
+        if not self._drain.look().is_drained:
+            return None
+        born, found = self._drain.born(), []
+        for each in stranded:
+            _, last = born.get((each["stream"], each["partition"]), (0, -1))
+            if last >= each["first"]:
+                found.append((each["stream"], each["partition"], each["first"], last))
+        records = sum(last - first + 1 for _, _, first, last in found)
+        return RecordArrived(records=records, partitions=tuple(found))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._drain.close()
