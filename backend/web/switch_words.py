@@ -97,6 +97,9 @@ def troubles(row: SwitchRow) -> list[str]:
     lost, stray = report.get("not_drained_records"), report.get("stray_records")
     said = [f"{counted(lost, 'record')} not drained"] if lost else []
     said += [f"{counted(stray, 'record')} written to {row.source} since"] if stray else []
+    stranded = report.get("stranded")
+    if stranded and row.arrived is None:
+        said.append(f"{counted(len(stranded), 'partition')} with records only on {row.source}")
     named = (
         ("forced_clients", "client", "not waited for"),
         ("late_clients", "client", "late"),

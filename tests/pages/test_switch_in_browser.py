@@ -1,0 +1,90 @@
+"""A switch by mouse and keyboard in real Chromium: planned, typed, started, watched, aborted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from backend.domain.cluster_switch import Phase
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.switching import COMPLETED, all_online, client, clusters_say, commands, to, told
+
+
+def test_plan_type_start_watch_and_abort(
+    acme: Console, database: Database, open_page: Callable[..., Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_online(database)
+    client(database, "checkout-1")
+    with clusters_say(monkeypatch):
+        # A wrong word is answered with 422.
+        page = open_page(acme, "/switches", expect_errors=True)
+        page.get_by_role("link", name="Plan a switch").click()
+        page.get_by_label("From").select_option("c1")
+        page.get_by_label("To", exact=True).select_option("c2")
+        page.get_by_label("Whom").fill("acme/retail")
+        page.get_by_role("button", name="Show the plan").click()
+        expect(page.locator("#sum")).to_contain_text("Producers would wait for about")
+        expect(page.locator("[data-gate][data-tone='bad']")).to_have_count(0)
+        word = page.get_by_label("Type c1 to start")
+        word.fill("c2")
+        page.get_by_role("button", name="Start the switch").click()
+        expect(page.locator("#wrong-confirm")).to_contain_text("type c1")
+        expect(word).to_be_focused()
+        page.keyboard.type("c1")
+        page.keyboard.press("Enter")
+        expect(page.locator("#state")).to_have_text("Preparing")
+    switch = page.url.rpartition("/")[2]
+    page.evaluate("window.sameDocument = true")
+    expect(page.locator("#live")).to_have_text("live")
+    commands(database, to(Phase.HOLDING, missing_records=3), switch=switch)
+    expect(page.locator("#state")).to_have_text("Holding")
+    expect(page.locator("[data-client='checkout-1']")).to_be_visible()
+    held = page.locator("#held")
+    before = held.inner_text()
+    expect(held).not_to_have_text(before)
+    client(database, "checkout-1", phase="held")
+    expect(page.locator("[data-client]")).to_have_count(0)
+    commands(database, to(Phase.DRAINING, clients=1), switch=switch)
+    told(database, switch, missing_records=77)
+    expect(page.locator("#waits-for")).to_have_text("c2 still lacks 77 records.")
+    assert page.evaluate("window.sameDocument")
+    # Back to the plan and forth again changes nothing.
+    page.go_back()
+    expect(page.get_by_role("heading", name="Plan a switch")).to_be_visible()
+    page.go_forward()
+    abort = page.get_by_role("button", name="Abort")
+    abort.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#state")).to_have_text("Aborted")
+    expect(page.locator("#cockpit[hx-get]")).to_have_count(0)
+    assert acme.rest.ok("GET", f"/switches/{switch}")["state"] == "aborted"
+    assert len(acme.rest.ok("GET", "/switches")["items"]) == 1
+
+
+def test_the_report_comes_without_a_reload_and_the_page_is_quiet_then(
+    acme: Console, database: Database, open_page: Callable[..., Page]
+) -> None:
+    commands(database, *COMPLETED[:2])
+    page = open_page(acme, "/switches/s1")
+    expect(page.locator("#live")).to_have_text("live")
+    page.evaluate("window.sameDocument = true")
+    commands(database, *COMPLETED[2:])
+    expect(page.locator("#report")).to_contain_text("checkout-7")
+    expect(page.locator("#live")).to_be_hidden()
+    assert page.evaluate("window.sameDocument")
+    page.get_by_role("link", name="Reverse").click()
+    expect(page.get_by_role("heading", name="Plan the way back")).to_be_visible()
+
+
+def test_without_javascript_it_reloads_itself(
+    acme: Console, database: Database, open_page: Callable[..., Page]
+) -> None:
+    commands(database, *COMPLETED[:2])
+    page = open_page(acme, "/switches/s1", java_script_enabled=False)
+    expect(page.locator("#state")).to_have_text("Holding")
+    commands(database, *COMPLETED[2:])
+    expect(page.locator("#state")).to_have_text(re.compile("Completed"), timeout=30_000)

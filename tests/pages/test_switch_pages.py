@@ -1,0 +1,360 @@
+"""The pages that show switches: the list, where clients are, the cockpit in each state, and what it offers to whom."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from backend.domain.cluster_switch import Moving, Phase
+from backend.domain.switch_commands import Abort, Force, RecordArrived
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.switching import (
+    COMPLETED,
+    DRAINING,
+    HOLDING,
+    MOVED,
+    MOVING,
+    PROD,
+    REPORT,
+    client,
+    commands,
+    retarget,
+    start,
+    to,
+    told,
+)
+from tests.pages.visitors import Visitor, hidden, rows, said, visitor
+
+HOSTILE = '<b>"x"&</b>'
+LIVE = 'hx-get="/switches/s1/-live"'
+OFFERS = ('id="abort-form"', 'id="force"', 'id="reverse"')
+
+
+@pytest.fixture
+def operator(acme: Console) -> Visitor:
+    return visitor(acme, "operator")
+
+
+@pytest.fixture
+def viewer(acme: Console) -> Visitor:
+    return visitor(acme, "viewer")
+
+
+def head(console: Console) -> int:
+    position: int = console.rest.ok("GET", "/events/head")["position"]
+    return position
+
+
+def steps(page: str) -> dict[str, str]:
+    """Phase -> its state on the track."""
+    found = (each.split('"') for each in page.split('data-step="')[1:])
+    return {parts[0]: parts[2] for parts in found}
+
+
+# --- the list
+
+
+def test_the_list_names_every_switch_the_newest_first_and_where_clients_are(
+    acme: Console, database: Database, viewer: Visitor
+) -> None:
+    assert "None yet. A switch sends clients" in said(viewer.get("/switches"))
+    commands(database, *COMPLETED)
+    commands(database, start("s2", source="c2", target="c3", generation=3), switch="s2")
+    page = viewer.get("/switches")
+    shown = rows(page, "data-switch")
+    assert list(shown) == ["s2", "s1"]
+    assert "c2 → to c3 planned acme/retail/prod Preparing" in shown["s2"]
+    assert shown["s2"].endswith("under way; nobody is held yet")
+    assert "Completed" in shown["s1"] and "812 ms" in shown["s1"]
+    assert "every record drained, 1 client not waited for, 1 client late, 1 group refused" in shown["s1"]
+    places = rows(page, "data-place")
+    assert places["acme/retail/prod"] == "acme/retail/prod all c2 about to move to c3 2 switch s1"
+    assert places["globex/shop/prod"] == "globex/shop/prod all c1 1 the tree's primary"
+    assert "c1 1 environment, c2 1 environment" in said(page)
+
+
+def test_a_zone_that_went_elsewhere_has_a_line_of_its_own(database: Database, viewer: Visitor) -> None:
+    moved = (start(moves=(Moving(**PROD, zone="az2"),)), *MOVED[1:])
+    commands(database, *moved)
+    places = rows(viewer.get("/switches"), "data-place")
+    assert places["acme/retail/prod"].startswith("acme/retail/prod all others c1")
+    assert places["acme/retail/prod az2"].startswith("acme/retail/prod az2 c2 2")
+
+
+def test_the_list_as_it_was(acme: Console, database: Database, viewer: Visitor) -> None:
+    commands(database, *HOLDING)
+    at = head(acme)
+    commands(database, Abort(by="operator"))
+    page = viewer.get(f"/switches?at={at}")
+    assert "Holding" in rows(page, "data-switch")["s1"]
+    assert f"/switches/s1?at={at}" in page.text
+    assert f"You are looking at position {at}" in said(page)
+    assert viewer.get(f"/switches?at={at + 100}").status_code == 422
+    assert viewer.get("/switches?at=soon").status_code == 422
+
+
+# --- the cockpit
+
+
+def test_while_it_is_prepared_nobody_is_held(database: Database, operator: Visitor) -> None:
+    commands(database, HOLDING[0])
+    told(database, missing_records=31_000)
+    page = operator.get("/switches/s1")
+    assert steps(page.text)["planned"] == "now"
+    assert steps(page.text)["holding"] == "ahead"
+    assert "Nobody is held yet: the target lacks 31,000 records." in said(page)
+    assert LIVE in page.text and "abort-form" in page.text and 'id="reverse"' not in page.text
+
+
+def test_while_it_holds_those_waited_for_are_named_and_the_clock_runs(
+    database: Database, operator: Visitor
+) -> None:
+    client(database, "checkout-1")
+    client(database, "checkout-2", phase="held")
+    client(database, "billing-1", role="consumer")
+    client(database, HOSTILE, role="")
+    commands(database, *HOLDING)
+    page = operator.get("/switches/s1")
+    waited = rows(page, "data-client")
+    assert set(waited) == {"checkout-1", HOSTILE}
+    assert "active producer acme/retail/prod" in waited["checkout-1"]
+    assert "not told" in waited[HOSTILE]
+    assert "<b>" not in page.text.partition('id="waiting-clients"')[2].partition("</table>")[0].replace("<b ", "")
+    assert "2 clients still to hold." in said(page)
+    assert "Takes itself back after 1 min 0 s" in said(page) or "Takes itself back after 1 min:" in said(page)
+    assert "Force: go on without 2 clients" in said(page)
+
+
+def test_while_it_drains_it_says_what_is_lacking(database: Database, operator: Visitor) -> None:
+    commands(database, *DRAINING)
+    told(database, missing_records=1_204)
+    page = operator.get("/switches/s1")
+    assert "c2 still lacks 1,204 records." in said(page)
+    assert "12 clients 1 not waited for" in said(page)
+    assert 'id="force"' not in page.text
+    told(database, failing="c1 does not answer")
+    assert "It cannot go on at the moment, and tries again: c1 does not answer" in said(
+        operator.get("/switches/s1")
+    )
+
+
+def test_while_it_closes_consumers_are_waited_for(database: Database, operator: Visitor) -> None:
+    client(database, "checkout-1", phase="held")
+    client(database, "billing-1", role="consumer", phase="held")
+    commands(database, *MOVING[:-1])
+    page = operator.get("/switches/s1")
+    assert set(rows(page, "data-client")) == {"billing-1"}
+    assert "1 client still to close." in said(page)
+
+
+def test_a_hold_that_ran_out_is_begun_again_on_the_track(database: Database, operator: Visitor) -> None:
+    commands(database, *DRAINING, to(Phase.HOLDING, ran_out=["checkout-1"]))
+    page = operator.get("/switches/s1")
+    assert steps(page.text) == {
+        "planned": "done",
+        "holding": "now",
+        "draining": "ahead",
+        "closing": "ahead",
+        "moving": "ahead",
+        "verifying": "ahead",
+    }
+    assert "begun 2 times" in said(page)
+    assert "the hold ran out: checkout-1" in said(page)
+
+
+def test_after_the_move_it_can_be_reversed_and_not_aborted(database: Database, operator: Visitor) -> None:
+    commands(database, *MOVED)
+    told(database, clients=3, late=["batch-1"])
+    page = operator.get("/switches/s1")
+    assert steps(page.text)["verifying"] == "now"
+    assert "1 client not seen on c2 yet." in said(page)
+    assert 'href="/switches/plan?reverses=s1"' in page.text
+    assert 'id="abort-form"' not in page.text and LIVE in page.text
+    late = operator.send("/switches/s1/-abort")
+    assert late.status_code == 409
+    assert "The clients were moved already, a moment before." in said(late)
+
+
+def test_the_report_names_who_and_what_an_operator_should_look_at(database: Database, operator: Visitor) -> None:
+    commands(database, *COMPLETED)
+    page = operator.get("/switches/s1")
+    report = said(page).partition(" Report ")[2]
+    for told_there in (
+        "Producers held 812 ms",
+        "Records not drained 0",
+        "Groups carried over 3",
+        "Offsets set 12",
+        "Read again at most 0 records",
+        "Written to c1 since 0",
+        "Forced: 1",
+        "checkout-7",
+        "Late: 1",
+        "batch-1",
+        "Groups left behind: 1",
+        "Refused groups: 1",
+        "acme/retail/prod/reports it has members on c2",
+    ):
+        assert told_there in report, told_there
+    assert LIVE not in page.text and "abort-form" not in page.text
+    assert LIVE not in operator.get("/switches/s1/-live").text
+
+
+def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
+    database: Database, operator: Visitor
+) -> None:
+    stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
+    report = {**REPORT, "not_drained_records": None, "producers_held_ms": 0, "stranded": stranded}
+    commands(database, start(mode="emergency"), COMPLETED[-1].__class__(measured={}, report=report))
+    page = operator.get("/switches/s1")
+    assert list(steps(page.text)) == ["planned", "verifying"]
+    assert "Producers held not at all" in said(page)
+    assert "acme/retail/prod/orders/2 from offset 17, nobody knows how many" in said(page)
+    assert "They come by themselves once it is back." in said(page)
+    come = RecordArrived(records=5, partitions=(("acme/retail/prod/orders", 2, 17, 21),))
+    commands(database, come)
+    assert "They have come: 5 records at most, each once." in said(operator.get("/switches/s1"))
+
+
+def test_targets_that_change_are_named_and_have_a_phase(database: Database, operator: Visitor) -> None:
+    commands(database, start(retargets=(retarget(),)))
+    page = operator.get("/switches/s1")
+    assert "retargeting" in steps(page.text)
+    assert "c3 level 1: c1 instead of c2" in said(page)
+
+
+@pytest.mark.parametrize(
+    "command", [Abort(by="operator", reason="too busy"), Abort(by="worker", reason="too slow")]
+)
+def test_one_that_was_taken_back_says_when_and_why(database: Database, operator: Visitor, command: Abort) -> None:
+    commands(database, *DRAINING, command)
+    page = operator.get("/switches/s1")
+    assert f"Taken back while draining: {command.reason}" in said(page)
+    assert steps(page.text)["draining"] == "stopped"
+    assert steps(page.text)["closing"] == "skipped"
+    assert not any(each in page.text for each in OFFERS) and LIVE not in page.text
+
+
+def test_as_it_was_it_has_no_live_parts_and_no_buttons(
+    acme: Console, database: Database, operator: Visitor
+) -> None:
+    commands(database, *HOLDING)
+    at = head(acme)
+    commands(database, *COMPLETED[2:])
+    page = operator.get(f"/switches/s1?at={at}")
+    assert steps(page.text)["holding"] == "now"
+    assert f"You are looking at position {at}" in said(page)
+    assert LIVE not in page.text and "Report" not in said(page)
+    assert not any(each in page.text for each in OFFERS)
+    before = operator.get(f"/switches/s1?at={at - 2}")
+    assert before.status_code == 404
+    assert operator.get(f"/switches/s1?at={at + 1000}").status_code == 422
+
+
+@pytest.mark.parametrize("path", ["nothing", "nothing/-live", "nothing/-force", "%00", "a%22b", "Nothing"])
+def test_one_that_is_not_there_is_unknown(operator: Visitor, path: str) -> None:
+    assert operator.get(f"/switches/{path}").status_code == 404
+    assert operator.send(f"/switches/{path.partition('/')[0]}/-abort").status_code == 404
+
+
+# --- who may what
+
+
+def test_readers_see_everything_and_no_button(database: Database, viewer: Visitor) -> None:
+    client(database, "checkout-1")
+    commands(database, *HOLDING)
+    page = viewer.get("/switches/s1")
+    assert set(rows(page, "data-client")) == {"checkout-1"}
+    assert not any(each in page.text for each in OFFERS)
+    assert "this needs change-estate" in said(page)
+    assert 'href="/switches/plan"' not in viewer.get("/switches").text
+    for path in ("/switches/plan", "/switches/s1/-force"):
+        assert viewer.get(path).status_code == 403
+        assert viewer.send(path).status_code == 403
+    assert viewer.send("/switches/s1/-abort").status_code == 403
+    commands(database, *COMPLETED[2:])
+    assert not any(each in viewer.get("/switches/s1").text for each in OFFERS)
+
+
+def test_tenants_see_only_where_their_own_clients_are(database: Database, owner: Visitor) -> None:
+    for path in ("/switches", "/switches/s1", "/switches/plan"):
+        assert owner.get(path).status_code == 403
+    commands(database, *COMPLETED)
+    commands(database, start("s2", source="c2", target="c3", generation=3), switch="s2")
+    shown = rows(owner.get("/tenants/acme"), "data-environment")
+    assert shown["prod"].endswith("c2 about to move to c3 2")
+    assert "/switches" not in owner.get("/tenants/acme").text
+
+
+def test_without_a_session_there_is_only_the_way_in(acme: Console, operator: Visitor) -> None:
+    operator.client.cookies.clear()
+    for path in ("/switches", "/switches/plan", "/switches/s1", "/switches/s1/-live"):
+        assert operator.get(path).status_code == 401
+
+
+# --- abort and force
+
+
+def test_abort_takes_back_and_a_repeat_changes_nothing(
+    acme: Console, database: Database, operator: Visitor
+) -> None:
+    commands(database, *HOLDING)
+    for _ in range(2):
+        answer = operator.send("/switches/s1/-abort")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/switches/s1")
+        after = head(acme)
+    assert "Aborted" in said(operator.get("/switches/s1"))
+    assert head(acme) == after
+
+
+def test_force_counts_those_that_it_names(acme: Console, database: Database, operator: Visitor) -> None:
+    client(database, "checkout-1")
+    client(database, HOSTILE)
+    commands(database, *HOLDING)
+    form = operator.get("/switches/s1/-force")
+    assert set(rows(form, "data-client")) == {"checkout-1", HOSTILE}
+    sent = hidden(form)
+    assert json.loads(sent["clients"]) == sorted([HOSTILE, "checkout-1"])
+    wrong = operator.client.post("/switches/s1/-force", data={**sent, "confirm": "3"})
+    assert wrong.status_code == 422 and "type 2, the number of the clients" in said(wrong)
+    assert "SwitchForced" not in str(acme.rest.ok("GET", "/events?limit=200"))
+    # One answers meanwhile, another one comes: neither is forced.
+    client(database, HOSTILE, phase="held")
+    client(database, "late-comer")
+    for _ in range(2):
+        answer = operator.client.post("/switches/s1/-force", data={**sent, "confirm": " 2 "})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/switches/s1")
+    forced = [e for e in acme.rest.ok("GET", "/events?limit=200")["items"] if e["name"] == "SwitchForced"]
+    assert [each["data"]["clients"] for each in forced] == [["checkout-1"]]
+    page = operator.get("/switches/s1")
+    assert set(rows(page, "data-client")) == {"late-comer"}
+    assert "Not waited for checkout-1" in said(page)
+
+
+def test_with_nobody_to_wait_for_there_is_nothing_to_force(database: Database, operator: Visitor) -> None:
+    commands(database, *HOLDING)
+    assert "there is nobody to go on without" in said(operator.get("/switches/s1/-force"))
+    sent = {"clients": "not a list", "confirm": "0", "once": "x" * 16}
+    assert operator.send("/switches/s1/-force", **sent).status_code == 422
+    late = {"clients": '["x"]', "confirm": "1", "once": "x" * 16}
+    commands(database, *MOVED[2:])
+    assert operator.send("/switches/s1/-force", **late).status_code == 409
+
+
+def test_names_of_clients_and_reasons_are_text(database: Database, operator: Visitor) -> None:
+    report = {**REPORT, "late_clients": [HOSTILE], "refused_groups": [{"group": HOSTILE, "reason": HOSTILE}]}
+    commands(database, *HOLDING, Force(clients=(HOSTILE,)))
+    assert HOSTILE not in operator.get("/switches/s1").text
+    assert HOSTILE in said(operator.get("/switches/s1"))
+    commands(database, *MOVED[2:], COMPLETED[-1].__class__(measured={"late": [HOSTILE]}, report=report))
+    for path in ("/switches/s1", "/switches", "/tree"):
+        assert HOSTILE not in operator.get(path).text
+
+
+def test_the_tree_marks_where_environments_are_active(acme: Console, database: Database, viewer: Visitor) -> None:
+    page = viewer.get("/tree").text
+    assert "2 active<title>2 environments with clients that are sent here" in page
+    commands(database, *MOVED)
+    page = viewer.get("/tree").text
+    assert page.count("1 active<title>1 environment with clients") == 2
