@@ -149,6 +149,8 @@ def _of_the_plan(view: PlanView, seen: Sequence[str] | None) -> dict[str, Any]:
     return {
         "plan": view,
         "changes": ([], []) if seen is None else differences(seen, decides),
+        # As a pattern of browsers, which refuse to escape more than they have to.
+        "word": plan.wish.source.replace(".", r"\."),
         "seen": json.dumps(decides),
         "once": secrets.token_urlsafe(16),
         "taken_at": f"{datetime.fromisoformat(plan.taken_at):%H:%M:%S}",

@@ -1,4 +1,4 @@
-"""The pages that show switches: the list, where clients are, the cockpit in each state, and what it offers to whom."""
+"""Pages that show switches: the list, where clients are, the cockpit in each state, and what it offers to whom."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from backend.domain.cluster_switch import Moving, Phase
-from backend.domain.switch_commands import Abort, Force, RecordArrived
+from backend.domain.switch_commands import Abort, Complete, Force, RecordArrived
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.switching import (
@@ -104,7 +104,7 @@ def test_while_it_is_prepared_nobody_is_held(database: Database, operator: Visit
     page = operator.get("/switches/s1")
     assert steps(page.text)["planned"] == "now"
     assert steps(page.text)["holding"] == "ahead"
-    assert "Nobody is held yet: the target lacks 31,000 records." in said(page)
+    assert "Nobody is held yet: c2 lacks 31,000 records." in said(page)
     assert LIVE in page.text and "abort-form" in page.text and 'id="reverse"' not in page.text
 
 
@@ -121,9 +121,9 @@ def test_while_it_holds_those_waited_for_are_named_and_the_clock_runs(
     assert set(waited) == {"checkout-1", HOSTILE}
     assert "active producer acme/retail/prod" in waited["checkout-1"]
     assert "not told" in waited[HOSTILE]
-    assert "<b>" not in page.text.partition('id="waiting-clients"')[2].partition("</table>")[0].replace("<b ", "")
+    assert HOSTILE not in page.text
     assert "2 clients still to hold." in said(page)
-    assert "Takes itself back after 1 min 0 s" in said(page) or "Takes itself back after 1 min:" in said(page)
+    assert "Takes itself back after 1 min:" in said(page)
     assert "Force: go on without 2 clients" in said(page)
 
 
@@ -206,7 +206,7 @@ def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
 ) -> None:
     stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
     report = {**REPORT, "not_drained_records": None, "producers_held_ms": 0, "stranded": stranded}
-    commands(database, start(mode="emergency"), COMPLETED[-1].__class__(measured={}, report=report))
+    commands(database, start(mode="emergency"), Complete(measured={}, report=report))
     page = operator.get("/switches/s1")
     assert list(steps(page.text)) == ["planned", "verifying"]
     assert "Producers held not at all" in said(page)
@@ -347,7 +347,7 @@ def test_names_of_clients_and_reasons_are_text(database: Database, operator: Vis
     commands(database, *HOLDING, Force(clients=(HOSTILE,)))
     assert HOSTILE not in operator.get("/switches/s1").text
     assert HOSTILE in said(operator.get("/switches/s1"))
-    commands(database, *MOVED[2:], COMPLETED[-1].__class__(measured={"late": [HOSTILE]}, report=report))
+    commands(database, *MOVED[2:], Complete(measured={"late": [HOSTILE]}, report=report))
     for path in ("/switches/s1", "/switches", "/tree"):
         assert HOSTILE not in operator.get(path).text
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 import pytest
 from httpx2 import Response
 
-from backend.domain import switch_checks
-from backend.domain.cluster_switch import Phase
 from backend.domain.switch_commands import Abort
 from backend.settings import PROJECT_ROOT
 from backend.web.switch_plan_view import GATES
@@ -122,7 +120,7 @@ def test_what_cannot_be_planned_is_said_where_it_stands(
     assert page.status_code == status
     assert why in said(page)
     assert 'id="start"' not in page.text
-    assert "<b>" not in page.text.partition("<main>")[2].replace("<b aria", "")
+    assert "<b>" not in page.text
 
 
 def test_a_red_gate_says_why_and_nothing_can_be_started(
@@ -138,7 +136,6 @@ def test_a_red_gate_says_why_and_nothing_can_be_started(
 def test_every_finding_of_a_plan_has_its_gate_or_is_told_below() -> None:
     source = (PROJECT_ROOT / "backend/domain/switch_checks.py").read_text()
     slugs = set(re.findall(r'slug="([a-z-]+)"', source)) | set(re.findall(r'"((?:source|target)-silent)"', source))
-    assert switch_checks.Finding.__name__ in source
     below = {"source-is-primary", "order-on-target-only"}
     assert frozenset().union(*GATES.values()) == slugs - below
 
@@ -174,8 +171,7 @@ def test_a_form_sent_twice_starts_one_switch(acme: Console, operator: Visitor) -
     (switch,) = started(acme)
     assert {(each.status_code, each.headers["location"]) for each in answers} == {(303, f"/switches/{switch}")}
     # The browser's way back, and the form that it has kept, lead to what was started.
-    commands_page = operator.get(FROM_C1)
-    assert f"switch {switch} is moving it" in said(commands_page)
+    assert f"switch {switch} is moving it" in said(operator.get(FROM_C1))
 
 
 def test_somebody_elses_form_starts_nothing_of_ours(acme: Console, operator: Visitor) -> None:
@@ -209,7 +205,7 @@ def test_what_came_between_the_plan_and_the_start_stops_it(
     sent = {**form_of(operator.get(FROM_C1)), "confirm": "c1"}
     with clusters_say(monkeypatch, groups={"c2": (busy_group(),)}):
         stopped = operator.client.post(PLAN, data=sent)
-    assert stopped.status_code == 409 or stopped.status_code == 422
+    assert stopped.status_code == 422
     assert "it has members on c2" in said(stopped)
     commands(database, start("s2"), switch="s2")
     busy = operator.client.post(PLAN, data=sent)
@@ -245,7 +241,7 @@ def test_one_that_was_aborted_can_be_planned_again(acme: Console, database: Data
     commands(database, start(), Abort(by="operator"))
     page = operator.get("/switches/s1")
     assert 'href="/switches/plan?from=c1&amp;to=c2"' in page.text
-    assert Phase.ABORTED in page.text
+    assert "Aborted" in said(page)
 
 
 @pytest.mark.parametrize(
