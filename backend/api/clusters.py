@@ -148,8 +148,8 @@ def remove_cluster(cluster: str, write: Writing) -> Response:
 
 
 def shown(row: ClusterRow, at_risk: int | None) -> dict[str, Any]:
-    """A cluster as answers show it, secrets masked. `at_risk`: records, at most, that no other cluster has yet, and
-    that were lost if it died now; None: not known."""
+    """A cluster as answers show it, secrets masked. `at_risk`: records, at most, that no other cluster has yet: they
+    would be lost if it died now; None: not known."""
     return {
         "name": row.name,
         "number": row.number,

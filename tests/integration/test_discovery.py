@@ -14,6 +14,7 @@ from backend import deciders
 from backend.domain.cluster_switch import Moving, Phase
 from backend.domain.switch_commands import Abort, Advance, Move, StartSwitch, SwitchCommand
 from backend.eventlog.recorded import Metadata
+from backend.queries import discovery_clients
 from tests.integration.conftest import TREE, Rest, problem
 
 PROD = {"tenant": "acme", "instance": "retail", "environment": "prod"}
@@ -84,6 +85,7 @@ def test_an_environment_begins_on_the_primary(tenant: Rest) -> None:
         "mode": None,
         "switch": None,
         "next": None,
+        "arrived": False,
     }
 
 
@@ -169,21 +171,18 @@ def test_waiting_ends_with_the_same_answer_when_nothing_happens(running_rest: Re
     assert discover(running_rest, **known).json() == discover(running_rest).json()
 
 
-def test_a_client_that_has_heard_and_still_holds_does_not_ask_without_end(running_rest: Rest) -> None:
-    """Late: it waits until its own records have arrived, and only hears of what is news to it."""
-    running_rest.set_up()
-    switched(running_rest, start(), *MOVED)
-    late = {"generation": 1, "phase": "held", "wait_ms": 60_000}
-    assert discover(running_rest, **late).json()["generation"] == 2
-    answers: list[Any] = []
-    waiting = threading.Thread(target=lambda: answers.append(discover(running_rest, **late, heard=2).json()))
-    waiting.start()
-    time.sleep(0.3)
-    assert not answers
-    back = StartSwitch(**{**vars(start("c2", "c1", 3)), "switch": "s2"})
-    switched(running_rest, back, *MOVED, switch="s2")
-    waiting.join(30)
-    assert answers[0]["generation"] == 3
+def test_a_client_that_is_late_is_told_when_what_it_sent_has_arrived(tenant: Rest) -> None:
+    switched(tenant, start(), *MOVED)
+    late = {"client_id": "late", "role": "producer", "generation": 1, "phase": "held"}
+    assert discover(tenant, **late).json()["arrived"] is False
+    app: Any = tenant.client.app  # type: ignore[attr-defined]
+    with app.state.services.engine.begin() as connection:
+        clients = discovery_clients.list_clients(connection, [tuple(PROD.values())])
+        discovery_clients.let_go_on(connection, clients)
+    assert discover(tenant, **late).json()["arrived"] is True
+    # Whoever has sent something since is asked about anew.
+    discover(tenant, **{**late, "phase": "active"})
+    assert discover(tenant, **late).json()["arrived"] is False
 
 
 def test_what_clients_tell_of_themselves_is_kept(tenant: Rest) -> None:
