@@ -49,7 +49,7 @@ def transform(
 
 
 def begin(consumer: SwitchingConsumer, producer: SwitchingProducer) -> bool:
-    """Begin a transaction. While the producer is held, the consumer must be able to close: the switch waits for it.
+    """Begin a transaction. While the producer is held, the consumer must be able to close: a switch waits for it.
 
     False if it did: what it gave will be given again.
     """
