@@ -138,8 +138,8 @@ def _busy_groups(facts: Facts, wish: Wish) -> Iterator[Finding]:
         yield Finding(
             slug="group-active-on-target",
             subject=group.technical_group,
-            detail=f"it has members on {wish.target} ({', '.join(group.client_ids[:3])}): they keep their own "
-            "offsets there; stop them",
+            detail=f"it has members on {wish.target} ({', '.join(group.client_ids[:3])}) that keep their own offsets "
+            f"of {', '.join(sorted(group.streams)) or 'streams'} there: stop them",
         )
 
 
