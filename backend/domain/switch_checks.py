@@ -136,9 +136,7 @@ def _busy_groups(facts: Facts, wish: Wish) -> Iterator[Finding]:
         if _is_at_home(facts.active, wish.target, group):
             continue
         read, members = ", ".join(sorted(group.streams)) or "streams", ", ".join(group.client_ids[:3])
-        detail = (
-            f"it has members on {wish.target} ({members}) that keep their own offsets of {read} there: stop them"
-        )
+        detail = f"it has members on {wish.target} ({members}) that commit for {read} there: stop them"
         yield Finding(slug="group-active-on-target", subject=group.technical_group, detail=detail)
 
 
