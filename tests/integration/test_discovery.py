@@ -143,6 +143,18 @@ def test_a_zone_can_be_sent_elsewhere(tenant: Rest) -> None:
     assert discover(tenant, zone="az2").json()["generation"] == 3
 
 
+def test_a_zone_that_is_about_to_move_holds_and_no_other_does(tenant: Rest) -> None:
+    for name, zone in (("far", "az2"), ("near", "az1"), ("anywhere", "")):
+        discover(tenant, client_id=name, role="producer", **({"zone": zone} if zone else {}))
+    switched(tenant, start(zone="az2"), to(Phase.HOLDING))
+    told = {
+        zone: discover(tenant, **({"zone": zone} if zone else {})).json()["phase"] for zone in ("az2", "az1", "")
+    }
+    assert told == {"az2": "hold", "az1": "active", "": "active"}
+    now = tenant("GET", "/switches/s1").json()["now"]
+    assert [each["client_id"] for each in now["waiting_for"]] == ["far"]
+
+
 def test_a_client_that_knows_waits_until_there_is_news(running_rest: Rest) -> None:
     running_rest.set_up()
     answers: list[dict[str, Any]] = []
