@@ -147,9 +147,12 @@ def remove_cluster(cluster: str, write: Writing) -> Response:
     return write.run(CLUSTER, f"cluster-{cluster}", build, answer)
 
 
-def shown(row: ClusterRow, at_risk: int | None) -> dict[str, Any]:
-    """A cluster as answers show it, secrets masked. `at_risk`: records, at most, that no other cluster has yet, and
-    that were lost if it died now; None: not known."""
+def shown(row: ClusterRow, at_risk: int | None = None) -> dict[str, Any]:
+    """A cluster as answers show it, secrets masked.
+
+    `at_risk`: records, at most, that no other cluster has yet: lost if it died now. None: not known, or not asked
+    for, as in answers to writes: those hold the append lock.
+    """
     return {
         "name": row.name,
         "number": row.number,
@@ -203,12 +206,12 @@ def _ask(
 def _created(connection: Connection, name: str) -> Answer:
     row = _existing(queries.get_cluster(connection, name), name)
     headers = {"Location": f"/api/v1/clusters/{name}", "ETag": etag(row.version)}
-    return Answer(201, shown(row, records_at_risk(connection).get(name)), headers)
+    return Answer(201, shown(row), headers)
 
 
 def _changed(connection: Connection, name: str) -> Answer:
     row = _existing(queries.get_cluster(connection, name), name)
-    return Answer(200, shown(row, records_at_risk(connection).get(name)), {"ETag": etag(row.version)})
+    return Answer(200, shown(row), {"ETag": etag(row.version)})
 
 
 def _existing(row: ClusterRow | None, name: str) -> ClusterRow:

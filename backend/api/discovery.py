@@ -66,15 +66,17 @@ class Discovery:
         with self._services.reading() as connection:
             return queries.read(connection, self._last)
 
-    def note(self, report: Report | None) -> int:
-        """Write down what a client told of itself; the position of the event log behind everything before."""
+    def note(self, report: Report | None) -> tuple[int, bool]:
+        """Write down what a client told of itself: the position of the event log behind everything before, and
+        whether what a client that is late had sent has arrived."""
+        arrived = False
         with self._services.engine.begin() as connection:
             if report is not None:
-                clients.write(connection, report)
+                arrived = clients.write(connection, report)
             if time.monotonic() > self._tidied_at + _TIDY_SECONDS:
                 self._tidied_at = time.monotonic()
                 clients.forget_silent(connection)
-            return events.head(connection).position
+            return events.head(connection).position, arrived
 
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
@@ -89,9 +91,6 @@ async def discover(
     role: Annotated[Literal["producer", "consumer"] | None, Query(description="What the client does.")] = None,
     zone: Zone = None,
     generation: Annotated[int | None, Query(ge=0, le=_MOST, description="In which the client is.")] = None,
-    heard: Annotated[
-        int | None, Query(ge=0, le=_MOST, description="One that it has heard of and is not in yet, holding.")
-    ] = None,
     phase: Annotated[
         Literal["active", "held", "closed"], Query(description="What the client does now.")
     ] = "active",
@@ -122,36 +121,30 @@ async def discover(
     shared: Discovery = request.app.state.discovery
     deadline = time.monotonic() + wait_ms / 1000
     # Whether there is such an environment comes before anything is written about it.
-    sent = _sent(await shared.at_least(0), place, zone) or _sent(await _newest(shared, None), place, zone)
-    if sent is None:
-        raise _unknown(place)
-    snapshot = await _newest(shared, report)
+    if (await shared.at_least(0)).sent(place, zone) is None:
+        position, _ = await run_in_threadpool(shared.note, None)
+        if (await shared.at_least(position)).sent(place, zone) is None:
+            raise _unknown(place)
+    if report is not None and await request.is_disconnected():
+        # Read late, by a process that had hung: the client has given up waiting, and may have let go of its hold.
+        return Response(status_code=408)
+    position, arrived = await run_in_threadpool(shared.note, report)
+    snapshot = await shared.at_least(position)
     while True:
-        sent = _sent(snapshot, place, zone)
+        sent = snapshot.sent(place, zone)
         if sent is None:
             raise _unknown(place)
         told = rule.told(role or rule.ANY, sent.switch.state if sent.switch else None)
-        waits = heard == sent.active.generation and phase == rule.IS_HELD
         left = deadline - time.monotonic()
         if left <= 0 or services.closing.is_set():
             break
-        if not waits and rule.is_news(
-            sent.active.generation, told, known_generation=generation, known_phase=phase
-        ):
+        if rule.is_news(sent.active.generation, told, known_generation=generation, known_phase=phase):
             break
         position = await services.listener.wait_for_events_async(snapshot.position, min(left, _LOOK_SECONDS))
         snapshot = await shared.at_least(position)
     base = str(services.config.url or request.base_url).rstrip("/")
-    body = _shown(sent, told, services.config, base)
+    body = {**_shown(sent, told, services.config, base), "arrived": arrived}
     return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
-
-
-async def _newest(shared: Discovery, report: Report | None) -> Snapshot:
-    return await shared.at_least(await run_in_threadpool(shared.note, report))
-
-
-def _sent(snapshot: Snapshot, place: Place, zone: str | None) -> Sent | None:
-    return snapshot.sent(place, zone)
 
 
 def _place(caller: Caller, action: Action, tenant: str, instance: str, environment: str) -> Place:

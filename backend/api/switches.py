@@ -145,7 +145,9 @@ def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | N
     if digest is None and wish.mode == PLANNED and reverses is None:
         why = "quote the digest of POST /switches/plan: what the operator has seen is what is done"
         raise ValueInvalid(why, (FieldError("/plan_digest", "is needed"),))
-    plan = planning.make(write.services.reading, write.services.config, wish, write.time)
+    # In an emergency nobody waits for a cluster that may not answer.
+    asks = wish.mode == PLANNED
+    plan = planning.make(write.services.reading, write.services.config, wish, write.time, asks=asks)
     switch_start.check(plan, digest)
     switch = uuid.uuid4().hex[:12]
     start = switch_start.starting(plan, switch)

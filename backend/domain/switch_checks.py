@@ -135,12 +135,9 @@ def _busy_groups(facts: Facts, wish: Wish) -> Iterator[Finding]:
     for group in facts.asked.groups.get(wish.target, ()):
         if _is_at_home(facts.active, wish.target, group):
             continue
-        yield Finding(
-            slug="group-active-on-target",
-            subject=group.technical_group,
-            detail=f"it has members on {wish.target} ({', '.join(group.client_ids[:3])}): they keep their own "
-            "offsets there; stop them",
-        )
+        read, members = ", ".join(sorted(group.streams)) or "streams", ", ".join(group.client_ids[:3])
+        detail = f"it has members on {wish.target} ({members}) that commit for {read} there: stop them"
+        yield Finding(slug="group-active-on-target", subject=group.technical_group, detail=detail)
 
 
 def _is_at_home(active: Iterable[ActiveFact], cluster: str, group: GroupFact) -> bool:

@@ -77,7 +77,6 @@ class ClusterFact:
     """A cluster; `state` is offline if it does not answer."""
 
     name: str
-    number: int
     zone: str | None
     state: str
     reason: str | None = None

@@ -63,7 +63,8 @@ class Snapshot:
             raise StateConflict(
                 f"{'/'.join(place)} has no active cluster: there is no tree yet; PUT /trees/main sets it"
             )
-        switch = self.switches.get((place, row.zone))
+        # A switch may move a zone that goes by its environment's row until then.
+        switch = self.switches.get((place, zone)) or self.switches.get((place, row.zone))
         return Sent(
             active=row,
             cluster=cluster,

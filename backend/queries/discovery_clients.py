@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import insert
 
+from backend.domain.discovery import IS_HELD
 from backend.eventlog.tables import METADATA
 from backend.queries.active_clusters import Place
 
@@ -34,6 +36,8 @@ discovery_clients = sa.Table(
     sa.Column("software", sa.Text),
     # The switch that has told it to hold, or would have if it had asked.
     sa.Column("awaited_by", sa.Text),
+    # Of a client that heard of its move too late: all that it had sent before has come to the new cluster.
+    sa.Column("arrived", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
 sa.Index("discovery_clients_seen", discovery_clients.c.seen_at)
@@ -63,6 +67,7 @@ class ClientRow(Report):
     silent_ms: int
     awaited_by: str | None
     """The switch that waits for it, since it was there when that told clients to hold."""
+    arrived: bool
 
     @property
     def place(self) -> Place:
@@ -70,13 +75,27 @@ class ClientRow(Report):
         return self.tenant, self.instance, self.environment
 
 
-def write(connection: Connection, report: Report) -> None:
-    """Replace what the client told before."""
+def write(connection: Connection, report: Report) -> bool:
+    """Replace what the client told before; whether what it had sent before it began to hold has arrived."""
     values = {**vars(report), "zone": report.zone or "", "seen_at": _NOW}
     row = insert(discovery_clients).values(values)
     key = [column.name for column in discovery_clients.primary_key]
-    fresh = {name: row.excluded[name] for name in values if name not in key}
-    connection.execute(row.on_conflict_do_update(index_elements=key, set_=fresh))
+    fresh: dict[str, ColumnElement[Any]] = {name: row.excluded[name] for name in values if name not in key}
+    t = discovery_clients.c
+    still_holds = sa.and_(
+        row.excluded.phase == IS_HELD, t.phase == IS_HELD, row.excluded.generation == t.generation
+    )
+    fresh["arrived"] = sa.and_(t.arrived, still_holds)
+    told = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(t.arrived)
+    return bool(connection.execute(told).scalar_one())
+
+
+def let_go_on(connection: Connection, held: Sequence[ClientRow]) -> None:
+    """What these clients, which hold in an earlier generation, had sent before has come to the new cluster."""
+    t = discovery_clients.c
+    same = sa.tuple_(t.tenant, t.instance, t.environment, t.client_id, t.generation, t.phase)
+    rows = [(*each.place, each.client_id, each.generation, IS_HELD) for each in held]
+    connection.execute(sa.update(discovery_clients).where(same.in_(rows)).values(arrived=True))
 
 
 def forget(connection: Connection, place: Place, client_id: str) -> bool:

@@ -9,11 +9,13 @@ from sqlalchemy import Connection
 from backend.domain import discovery
 from backend.domain.cluster_switch import CLOSED, HELD
 from backend.queries import discovery_clients
-from backend.queries.active_clusters import list_active
+from backend.queries.active_clusters import Place, list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
 from backend.settings import Settings
 
+_Sent = tuple[Place, str | None]
+"""Environment, and zone (None: all without a row of their own)."""
 SILENT_TTLS = 3
 """A client that was not heard of for as many times `ttl_ms` is not there any more, as far as anybody can tell."""
 _CLOCKS_MS = 2_000
@@ -29,9 +31,14 @@ def clients_of(connection: Connection, switch: SwitchRow, settings: Settings) ->
     return [
         row
         for row in discovery_clients.list_clients(connection, places)
-        if (row.place, row.zone if (row.place, row.zone) in own_zones else None) in moved
-        and (row.silent_ms <= recent_ms or row.awaited_by == switch.id)
+        if _is_moved(row, moved, own_zones) and (row.silent_ms <= recent_ms or row.awaited_by == switch.id)
     ]
+
+
+def _is_moved(row: ClientRow, moved: Collection[_Sent], own_zones: Collection[_Sent]) -> bool:
+    """By its zone, or with all of the environment that go by no zone's row."""
+    by_zone = (row.place, row.zone)
+    return by_zone in moved or (by_zone not in own_zones and (row.place, None) in moved)
 
 
 def missing(switch: SwitchRow, clients: Collection[ClientRow], settings: Settings) -> list[str]:

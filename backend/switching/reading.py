@@ -128,7 +128,7 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
 
 
 def _cluster(row: ClusterRow) -> ClusterFact:
-    return ClusterFact(name=row.name, number=row.number, zone=row.zone, state=row.state, reason=row.reason)
+    return ClusterFact(name=row.name, zone=row.zone, state=row.state, reason=row.reason)
 
 
 def _active(row: ActiveRow) -> ActiveFact:

@@ -22,6 +22,7 @@ from fastapi.responses import RedirectResponse, Response
 from backend.callers import STATUS
 from backend.changes import switch_start
 from backend.domain.access import Action, Caller
+from backend.domain.cluster_switch import EMERGENCY
 from backend.domain.errors import DomainError, FieldError, NotFound, PlanStale, ValueInvalid
 from backend.domain.switch_plan import Plan
 from backend.queries.switches import find_switch
@@ -72,7 +73,8 @@ def start_switch(request: Request, services: Shared, viewer: Viewer, fields: For
         return RedirectResponse(f"/switches/{switch}", 303)
     plan: Plan | None = None
     try:
-        plan = _plan(services, given)
+        # In an emergency nobody waits for a cluster that may not answer.
+        plan = _plan(services, given, asks=given.get("mode") != EMERGENCY)
         switch_start.check(plan, fields.get("digest", ""))
         left = plan.wish.source
         if fields.get("confirm", "").strip() != left:
@@ -84,7 +86,9 @@ def start_switch(request: Request, services: Shared, viewer: Viewer, fields: For
         if _is_there(services, switch):
             # The same form was sent twice at once, and the other one was faster.
             return RedirectResponse(f"/switches/{switch}", 303)
-        return _page(request, services, caller, given, plan, refused=error, seen=_seen(fields))
+        # What is shown again says all that there is to know.
+        shown = _plan(services, given) if plan is not None and plan.wish.is_emergency else plan
+        return _page(request, services, caller, given, shown, refused=error, seen=_seen(fields))
     return RedirectResponse(f"/switches/{switch}", 303)
 
 
@@ -97,10 +101,10 @@ def _is_there(services: ConsoleServices, switch: str) -> bool:
     return True
 
 
-def _plan(services: ConsoleServices, given: Fields) -> Plan:
+def _plan(services: ConsoleServices, given: Fields, *, asks: bool = True) -> Plan:
     with services.reading() as connection:
         wish = wish_of(connection, given)
-    return planning.make(services.reading, services.config, wish, datetime.now(UTC))
+    return planning.make(services.reading, services.config, wish, datetime.now(UTC), asks=asks)
 
 
 def _seen(fields: Fields) -> list[str] | None:

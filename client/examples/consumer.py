@@ -18,15 +18,16 @@ def main(topic: str, group: str) -> None:
         consumer.subscribe([topic])
         try:
             while True:
-                message = consumer.poll(1.0)
-                if message is None:
+                messages = consumer.consume(500, 1.0)
+                for message in messages:
+                    if message.error() is not None:
+                        log.error("%s", message.error())
+                    else:
+                        log.info("%s: %r", message.topic(), message.value())
+                if not messages:
                     continue
-                if message.error() is not None:
-                    log.error("%s", message.error())
-                    continue
-                log.info("%s: %r", message.topic(), message.value())
                 try:
-                    consumer.commit(message=message)
+                    consumer.commit(asynchronous=False)  # all that was given
                 except StaleGeneration as stale:
                     log.info("%s", stale)  # clients were moved meanwhile; the group goes on by itself
         except KeyboardInterrupt:

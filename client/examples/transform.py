@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from settings import here
 from treeline_client import SwitchingConsumer, SwitchingProducer
 
@@ -30,23 +30,38 @@ def transform(
     consumer: SwitchingConsumer, producer: SwitchingProducer, messages: list[Message], target: str
 ) -> None:
     """One transaction. If a switch comes in between, what was read is read again where clients are then."""
-    read_in = messages[0].topic().generation  # type: ignore[union-attr]
-    producer.begin_transaction()
+    read_in = consumer.generation()
+    if not begin(consumer, producer):
+        return
     try:
         for message in messages:
             producer.produce(target, (message.value() or b"").upper(), key=message.key())
             producer.poll(0)
-        group = consumer.consumer_group_metadata()
-        if group.generation == read_in:
-            producer.send_offsets_to_transaction(positions(messages), group)
-            producer.commit_transaction()
-            return
+        producer.send_offsets_to_transaction(positions(messages), consumer.consumer_group_metadata())
+        producer.commit_transaction()
+        return
     except KafkaException as error:
         if not error.args[0].txn_requires_abort():
             raise
         log.info("%s", error)
     producer.abort_transaction()
     go_back(consumer, messages, read_in)
+
+
+def begin(consumer: SwitchingConsumer, producer: SwitchingProducer) -> bool:
+    """Begin a transaction. While the producer is held, the consumer must be able to close: a switch waits for it.
+
+    False if it did: what it gave will be given again.
+    """
+    while True:
+        try:
+            producer.begin_transaction(0.2)
+            return True
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._TIMED_OUT:
+                raise
+        if not consumer.follow():
+            return False
 
 
 def positions(messages: list[Message]) -> list[TopicPartition]:

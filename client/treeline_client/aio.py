@@ -374,7 +374,7 @@ def _answer(future: asyncio.Future[Any], result: Any, error: Exception | None) -
 
 
 _CONSUMERS = frozenset({
-    "assign", "assignment", "commit", "committed", "consumer_group_metadata", "get_watermark_offsets",
+    "assign", "assignment", "commit", "committed", "consumer_group_metadata", "follow", "get_watermark_offsets",
     "incremental_assign", "incremental_unassign", "list_topics", "memberid", "offsets_for_times", "pause",
     "position", "resume", "seek", "store_offsets", "unassign", "unsubscribe",
 })  # fmt: skip

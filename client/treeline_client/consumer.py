@@ -125,6 +125,16 @@ class SwitchingConsumer:
                 break
         return found
 
+    def follow(self) -> bool:
+        """Carry out a move that waits for this thread, and read nothing.
+
+        For an application that can't poll since it waits for a producer that is held, in `begin_transaction()` or
+        `flush()`: the switch in turn waits for this consumer to close. Whether the consumer stayed open: if not,
+        what it gave before will be given again, here or by the group elsewhere; drop it.
+        """
+        before = self._place.reader
+        return self._place.follow() is before is not None
+
     def commit(
         self,
         message: Message | None = None,

@@ -70,6 +70,7 @@ def upgrade() -> None:
         sa.Column("phase", sa.Text, nullable=False),
         sa.Column("software", sa.Text),
         sa.Column("awaited_by", sa.Text),
+        sa.Column("arrived", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
     )
     op.create_index("discovery_clients_seen", "discovery_clients", ["seen_at"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -166,7 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json" if status == 200 else "application/problem+json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(ConnectionError):  # a client that was closed meanwhile
+            self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
         pass

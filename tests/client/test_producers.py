@@ -254,3 +254,17 @@ def test_records_of_several_threads_keep_each_threads_order_through_a_move(plane
     first, second = (by_key(clusters[name], topic) for name in ("cluster-1", "cluster-2"))
     for thread, count in enumerate(counts):
         assert first[f"thread-{thread}"] + second[f"thread-{thread}"] == list(range(count))
+
+
+def test_a_hold_that_comes_with_the_move_keeps_records_back_on_the_new_cluster(plane, clusters, topic):
+    with SwitchingProducer(plane.conf()) as producer:
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        flow = Flow(producer, topic)
+        flow.send(10)
+        plane.says(phase="hold", generation=4, mode="planned", **plane._at("cluster-2"))
+        plane.wait_reported("held", generation=4)
+        assert stored(clusters["cluster-2"], topic) == []
+        plane.abort()
+        flow.finish()
+    assert sorted(stored(clusters["cluster-2"], topic)) == list(range(10))

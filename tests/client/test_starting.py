@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import ipaddress
 import logging
+import ssl
 import time
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from treeline_client import (
     ConfigurationRefused,
     DiscoveryRefused,
@@ -140,3 +148,41 @@ def test_two_clients_of_one_configuration_are_two_for_the_control_plane(plane: C
     assert names[0].startswith("billing-")
     assert names[1].startswith("treeline-")
     assert sorted(plane.gone) == names
+
+
+def test_discovery_is_asked_over_tls_by_whom_is_trusted_only(plane, tmp_path):
+    certificate = _certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    plane._server.socket = context.wrap_socket(plane._server.socket, server_side=True)
+    conf = {**plane.conf(), "treeline.url": plane.url.replace("http:", "https:"), "treeline.start.timeout.ms": 200}
+    with pytest.raises(DiscoveryUnavailable, match="certificate"):
+        SwitchingProducer(conf)
+    with SwitchingProducer({**conf, "treeline.ca.location": str(certificate)}) as producer:
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        plane.abort()
+        assert producer.generation() == 3
+
+
+def _certificate(folder: Path) -> Path:
+    """A key and a certificate for 127.0.0.1, signed by itself, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    path = folder / "certificate.pem"
+    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    return path

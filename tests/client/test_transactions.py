@@ -121,6 +121,26 @@ def test_an_emergency_ends_a_commit_that_is_under_way_with_its_outcome_unknown(p
     assert stored(clusters["cluster-2"], topic) == [2]
 
 
+def test_a_thread_that_waits_for_its_held_producer_can_close_its_consumer(plane, clusters, topic, producer):
+    kafka.produce(clusters["cluster-1"].servers, technical("cluster-1", topic), [{"value": "1"}])
+    conf = plane.conf(group_id=f"group-{uuid.uuid4().hex[:8]}", auto_offset_reset="earliest")
+    with SwitchingConsumer(conf) as consumer:
+        consumer.subscribe([topic])
+        assert consumer.poll(DEADLINE_SECONDS) is not None
+        assert consumer.follow()
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        with pytest.raises(KafkaException, match="moved"):
+            producer.begin_transaction(0.1)
+        while consumer.follow():
+            producer.poll(0.05)
+        plane.wait_reported("closed")
+        plane.move("cluster-2")
+        commit_one(producer, topic, "2")
+        assert consumer.poll(DEADLINE_SECONDS).value() == b"2"
+        assert consumer.follow()
+
+
 def test_offsets_of_a_consumer_in_another_generation_are_refused(plane, clusters, topic, producer):
     kafka.produce(clusters["cluster-1"].servers, technical("cluster-1", topic), [{"value": "1"}])
     group = f"group-{uuid.uuid4().hex[:8]}"

@@ -62,7 +62,7 @@ FACTS = Facts(
     root=ROOT,
     primary="1",
     targets=tree_shape.default_targets(ROOT),
-    clusters={name: ClusterFact(name=name, number=int(name), zone=f"az{name}", state="online") for name in LEAVES},
+    clusters={name: ClusterFact(name=name, zone=f"az{name}", state="online") for name in LEAVES},
     active=(active(),),
     busy={},
     edges=dict.fromkeys(tree_shape.default_targets(ROOT), RUNNING),
@@ -155,7 +155,7 @@ ALWAYS = [
     ({}, {"busy": {"acme": "s1", "globex": "s2"}}, [("tenant-moving", "acme")]),
     (
         {"target": "9"},
-        {"clusters": {**FACTS.clusters, "9": ClusterFact(name="9", number=9, zone=None, state="online")}},
+        {"clusters": {**FACTS.clusters, "9": ClusterFact(name="9", zone=None, state="online")}},
         [("target-not-in-tree", "9")],
     ),
 ]
@@ -164,7 +164,7 @@ WHEN_PLANNED = [
     (
         {"source": "9"},
         {
-            "clusters": {**FACTS.clusters, "9": ClusterFact(name="9", number=9, zone=None, state="online")},
+            "clusters": {**FACTS.clusters, "9": ClusterFact(name="9", zone=None, state="online")},
             "active": (active(cluster="9"),),
         },
         [("source-not-in-tree", "9")],

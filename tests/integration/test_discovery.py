@@ -14,6 +14,7 @@ from backend import deciders
 from backend.domain.cluster_switch import Moving, Phase
 from backend.domain.switch_commands import Abort, Advance, Move, StartSwitch, SwitchCommand
 from backend.eventlog.recorded import Metadata
+from backend.queries import discovery_clients
 from tests.integration.conftest import TREE, Rest, problem
 
 PROD = {"tenant": "acme", "instance": "retail", "environment": "prod"}
@@ -84,6 +85,7 @@ def test_an_environment_begins_on_the_primary(tenant: Rest) -> None:
         "mode": None,
         "switch": None,
         "next": None,
+        "arrived": False,
     }
 
 
@@ -141,6 +143,18 @@ def test_a_zone_can_be_sent_elsewhere(tenant: Rest) -> None:
     assert discover(tenant, zone="az2").json()["generation"] == 3
 
 
+def test_a_zone_that_is_about_to_move_holds_and_no_other_does(tenant: Rest) -> None:
+    for name, zone in (("far", "az2"), ("near", "az1"), ("anywhere", "")):
+        discover(tenant, client_id=name, role="producer", **({"zone": zone} if zone else {}))
+    switched(tenant, start(zone="az2"), to(Phase.HOLDING))
+    told = {
+        zone: discover(tenant, **({"zone": zone} if zone else {})).json()["phase"] for zone in ("az2", "az1", "")
+    }
+    assert told == {"az2": "hold", "az1": "active", "": "active"}
+    now = tenant("GET", "/switches/s1").json()["now"]
+    assert [each["client_id"] for each in now["waiting_for"]] == ["far"]
+
+
 def test_a_client_that_knows_waits_until_there_is_news(running_rest: Rest) -> None:
     running_rest.set_up()
     answers: list[dict[str, Any]] = []
@@ -169,21 +183,18 @@ def test_waiting_ends_with_the_same_answer_when_nothing_happens(running_rest: Re
     assert discover(running_rest, **known).json() == discover(running_rest).json()
 
 
-def test_a_client_that_has_heard_and_still_holds_does_not_ask_without_end(running_rest: Rest) -> None:
-    """Late: it waits until its own records have arrived, and only hears of what is news to it."""
-    running_rest.set_up()
-    switched(running_rest, start(), *MOVED)
-    late = {"generation": 1, "phase": "held", "wait_ms": 60_000}
-    assert discover(running_rest, **late).json()["generation"] == 2
-    answers: list[Any] = []
-    waiting = threading.Thread(target=lambda: answers.append(discover(running_rest, **late, heard=2).json()))
-    waiting.start()
-    time.sleep(0.3)
-    assert not answers
-    back = StartSwitch(**{**vars(start("c2", "c1", 3)), "switch": "s2"})
-    switched(running_rest, back, *MOVED, switch="s2")
-    waiting.join(30)
-    assert answers[0]["generation"] == 3
+def test_a_client_that_is_late_is_told_when_what_it_sent_has_arrived(tenant: Rest) -> None:
+    switched(tenant, start(), *MOVED)
+    late = {"client_id": "late", "role": "producer", "generation": 1, "phase": "held"}
+    assert discover(tenant, **late).json()["arrived"] is False
+    app: Any = tenant.client.app  # type: ignore[attr-defined]
+    with app.state.services.engine.begin() as connection:
+        clients = discovery_clients.list_clients(connection, [tuple(PROD.values())])
+        discovery_clients.let_go_on(connection, clients)
+    assert discover(tenant, **late).json()["arrived"] is True
+    # Whoever has sent something since is asked about anew.
+    discover(tenant, **{**late, "phase": "active"})
+    assert discover(tenant, **late).json()["arrived"] is False
 
 
 def test_what_clients_tell_of_themselves_is_kept(tenant: Rest) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from backend.eventlog.engine import create_engine
 from backend.queries.observed import leases, unit_states
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem
+from tests.integration.shell import Shell, shell_of
 from tests.integration.test_discovery import MOVED, PROD, discover, start, switched, to
 
 WISH = {"from": "c1", "to": "c2"}
@@ -164,6 +168,34 @@ def test_what_makes_no_sense_is_422(settled: Rest, changes: dict[str, Any], poin
 def test_without_a_tree_there_is_nobody_to_move(rest: Rest) -> None:
     rest.add_clusters("c1", "c2")
     assert slugs(plan(rest)["blockers"]) >= {("nothing-to-move", "c1"), ("target-not-in-tree", "c2")}
+
+
+# --- the command line
+
+
+def test_the_plan_on_the_command_line(shell: Shell, tmp_path: Path) -> None:
+    words = ("switch", "plan", "--from", "c1", "--to", "c2", "--tenant", "acme")
+    shown = shell(*words)
+    assert shown.exit_code == 1, "something stands against it"
+    assert "acme/retail/prod/orders" in shown.stdout
+    assert "target-offline" in shown.stderr and "Digest" in shown.stderr
+    found = shell(*words, "--emergency", "--drain", "all_leaves", "-o", "json")
+    plan = json.loads(found.stdout)
+    assert (plan["mode"], plan["drain"], plan["tenant"]) == ("emergency", "all_leaves", "acme")
+    export = tmp_path / "plan.json"
+    told = shell(*words, "--without-cluster", "c1", "--without-zone", "az9", "--export", str(export))
+    assert told.exit_code == 1 and "az9" in told.stderr and not export.exists()
+    told = shell(*words, "--without-cluster", "c1", "--export", str(export))
+    assert "stops: its source is gone" in told.stderr
+    assert json.loads(export.read_text())["what_if"]["gone"] == ["c1"]
+    assert shell(*words, "--environment", "prod").exit_code == 2, "of which instance"
+
+
+@pytest.fixture
+def shell(orders: Rest, database: Database, tmp_path: Path) -> Iterator[Shell]:
+    """The program, on a control plane with the stream."""
+    with shell_of(database.url, tmp_path) as found:
+        yield found
 
 
 # --- at risk

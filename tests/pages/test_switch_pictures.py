@@ -9,16 +9,18 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from backend.domain.cluster_switch import Phase
 from tests.database_fixture import Database
+from tests.observations import observe
 from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, HOLDING, all_online, client, clusters_say, commands, start, to, told
 
 KEPT = os.environ.get("TREELINE_PICTURES")
 PLAN = "/switches/plan?from=c1&to=c2"
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=844)
+ARROWS = (("c1", 2, "c2"), ("c2", 1, "c3"), ("c2", 2, "c1"), ("c3", 1, "c2"), ("c3", 2, "c1"))
 
 
 def taken(page: Page, name: str, folder: Path) -> None:
@@ -47,6 +49,8 @@ def test_plans(
     acme: Console, database: Database, open_page, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_online(database)
+    for cluster, level, target in ARROWS:
+        observe(database.engine, cluster, level, target, records_per_second=480.0)
     for n in range(3):
         client(database, f"checkout-{n}")
     client(database, "billing-1", role="consumer")

@@ -1,4 +1,4 @@
-"""What stays on the cluster that clients were moved from: asked once, when they are where they were sent."""
+"""What stays on the cluster that clients were moved from."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from backend.domain.cluster_switch import EMERGENCY, Phase
 from backend.kafka.errors import KafkaCallFailed
+from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import PhaseRow, SwitchRow
 from backend.settings import Settings
 from workers.switches.closing import GroupClosing
@@ -37,6 +38,8 @@ class Left:
 
     def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, scope: Scope) -> None:
         self._engine, self._settings, self._switch, self._scope = engine, settings, switch, scope
+        self._drain: Drain | None = None
+        self._marked_for: frozenset[str] = frozenset()
 
     def groups(self) -> Sequence[str]:
         """Groups that still have members there, by logical names; none if the cluster does not answer."""
@@ -75,6 +78,25 @@ class Left:
             return None
         finally:
             drain.close()
+
+    def has_arrived(self, held: Sequence[ClientRow]) -> bool:
+        """Whether the target has all that was written there until these clients began to hold."""
+        if self._drain is None:
+            self._drain = Drain(
+                self._engine, self._settings, self._switch.source, (self._switch.target,), self._scope.streams
+            )
+            self._drain.warm_up()
+        asked = frozenset(each.client_id for each in held)
+        if asked != self._marked_for:
+            # Whoever holds by now has nothing in flight: what it sent lies before the logs' ends.
+            self._drain.mark()
+            self._marked_for = asked
+        return self._drain.look().is_drained
+
+    def close(self) -> None:
+        """Give the connections back."""
+        if self._drain is not None:
+            self._drain.close()
 
     def stranded(self) -> Sequence[Mapping[str, Any]]:
         """Of an emergency: what no other leaf has."""

@@ -62,6 +62,7 @@ class SwitchRunner:
         self._drain: Drain | None = None
         self._closing: GroupClosing | None = None
         self._verification: Verification | None = None
+        self._left: Left | None = None
         self._stranded: Stranded | None = None
         self._phase: Phase | None = None
         self._held_since: float | None = None
@@ -217,8 +218,8 @@ class SwitchRunner:
 
     def _verify(self, row: SwitchRow) -> bool:
         if self._verification is None:
-            left = Left(self._engine, self._settings, row, self._read_scope(row))
-            self._verification = Verification(self._engine, self._settings, row, left)
+            self._left = Left(self._engine, self._settings, row, self._read_scope(row))
+            self._verification = Verification(self._engine, self._settings, row, self._left)
         report = self._verification.look()
         if report is None:
             self._tell(self._verification.told)
@@ -254,10 +255,10 @@ class SwitchRunner:
             return Scope.read(connection, row)
 
     def _close_clients(self) -> None:
-        for client in (self._drain, self._closing, self._stranded):
+        for client in (self._drain, self._closing, self._left, self._stranded):
             if client is not None:
                 client.close()
-        self._drain = self._closing = self._stranded = None
+        self._drain = self._closing = self._left = self._stranded = self._verification = None
 
     def _await_clients(self, connection: Connection, row: SwitchRow) -> None:
         places = sorted({moving.place for moving in row.moves})

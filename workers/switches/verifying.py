@@ -9,7 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine
 
 from backend.domain import switch_report
+from backend.domain.cluster_switch import EMERGENCY
+from backend.domain.discovery import IS_HELD
 from backend.domain.switch_report import Found, PhaseTimes
+from backend.queries import discovery_clients
 from backend.queries.active_clusters import list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.leaf_routes import list_leaves
@@ -36,6 +39,7 @@ class Verification:
             closed = self._closed_leaves(connection)
             over = self._is_over(connection)
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
+        self._let_late_go_on([each for each in clients if each.generation < self._switch.generation])
         self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
         waited_long = time.monotonic() - self._began > SILENT_TTLS * self._settings.discovery_ttl_ms / 1000
         if (late or closed) and not waited_long and not over:
@@ -55,6 +59,14 @@ class Verification:
             stray_records=self._left.stray_records(phases),
             stranded=self._left.stranded(),
         )
+
+    def _let_late_go_on(self, late: Sequence[ClientRow]) -> None:
+        """Producers that hold, but heard of the move too late to be waited for: tell them when what they had sent
+        has come to the target."""
+        held = [each for each in late if each.phase == IS_HELD and not each.arrived]
+        if self._switch.mode != EMERGENCY and held and self._left.has_arrived(held):
+            with self._engine.begin() as connection:
+                discovery_clients.let_go_on(connection, held)
 
     def _closed_leaves(self, connection: Connection) -> list[str]:
         """Leaves that have not entered the routes that the switch gave them."""
