@@ -68,7 +68,7 @@ class SwitchRunner:
         self._held_since: float | None = None
         self._failing_since: float | None = None
         self._asked_at = self._told_at = 0.0
-        self._marked = self._awaited = False
+        self._marked = self._awaited = self._walked = False
 
     def run(self) -> None:
         """Until the switch is over, or somebody else has it."""
@@ -119,7 +119,7 @@ class SwitchRunner:
             self._held_since = time.monotonic()
         if phase is Phase.HOLDING and self._phase is not Phase.HOLDING:
             # What was measured of a hold that ran out says nothing of the next.
-            self._marked = False
+            self._marked = self._walked = False
         self._phase = phase
 
     def _step(self, row: SwitchRow) -> bool:
@@ -180,10 +180,15 @@ class SwitchRunner:
 
     def _close(self, row: SwitchRow) -> bool:
         waiting, _ = self._missing(row)
+        _, closing = self._clients(row)
         if waiting:
+            if not self._walked:
+                # While consumers close there is time to look at all that has come since.
+                closing.warm_up()
+                self._walked = True
+                return False
             # Producers among them have let go of the hold: it begins again.
             return self._hold_ran_out(row)
-        _, closing = self._clients(row)
         measured = came_to(closing.carry_over(row.generation, self._scope.flags))
         if row.retargets:
             return self._retarget(row, measured)
