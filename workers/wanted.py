@@ -41,8 +41,8 @@ class Wanted:
 
 
 def position(connection: Connection) -> int:
-    """Of the newest event that may change the desired state. While clients are held for a switch, every process would
-    otherwise look at everything anew with each of its phases."""
+    """Of the newest event that may change the desired state. Phases of a switch do not: every process would look at
+    everything anew while clients are held."""
     return newest_position(connection, but=PHASE_EVENTS | MOVES_CLIENTS)
 
 
