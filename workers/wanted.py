@@ -41,8 +41,8 @@ class Wanted:
 
 
 def position(connection: Connection) -> int:
-    """Of the newest event that may change the desired state. Phases of a switch do not: every process would look at
-    everything anew while clients are held."""
+    """Of the newest event that may change the desired state. Phases of a switch do not: every process would look
+    at everything anew while clients are held."""
     return newest_position(connection, but=PHASE_EVENTS | MOVES_CLIENTS)
 
 
