@@ -45,6 +45,7 @@ NEAR_RECORDS = 5_000
 """So many records the target may lack for clients to be told to hold: they arrive within the blink of an eye."""
 _HELD_SECONDS = 0.02
 _CALM_SECONDS = 0.2
+_FAR_SECONDS = 1.0
 _RENEW_SECONDS = 1.0
 _STRANDED_SECONDS = 2.0
 _TELL_SECONDS = 0.25
@@ -104,7 +105,7 @@ class SwitchRunner:
         except StateConflict as error:
             # Aborted or forced meanwhile, or a word to hold has run out: the next look tells.
             log.info("a switch looks again", switch=self._id, reason=error.detail)
-            time.sleep(_HELD_SECONDS)
+            time.sleep(_CALM_SECONDS)
             return True
         except (KafkaCallFailed, DomainError) as error:
             self._failed(row, error.reason if isinstance(error, KafkaCallFailed) else error.detail)
@@ -150,6 +151,7 @@ class SwitchRunner:
         closing.warm_up()
         if lacking > NEAR_RECORDS:
             self._tell({"missing_records": lacking})
+            time.sleep(_FAR_SECONDS)
             return False
         with self._engine.begin() as connection:
             self._await_clients(connection, row)
