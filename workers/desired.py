@@ -10,11 +10,12 @@ from sqlalchemy import Connection
 
 from backend.domain import edges, tree_shape
 from backend.domain.assignment import Unit
+from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
 from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
 from backend.domain.tree import clusters_of
-from backend.eventlog.tables import event_log_head
 from backend.queries.clusters import list_clusters
 from backend.queries.edge_losses import holes
+from backend.queries.events import newest_position
 from backend.queries.leaf_routes import known_origins, list_leaves, roots_of
 from backend.queries.observed import internal_topics
 from backend.queries.streams import StreamRow, list_streams
@@ -33,8 +34,9 @@ class Desired:
 
 
 def position(connection: Connection) -> tuple[int, int]:
-    """What the plans depend on, cheap to ask: the log's head, and how many internal topics were seen."""
-    head = connection.execute(sa.select(event_log_head.c.position)).scalar_one()
+    """What the plans depend on, cheap to ask: the newest event that may change them, and how many internal topics
+    were seen."""
+    head = newest_position(connection, but=PHASE_EVENTS | MOVES_CLIENTS)
     seen = connection.execute(sa.select(sa.func.coalesce(sa.func.sum(internal_topics.c.incarnation), 0)))
     return head, seen.scalar_one()
 

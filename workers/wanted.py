@@ -8,11 +8,12 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from backend.domain import tree_shape
+from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
 from backend.domain.steps import UnwantedTopic, WantedTopic, topic_config
 from backend.domain.stream_settings import DEFAULT_MAX_MESSAGE_BYTES
 from backend.domain.tree import clusters_of
-from backend.eventlog.tables import event_log_head
 from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.events import newest_position
 from backend.queries.observed import internal_topics
 from backend.queries.streams import StreamRow, list_deleted, list_streams
 from backend.queries.trees import get_tree
@@ -40,9 +41,9 @@ class Wanted:
 
 
 def position(connection: Connection) -> int:
-    """The log's head: while it stands, the desired state is the same."""
-    head: int = connection.execute(sa.select(event_log_head.c.position)).scalar_one()
-    return head
+    """Of the newest event that may change the desired state. Phases of a switch do not: every process would look
+    at everything anew while clients are held."""
+    return newest_position(connection, but=PHASE_EVENTS | MOVES_CLIENTS)
 
 
 def read(connection: Connection, settings: Settings) -> Wanted:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.api.requests import SharedServices
 from backend.api.services import Services
 from backend.domain.errors import DomainError
-from backend.queries import applications, clusters, distributors, events, schemas
+from backend.queries import applications, clusters, distributors, events, schemas, switches
 from backend.queries.at_risk import records_at_risk
 
 router = APIRouter(tags=["health"])
@@ -75,6 +75,7 @@ class _Collector(Collector):
             yield from self._clusters(connection)
             yield from self._distributors(connection)
             yield from self._schema_targets(connection)
+            yield from self._switches(connection)
         for collect in self._services.collectors:
             yield from collect()
 
@@ -152,6 +153,16 @@ class _Collector(Collector):
             if row.behind is not None:
                 behind.add_metric([row.cluster], row.behind)
         yield from (running, behind)
+
+    def _switches(self, connection: Connection) -> Iterator[Any]:
+        phase = GaugeMetricFamily(
+            "treeline_switch_phase",
+            "1 for the phase in which a switch is that has not ended",
+            labels=["switch", "source", "target", "mode", "phase"],
+        )
+        for row in switches.unended_switches(connection):
+            phase.add_metric([row.id, row.source, row.target, row.mode, str(row.state)], 1)
+        yield phase
 
 
 def _version() -> str:

@@ -70,12 +70,18 @@ GRANT = Kind(
 )
 USER = Kind("user", "users", ("users",), ("name", "role", "tenants", "disabled", "has_password"))
 TREE = Kind("tree", "trees", ("trees",), ("name", "primary_cluster", "coverage", "root"))
+SWITCH = Kind(
+    "switch",
+    "switches",
+    ("switches",),
+    ("id", "from", "to", "mode", "state", "generation", "environments", "reason"),
+)
 DISTRIBUTORS, OFFSETS = "distributors", "offsets"
 DISTRIBUTOR_COLUMNS = ("cluster", "level", "target", "state", "lag_records", "records_per_second", "reason")
 
 _KINDS: Mapping[str, Kind] = {
     word: kind
-    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM, APPLICATION, GRANT, USER)
+    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM, APPLICATION, GRANT, USER, SWITCH)
     for word in (kind.name, kind.plural)
 }
 KNOWN = f"{', '.join(sorted(_KINDS))}, {DISTRIBUTORS}, {OFFSETS}"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, get_args
 
 from backend.domain.event import Event
 
@@ -190,6 +190,10 @@ SwitchEvent = (
     | SwitchFailed
     | StrandedRecordsArrived
 )
+
+MOVES_CLIENTS = frozenset({ClientsMoved.stored_name})
+PHASE_EVENTS = frozenset(cls.stored_name for cls in get_args(SwitchEvent)) - MOVES_CLIENTS
+"""Names of those that tell how far a switch is, and change nothing that is desired of clusters or distributors."""
 
 # --- state
 

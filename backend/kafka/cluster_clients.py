@@ -9,10 +9,10 @@ from confluent_kafka.admin import AdminClient
 
 from backend.domain.assignment import OWN_GROUPS
 from backend.domain.marks import Position
-from backend.kafka import group_members, group_reader, log_ends, positions
+from backend.kafka import group_reader, log_ends, positions
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, sentence
-from backend.kafka.group_members import GroupMember
+from backend.kafka.group_members import GroupAdmin, GroupMember
 from backend.kafka.group_offsets import GroupOffsets
 from backend.kafka.log_ends import Place
 from backend.kafka.log_ranges import RangeReader
@@ -93,12 +93,12 @@ class ClusterClients:
 
     def groups(self) -> list[str]:
         """Names of all groups, without ours."""
-        found = group_members.names(self.admin, _REQUEST_SECONDS)
+        found = GroupAdmin(self.admin, _REQUEST_SECONDS).names()
         return [name for name in found if not name.startswith(OWN_GROUPS)]
 
     def members(self, groups: Sequence[str]) -> dict[str, tuple[GroupMember, ...]]:
         """Who is in each of the groups."""
-        return group_members.members(self.admin, groups, _REQUEST_SECONDS)
+        return GroupAdmin(self.admin, _REQUEST_SECONDS).members(groups)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from backend.domain import discovery, tree_shape
+from backend.domain.cluster_switch import PHASE_EVENTS
 from backend.domain.errors import StateConflict
 from backend.domain.tree import clusters_of
 from backend.eventlog.tables import events
@@ -78,8 +79,13 @@ def read(connection: Connection, last: Snapshot | None) -> Snapshot:
     """The present snapshot; the last one, if nothing that it tells has changed."""
     head = event_queries.head(connection).position
     # A head behind what was seen is another log: a backup was restored.
-    if last is not None and last.position <= head and not _has_news(connection, last.position):
-        return replace(last, position=head)
+    if last is not None and last.position <= head:
+        news = _news(connection, last.position)
+        if not news:
+            return replace(last, position=head)
+        if news <= PHASE_EVENTS:
+            # While clients are held every millisecond counts.
+            return replace(last, position=head, switches=_moving(connection))
     active: dict[Place, dict[str | None, ActiveRow]] = {}
     for row in list_active(connection):
         active.setdefault(row.place, {})[row.zone] = row
@@ -90,10 +96,15 @@ def read(connection: Connection, last: Snapshot | None) -> Snapshot:
         active=active,
         clusters={row.name: row for row in list_clusters(connection)},
         distances={} if tree is None or root is None else discovery.distances(root, tree.targets),
-        switches={(m.place, m.zone): row for row in moving_switches(connection) for m in row.moves},
+        switches=_moving(connection),
     )
 
 
-def _has_news(connection: Connection, after: int) -> bool:
-    query = sa.select(sa.exists().where(events.c.position > after, events.c.name.in_(_TELLING)))
-    return bool(connection.execute(query).scalar_one())
+def _moving(connection: Connection) -> dict[tuple[Place, str | None], SwitchRow]:
+    return {(m.place, m.zone): row for row in moving_switches(connection) for m in row.moves}
+
+
+def _news(connection: Connection, after: int) -> frozenset[str]:
+    """Names of the events since then that may change an answer."""
+    query = sa.select(events.c.name).where(events.c.position > after, events.c.name.in_(_TELLING)).distinct()
+    return frozenset(connection.execute(query).scalars())

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.store import PostgresEventLog
+from backend.eventlog.tables import events
 from backend.eventlog.verification import Verification
 
 _NO_EVENTS_TO_DECODE = EventRegistry()
@@ -41,6 +43,12 @@ def list_events(
 def head(connection: Connection) -> Head:
     """The newest event's position and hash, for `treeline events export-head`."""
     return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).head()
+
+
+def newest_position(connection: Connection, *, but: Collection[str]) -> int:
+    """Position of the newest event whose name is none of these; 0 if there is none."""
+    query = sa.select(events.c.position).where(events.c.name.not_in(but))
+    return connection.execute(query.order_by(events.c.position.desc()).limit(1)).scalar_one_or_none() or 0
 
 
 def verification(connection: Connection, expected_head: Head | None = None) -> Verification:

@@ -73,6 +73,11 @@ def moving_switches(connection: Connection) -> list[SwitchRow]:
     return _in_states(connection, BEFORE_MOVE)
 
 
+def unended_switches(connection: Connection) -> list[SwitchRow]:
+    """Those that are not completed, aborted or failed."""
+    return _in_states(connection, (*BEFORE_MOVE, Phase.VERIFYING))
+
+
 def running_switches(connection: Connection) -> list[SwitchRow]:
     """Those that somebody has to carry on; also emergencies whose stranded records have not arrived yet, while the
     cluster that was left is a leaf."""

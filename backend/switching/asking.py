@@ -95,11 +95,11 @@ class _Look:
             answer = _Answer(partitions={s: found[t].partitions for s, t in topics.items() if t in found})
             offsets = GroupOffsets(config)
             if cluster == self._wish.source:
-                self._ask_source(answer, offsets, GroupAdmin(config, self._seconds), row, topics)
+                self._ask_source(answer, offsets, GroupAdmin.open(config, self._seconds), row, topics)
             else:
                 answer.outgoing = self._outgoing(cluster, offsets, topics)
             if cluster == self._wish.target:
-                groups = GroupAdmin(config, self._seconds)
+                groups = GroupAdmin.open(config, self._seconds)
                 answer.groups = self._groups(groups, row, topics, groups.names())
                 answer.covered = self._covered(cluster, offsets, topics)
         except KafkaCallFailed as error:
@@ -188,14 +188,15 @@ class _Look:
         busy.sort(key=lambda name: (read[name] is None, name))  # those of moved environments first
         found = []
         for name, members in admin.members(busy[:MOST_GROUPS]).items():
-            its, logical = frozenset(streams[t] for t in members.topics if t in streams), read[name]
-            if its or (logical is not None and not members.topics):
+            read_topics = frozenset(topic for member in members for topic in member.topics)
+            its, logical = frozenset(streams[t] for t in read_topics if t in streams), read[name]
+            if members and (its or (logical is not None and not read_topics)):
                 found.append(
                     GroupFact(
                         technical_group=name,
                         group=None if logical is None else logical.stream,
                         place=None if logical is None else (logical.tenant, logical.instance, logical.environment),
-                        client_ids=members.client_ids,
+                        client_ids=tuple(sorted(member.client_id for member in members)),
                         streams=its,
                     )
                 )

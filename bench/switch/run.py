@@ -33,7 +33,8 @@ from local_estates import ESTATES, Estate, estate
 
 CLUSTERS = ("cluster-1", "cluster-4")
 STREAMS = {"planned": "orders", "emergency": "payments"}
-BEGIN_SECONDS, BETWEEN_SECONDS, AWAY_SECONDS = 20.0, 5.0, 20.0
+BEGIN_SECONDS = {"planned": 20.0, "emergency": 60.0}
+BETWEEN_SECONDS, AWAY_SECONDS = 5.0, 20.0
 CONSUMER_PROCESSES = 2
 TENANT = {"tenant": "acme"}
 ENVIRONMENT = "/tenants/acme/instances/retail/environments/prod"
@@ -65,7 +66,7 @@ def run(one: Estate, part: str, out: Path, options: argparse.Namespace) -> bool:
         assert answer.status_code == 200, answer.text
         applications = begin(status, stream, folder, options.groups)
         try:
-            time.sleep(BEGIN_SECONDS)
+            time.sleep(BEGIN_SECONDS[part])
             if part == "planned":
                 switches = [planned(client) for _ in range(options.switches)]
             else:

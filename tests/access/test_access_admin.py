@@ -134,7 +134,9 @@ def given(admin: AccessAdmin, principal: str, acls: frozenset[Acl]) -> None:
     eventually(lambda: principal in admin.observe([principal], None).credentials, "the credentials")
 
 
-@pytest.mark.parametrize("transactional", [False, True], ids=["idempotent", "transactional"])
+@pytest.mark.parametrize(
+    "transactional", [pytest.param(False, marks=pytest.mark.nightly), True], ids=["idempotent", "transactional"]
+)
 def test_stock_clients_need_just_what_an_application_gets(
     admin: AccessAdmin, secured: RunningEstate, principal: str, topics: tuple[str, str], transactional: bool
 ) -> None:

@@ -75,7 +75,7 @@ def topic(rest: RestClient, place: str, name: str, cluster: str) -> str:
     return str(rest.ok("GET", f"{environment(place)}/streams/{name}")["technical_names"][cluster])
 
 
-@pytest.mark.parametrize("cluster", SECURED)
+@pytest.mark.parametrize("cluster", [pytest.param(SECURED[0], marks=pytest.mark.nightly), *SECURED[1:]])
 def test_kafkas_console_tools_may_what_was_granted_and_nothing_else(
     two: Two, rest: RestClient, tmp_path: Path, cluster: str
 ) -> None:

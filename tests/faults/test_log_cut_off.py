@@ -84,6 +84,7 @@ def small(boot_estate):
     return Small(boot_estate)
 
 
+@pytest.mark.nightly
 def test_records_that_took_the_place_of_lost_ones_are_copied(small):
     kept, lost, new = ([b"%s %03d" % (kind, n) for n in range(40)] for kind in (b"kept", b"lost", b"new"))
     small.send("cluster-1", kept)

@@ -98,6 +98,7 @@ def fill(servers):
     consumer.close()
 
 
+@pytest.mark.nightly
 def test_a_cluster_with_data_is_adopted_and_every_record_gets_everywhere_once(adopting):
     rest = RestClient(adopting.url, adopting.token)
     servers = {name: adopting.bootstrap_servers(name) for name in ("cluster-1", "cluster-2", "cluster-3")}

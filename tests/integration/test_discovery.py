@@ -111,6 +111,7 @@ def test_a_switch_is_told_phase_by_phase(tenant: Rest) -> None:
         return [answers[0]["generation"], answers[0]["cluster"], *(answer["phase"] for answer in answers)]
 
     switched(tenant, start())
+    assert 'treeline_switch_phase{mode="planned",phase="planned",source="c1"' in tenant("GET", "./metrics").text
     assert told() == [1, "c1", "active", "active", "active"]
     for phase in (Phase.HOLDING, Phase.DRAINING):
         switched(tenant, to(phase))

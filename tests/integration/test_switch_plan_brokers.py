@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer
 
 from backend.settings import PROJECT_ROOT
@@ -52,6 +53,7 @@ def reading(estate: RunningEstate, cluster: str, group: str) -> Iterator[None]:
         consumer.close()
 
 
+@pytest.mark.nightly
 def test_a_plan_says_what_clusters_hold_and_who_reads_there(
     boot_estate: Callable[..., RunningEstate], tmp_path: Path
 ) -> None:

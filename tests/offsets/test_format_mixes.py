@@ -19,6 +19,7 @@ CLUSTERS = ("cluster-1", "cluster-2")
 MIXES = 6
 
 
+@pytest.mark.nightly
 def test_two_formats_of_one_tree(estate: RunningEstate, rest: RestClient, servers: dict[str, str]) -> None:
     """`{tenant}-{environment}-{topic}` on some clusters: one character keeps these two streams apart there."""
     streams = (StreamName("mix", "retail", "a", "b_c"), StreamName("mix", "retail", "a-b", "c"))

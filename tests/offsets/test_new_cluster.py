@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -26,6 +27,7 @@ THREE_LEAVES = {
 }
 
 
+@pytest.mark.nightly
 def test_a_group_on_a_cluster_that_is_brought_online(boot_estate):
     estate = boot_estate(THREE)
     rest = RestClient(estate.url, estate.token)

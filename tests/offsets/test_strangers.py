@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -22,6 +23,7 @@ def commit_as(servers: str, group: str, topic: str, offset: int) -> None:
     consumer.close()
 
 
+@pytest.mark.nightly
 @at_once
 def test_a_stream_that_is_not_distributed_for_a_while(make_groups: Made):
     groups = make_groups("exact")

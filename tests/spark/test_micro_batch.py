@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import uuid
 
+import pytest
+
 from backend.domain import log_index
 from backend.kafka.client_config import client_config
 from backend.kafka.log_ends import ends
@@ -19,6 +21,7 @@ from tests.spark.test_sources import born_in, expected
 T0 = 1_700_000_000_000
 
 
+@pytest.mark.nightly
 def test_batch_after_batch_on_a_growing_log(spark, estate):
     servers, source = estate.bootstrap_servers("cluster-1"), random.Random(5)
     topic = f"grows.{uuid.uuid4().hex[:8]}"

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine
 
 from backend.domain import formats
 from backend.domain.births import Births, births_of
+from backend.domain.cluster_switch import PHASE_EVENTS
 from backend.domain.group_directory import GroupDirectory
 from backend.domain.log_prefix import Hole
 from backend.domain.names import StreamName
@@ -18,11 +19,11 @@ from backend.domain.readings import EnvironmentPlace
 from backend.queries.active_clusters import generations
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.edge_losses import holes
+from backend.queries.events import newest_position
 from backend.queries.leaf_routes import known_origins, list_leaves
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.tenants import OffsetRules, offset_rules
 from backend.queries.trees import MAIN
-from workers import wanted
 
 FIRST_GENERATION = 1
 """Of every environment, until it is switched for the first time."""
@@ -78,9 +79,14 @@ class Directory:
         return births_of(row.tails[cluster], partition, row.incarnations[cluster])
 
 
+def position_of(connection: Connection) -> int:
+    """Of the newest event that may change the directory; clients that are moved change the generations."""
+    return newest_position(connection, but=PHASE_EVENTS)
+
+
 def read(connection: Connection) -> Directory:
     """The present directory."""
-    position = wanted.position(connection)
+    position = position_of(connection)
     leaves = list_leaves(connection)
     every = list_clusters(connection)
     clusters = {row.name: row for row in every if row.name in leaves and row.state != "offline"}
@@ -124,6 +130,6 @@ class Directories:
         """The present directory."""
         with self._reading, self._engine.connect() as connection:
             # The head before the rest: what comes in between is read twice, never left out.
-            if self._last is None or wanted.position(connection) != self._last.position:
+            if self._last is None or position_of(connection) != self._last.position:
                 self._last = read(connection)
             return self._last

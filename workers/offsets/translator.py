@@ -14,12 +14,14 @@ import structlog
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
+from backend.domain.cluster_switch import HELD
 from backend.domain.log_index import Prefixes
 from backend.domain.offset_map import Follower
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ends import ends
 from backend.queries.clusters import ClusterRow
+from backend.queries.switches import moving_switches
 from backend.settings import Settings
 from spark import micro_batch
 from workers import checkpoints
@@ -70,7 +72,14 @@ class Translator:
         self._cleared_up_at = time.monotonic()
 
     def tick(self) -> int:
-        """Take what has come; translate and publish it. How many commits were."""
+        """Take what has come; translate and publish it. How many commits were.
+
+        Nothing while clients are held for a switch: their last commits are carried over directly, and what else
+        was committed can wait for a second better than they can.
+        """
+        with self._engine.connect() as connection:
+            if any(switch.state in HELD for switch in moving_switches(connection)):
+                return 0
         known = self._directories.read()
         if known.position != self._swept_at:
             self._sweep(known)

@@ -44,7 +44,7 @@ class Left:
     def groups(self) -> Sequence[str]:
         """Groups that still have members there, by logical names; none if the cluster does not answer."""
         switch, scope = self._switch, self._scope
-        if not scope.source_is_online:
+        if switch.mode == EMERGENCY or not scope.source_is_online:
             return ()
         closing = GroupClosing(
             self._engine, self._settings, switch.source, switch.target, scope.environments, scope.streams

@@ -45,6 +45,7 @@ NEAR_RECORDS = 5_000
 """So many records the target may lack for clients to be told to hold: they arrive within the blink of an eye."""
 _HELD_SECONDS = 0.02
 _CALM_SECONDS = 0.2
+_FAR_SECONDS = 1.0
 _RENEW_SECONDS = 1.0
 _STRANDED_SECONDS = 2.0
 _TELL_SECONDS = 0.25
@@ -68,7 +69,7 @@ class SwitchRunner:
         self._held_since: float | None = None
         self._failing_since: float | None = None
         self._asked_at = self._told_at = 0.0
-        self._marked = self._awaited = False
+        self._marked = self._awaited = self._walked = False
 
     def run(self) -> None:
         """Until the switch is over, or somebody else has it."""
@@ -104,7 +105,7 @@ class SwitchRunner:
         except StateConflict as error:
             # Aborted or forced meanwhile, or a word to hold has run out: the next look tells.
             log.info("a switch looks again", switch=self._id, reason=error.detail)
-            time.sleep(_HELD_SECONDS)
+            time.sleep(_CALM_SECONDS)
             return True
         except (KafkaCallFailed, DomainError) as error:
             self._failed(row, error.reason if isinstance(error, KafkaCallFailed) else error.detail)
@@ -119,7 +120,7 @@ class SwitchRunner:
             self._held_since = time.monotonic()
         if phase is Phase.HOLDING and self._phase is not Phase.HOLDING:
             # What was measured of a hold that ran out says nothing of the next.
-            self._marked = False
+            self._marked = self._walked = False
         self._phase = phase
 
     def _step(self, row: SwitchRow) -> bool:
@@ -150,6 +151,7 @@ class SwitchRunner:
         closing.warm_up()
         if lacking > NEAR_RECORDS:
             self._tell({"missing_records": lacking})
+            time.sleep(_FAR_SECONDS)
             return False
         with self._engine.begin() as connection:
             self._await_clients(connection, row)
@@ -180,10 +182,15 @@ class SwitchRunner:
 
     def _close(self, row: SwitchRow) -> bool:
         waiting, _ = self._missing(row)
+        _, closing = self._clients(row)
         if waiting:
+            if not self._walked:
+                # While consumers close there is time to look at all that has come since.
+                closing.warm_up()
+                self._walked = True
+                return False
             # Producers among them have let go of the hold: it begins again.
             return self._hold_ran_out(row)
-        _, closing = self._clients(row)
         measured = came_to(closing.carry_over(row.generation, self._scope.flags))
         if row.retargets:
             return self._retarget(row, measured)

@@ -16,7 +16,6 @@ from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.trees import get_tree
 from backend.settings import Settings
-from workers import wanted
 from workers.offsets import directory
 from workers.offsets.directory import Directory
 
@@ -70,7 +69,7 @@ class Topologies:
     def read(self) -> Topology:
         """The present one."""
         with self._engine.connect() as connection:
-            if self._last is None or wanted.position(connection) != self._last.known.position:
+            if self._last is None or directory.position_of(connection) != self._last.known.position:
                 self._last = _read(connection, self._settings.partition_buckets)
         return self._last
 

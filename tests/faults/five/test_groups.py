@@ -27,6 +27,7 @@ def make_groups(place):
         groups.delete()
 
 
+@pytest.mark.nightly
 def test_a_margin_that_would_skip_a_record_does_not(make_groups: Made):
     groups = make_groups("margin")
     now = int(time.time() * 1000)
