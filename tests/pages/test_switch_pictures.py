@@ -71,7 +71,7 @@ def test_a_switch_on_its_way(acme: Console, database: Database, open_page, folde
     client(database, "billing-1", role="consumer")
     commands(database, start("s0", target="c3"), to(Phase.HOLDING), switch="s0")
     page = open_page(acme, "/switches/s0")
-    told(database, "s0", missing_records=212)
+    page.locator("#live[data-live='on']").wait_for()
     taken(page, "switch-holding", folder)
     page.goto(f"{acme.url}/switches/s0/-force")
     taken(page, "switch-force", folder)
