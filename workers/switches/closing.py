@@ -36,7 +36,7 @@ from workers.switches.progress import ProgressReader
 from workers.switches.topology import Partition, Place, Topologies, Topology
 
 _MEMBERS = "the group has members there and is left alone"
-_OWN = "its progress was made there"
+OWN_PROGRESS = "its progress was made there"
 _NOT_ASKED = "the topic is not there, or could not be read"
 _NO_ANSWER = "the cluster did not answer"
 
@@ -141,7 +141,7 @@ class GroupClosing:
             group, place = self._key(topology, follower)
             refused: str | None = _NOT_ASKED
             if follower in own:
-                refused = _OWN
+                refused = OWN_PROGRESS
             elif group in busy:
                 refused = _MEMBERS
             elif follower in goings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workers.switches.closing import Carried
+from workers.switches.closing import OWN_PROGRESS, Carried
 
 _NAMED = 200
 """Groups that are named at most: an event is no place for a list without end."""
@@ -18,7 +18,8 @@ def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
     refused = {
         "/".join((*_environment(one), one.follower.group)): one.refused
         for one in carried
-        if one.refused is not None
+        # Where a group's progress was made on the target, it stands there already.
+        if one.refused not in (None, OWN_PROGRESS)
     }
     return {
         "groups": len({(*_environment(one), one.follower.group) for one in set_there}),
