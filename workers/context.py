@@ -33,15 +33,22 @@ def dispatcher() -> Dispatcher:
 
 
 def dispatch(
-    decider: Decider[S, C], stream: str, command: C | Callable[[Connection], C], actor: str, request_id: str
+    decider: Decider[S, C],
+    stream: str,
+    command: C | Callable[[Connection], C],
+    actor: str,
+    request_id: str,
+    *,
+    expected_version: int | None = None,
 ) -> None:
-    """Record what a worker saw or did."""
+    """Record what a worker saw or did. Raises StaleVersion if the stream is not at `expected_version`."""
     dispatcher().execute(
         decider,
         stream,
         command,
         metadata=Metadata(actor=actor, request_id=request_id, causation=None),
         time=datetime.now(UTC),
+        expected_version=expected_version,
         answer=lambda _connection, _outcome: None,
     )
 

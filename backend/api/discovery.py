@@ -72,7 +72,7 @@ class Discovery:
         arrived = False
         with self._services.engine.begin() as connection:
             if report is not None:
-                arrived = clients.write(connection, report)
+                arrived = clients.write(connection, report, self._services.config.discovery_hold_ms)
             if time.monotonic() > self._tidied_at + _TIDY_SECONDS:
                 self._tidied_at = time.monotonic()
                 clients.forget_silent(connection)

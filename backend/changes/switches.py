@@ -8,14 +8,11 @@ from sqlalchemy import Connection
 
 from backend.deciders import SWITCH, TREE
 from backend.dispatch import Directed
-from backend.domain.cluster_switch import Phase
 from backend.domain.switch_commands import Abort
 from backend.domain.tree import SwitchTarget
 from backend.eventlog.recorded import Metadata
 from backend.queries.switches import find_switch, moving_switches
 from backend.queries.trees import get_tree
-
-_RETARGETED = (Phase.RETARGETING, Phase.MOVING)
 
 
 def event_stream(switch: str) -> str:
@@ -33,10 +30,9 @@ def taking_back(connection: Connection, switch: str, abort: Abort, metadata: Met
     row, commands = find_switch(connection, switch), []
     tree = get_tree(connection)
     targets = {} if tree is None else tree.targets
-    if row.state in _RETARGETED:
-        for each in row.retargets:
-            # One that somebody has changed since stays.
-            if targets.get((each.cluster, each.level)) == each.target:
-                back = SwitchTarget(cluster=each.cluster, level=each.level, target=each.previous)
-                commands.append(Directed(TREE, "tree-main", back, metadata))
+    for each in row.retargets if row.is_moving else ():
+        # One that somebody has changed since stays; so does one that was not changed yet.
+        if targets.get((each.cluster, each.level)) == each.target:
+            back = SwitchTarget(cluster=each.cluster, level=each.level, target=each.previous)
+            commands.append(Directed(TREE, "tree-main", back, metadata))
     return [Directed(SWITCH, event_stream(switch), abort, metadata), *commands]

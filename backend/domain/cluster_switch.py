@@ -158,6 +158,10 @@ class SwitchAborted(Event, name="SwitchAborted", version=1):
     phase: str
     """In which it was."""
     reason: str | None
+    source: str
+    moves: tuple[Moving, ...]
+    generation: int | None
+    """That clients get where they are, since offsets may have been set on the target under it; else null."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +171,10 @@ class SwitchFailed(Event, name="SwitchFailed", version=1):
     switch: str
     phase: str
     reason: str
+    source: str
+    moves: tuple[Moving, ...]
+    generation: int | None
+    """That clients get where they are, since offsets may have been set on the target under it; else null."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +186,8 @@ class StrandedRecordsArrived(Event, name="StrandedRecordsArrived", version=1):
     """At most so many."""
     partitions: tuple[tuple[str, int, int, int], ...]
     """(stream, partition, first offset, last offset) on that cluster, of records that came late."""
+    lost: tuple[tuple[str, int, int], ...]
+    """(stream, partition, first offset) where the log was made anew or cut off: what only it had is gone."""
 
 
 SwitchEvent = (
@@ -191,7 +201,8 @@ SwitchEvent = (
     | StrandedRecordsArrived
 )
 
-MOVES_CLIENTS = frozenset({ClientsMoved.stored_name})
+MOVES_CLIENTS = frozenset(cls.stored_name for cls in (ClientsMoved, SwitchAborted, SwitchFailed))
+"""Names of those that may give clients another generation."""
 PHASE_EVENTS = frozenset(cls.stored_name for cls in get_args(SwitchEvent)) - MOVES_CLIENTS
 """Names of those that tell how far a switch is, and change nothing that is desired of clusters or distributors."""
 
@@ -205,6 +216,8 @@ class Switch:
     started: SwitchStarted
     phase: Phase = Phase.PLANNED
     forced: frozenset[str] = field(default_factory=frozenset)
+    carried: bool = False
+    """Whether offsets of groups may have been set on the target."""
     stranded_arrived: bool = False
 
 
@@ -221,7 +234,8 @@ def evolve(state: Switch | None, event: Event) -> Switch | None:
         return None
     match event:
         case SwitchAdvanced():
-            return replace(state, phase=Phase(event.phase))
+            phase = Phase(event.phase)
+            return replace(state, phase=phase, carried=state.carried or phase is Phase.CLOSING)
         case SwitchForced():
             return replace(state, forced=state.forced | set(event.clients))
         case ClientsMoved():

@@ -7,6 +7,7 @@ closed from then on. (Design, "Discovery"; docs/decisions/0034.)
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from backend.domain import routes
 from backend.domain.cluster_switch import CLOSED, HELD, Phase
@@ -49,18 +50,39 @@ def distances(root: Node, targets: Targets) -> Mapping[str, int]:
     return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """What a client says of itself, and for how long."""
+
+    role: str
+    phase: str
+    silent_ms: int
+    """Since it said so last."""
+    still_ms: int | None
+    """For how long it has held without a break; None: it does not."""
+
+
 def missing(
-    expected: Mapping[str, tuple[str, str, int]], *, hold_ms: int, closing: bool, forced: Collection[str] = ()
+    expected: Mapping[str, Word],
+    *,
+    hold_ms: int,
+    closing: bool,
+    forced: Collection[str] = (),
+    still_for_ms: int = 0,
 ) -> list[str]:
     """Clients that are waited for: their word that they hold is not given, or does not count any more.
 
-    `expected`: client id -> (role, phase, milliseconds since it said so); `closing`: whether consumers are told to
-    close as well.
+    `closing`: whether consumers are told to close as well; `still_for_ms`: producers must have held for as long:
+    since before a drain was measured. One that let go meanwhile, and holds again, may have written.
     """
     return sorted(
         client
-        for client, (role, phase, silent_ms) in expected.items()
+        for client, word in expected.items()
         if client not in forced
-        and (role != CONSUMER or closing)
-        and not (does(role, phase) and silent_ms <= hold_ms)
+        and (word.role != CONSUMER or closing)
+        and not (does(word.role, word.phase) and word.silent_ms <= hold_ms and _kept(word, still_for_ms))
     )
+
+
+def _kept(word: Word, still_for_ms: int) -> bool:
+    return word.role == CONSUMER or (word.still_ms is not None and word.still_ms >= still_for_ms)

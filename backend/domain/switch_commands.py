@@ -95,6 +95,7 @@ class RecordArrived:
 
     records: int
     partitions: tuple[tuple[str, int, int, int], ...]
+    lost: tuple[tuple[str, int, int], ...] = ()
 
 
 SwitchCommand = StartSwitch | Advance | Force | Move | Complete | Abort | RecordArrived
@@ -230,13 +231,29 @@ def _abort(state: Switch, command: Abort) -> list[SwitchEvent]:
             f"the clients were moved already (generation {state.started.generation}); "
             f"POST /switches/{state.started.switch}/reverse leads back"
         )
+    started, phase = state.started, str(state.phase)
+    generation = started.generation if state.carried else None
     if command.by == WORKER:
         return [
             SwitchFailed(
-                switch=state.started.switch, phase=state.phase, reason=command.reason or "no reason given"
+                switch=started.switch,
+                phase=phase,
+                source=started.source,
+                moves=started.moves,
+                generation=generation,
+                reason=command.reason or "no reason given",
             )
         ]
-    return [SwitchAborted(switch=state.started.switch, phase=state.phase, reason=command.reason)]
+    return [
+        SwitchAborted(
+            switch=started.switch,
+            phase=phase,
+            source=started.source,
+            moves=started.moves,
+            generation=generation,
+            reason=command.reason,
+        )
+    ]
 
 
 def _arrived(state: Switch, command: RecordArrived) -> list[SwitchEvent]:
@@ -245,7 +262,12 @@ def _arrived(state: Switch, command: RecordArrived) -> list[SwitchEvent]:
     if state.stranded_arrived:
         return []
     return [
-        StrandedRecordsArrived(switch=state.started.switch, records=command.records, partitions=command.partitions)
+        StrandedRecordsArrived(
+            switch=state.started.switch,
+            records=command.records,
+            partitions=command.partitions,
+            lost=command.lost,
+        )
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.cluster_switch import ClientsMoved
+from backend.domain.cluster_switch import ClientsMoved, SwitchAborted, SwitchFailed
 from backend.domain.primary_move import PrimaryMoved
 from backend.domain.tenant import EnvironmentCreated
 from backend.domain.tree import TreeReplaced, clusters_of
@@ -69,6 +69,11 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
                 values = {"cluster": event.target, "generation": event.generation}
                 values |= {"switch": event.switch, "mode": event.mode}
                 replace(rows, active_clusters, key, values, position)
+        case SwitchAborted() | SwitchFailed() as event if event.generation is not None:
+            # What groups commit from now on is later than what was set for them on the target.
+            for moving in event.moves:
+                key = _key(*moving.place, moving.zone or ALL_ZONES)
+                _set(rows, key, event.source, event.generation, position)
 
 
 def _leave(rows: Rows, leaves: list[str], primary: str, position: int) -> None:
@@ -98,7 +103,7 @@ def _set(rows: Rows, key: dict[str, str], cluster: str | None, generation: int, 
 
 PROJECTION = Projection(
     name="active_clusters",
-    events=frozenset({EnvironmentCreated, TreeReplaced, PrimaryMoved, ClientsMoved}),
+    events=frozenset({EnvironmentCreated, TreeReplaced, PrimaryMoved, ClientsMoved, SwitchAborted, SwitchFailed}),
     tables=(active_clusters, active_basis),
     apply=_apply,
 )

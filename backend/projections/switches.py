@@ -84,9 +84,9 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             _enter(rows, event.switch, Phase.FAILED, {}, recorded, reason=event.reason)
         case StrandedRecordsArrived() as event:
             partitions = [list(each) for each in event.partitions]
-            _change(
-                rows, event.switch, {"arrived": {"records": event.records, "partitions": partitions}}, recorded
-            )
+            lost = [list(each) for each in event.lost]
+            arrived = {"records": event.records, "partitions": partitions, "lost": lost}
+            _change(rows, event.switch, {"arrived": arrived}, recorded)
 
 
 def _start(rows: Rows, event: SwitchStarted, recorded: RecordedEvent) -> None:

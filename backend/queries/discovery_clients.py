@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection
+from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain.discovery import IS_HELD
+from backend.domain.discovery import IS_ACTIVE, IS_HELD
 from backend.eventlog.tables import METADATA
 from backend.queries.active_clusters import Place
 
+_TIMES = ("seen_at", "still_since")
 FORGOTTEN_AFTER_SECONDS = 24 * 3600.0
 
 discovery_clients = sa.Table(
@@ -38,11 +39,14 @@ discovery_clients = sa.Table(
     sa.Column("awaited_by", sa.Text),
     # Of a client that heard of its move too late: all that it had sent before has come to the new cluster.
     sa.Column("arrived", sa.Boolean, nullable=False, server_default=sa.false()),
+    # Since when it has kept its word to hold without a break; NULL while it is active.
+    sa.Column("still_since", sa.DateTime(timezone=True)),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
 sa.Index("discovery_clients_seen", discovery_clients.c.seen_at)
 _NOW = sa.func.clock_timestamp()
 _SILENT_MS = sa.cast(sa.extract("epoch", _NOW - discovery_clients.c.seen_at) * 1000, sa.BigInteger)
+_STILL_MS = sa.cast(sa.extract("epoch", _NOW - discovery_clients.c.still_since) * 1000, sa.BigInteger)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,8 @@ class ClientRow(Report):
     """A client, and how long ago it was heard of, by the database's clock."""
 
     silent_ms: int
+    still_ms: int | None
+    """For how long it has kept its word to hold without a break; None while it is active."""
     awaited_by: str | None
     """The switch that waits for it, since it was there when that told clients to hold."""
     arrived: bool
@@ -75,19 +81,24 @@ class ClientRow(Report):
         return self.tenant, self.instance, self.environment
 
 
-def write(connection: Connection, report: Report) -> bool:
-    """Replace what the client told before; whether what it had sent before it began to hold has arrived."""
+def write(connection: Connection, report: Report, hold_ms: int) -> bool:
+    """Replace what the client told before; whether what it had sent before it began to hold has arrived. A word to
+    hold that is older than `hold_ms` may have been let go of: then it is given anew."""
+    told = {"generation": report.generation, "phase": report.phase}
     values = {**vars(report), "zone": report.zone or "", "seen_at": _NOW}
-    row = insert(discovery_clients).values(values)
+    is_still = report.phase != IS_ACTIVE
+    row = insert(discovery_clients).values(values, **({"still_since": _NOW} if is_still else {}))
     key = [column.name for column in discovery_clients.primary_key]
-    fresh: dict[str, ColumnElement[Any]] = {name: row.excluded[name] for name in values if name not in key}
     t = discovery_clients.c
-    still_holds = sa.and_(
-        row.excluded.phase == IS_HELD, t.phase == IS_HELD, row.excluded.generation == t.generation
+    fresh: dict[str, Any] = {name: row.excluded[name] for name in values if name not in key}
+    same = sa.and_(*(t[name] == value for name, value in told.items()))
+    fresh["arrived"] = sa.and_(t.arrived, same) if report.phase == IS_HELD else sa.false()
+    unbroken = sa.and_(
+        t.still_since.is_not(None), t.generation == report.generation, sa.literal(hold_ms) >= _SILENT_MS
     )
-    fresh["arrived"] = sa.and_(t.arrived, still_holds)
-    told = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(t.arrived)
-    return bool(connection.execute(told).scalar_one())
+    fresh["still_since"] = sa.case((unbroken, t.still_since), else_=_NOW) if is_still else None
+    statement = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(t.arrived)
+    return bool(connection.execute(statement).scalar_one())
 
 
 def let_go_on(connection: Connection, held: Sequence[ClientRow]) -> None:
@@ -124,11 +135,12 @@ def list_clients(connection: Connection, places: Sequence[Place], within_ms: int
     """Clients of these environments, of those seen within so many milliseconds; by environment and id."""
     t = discovery_clients.c
     place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
-    query = sa.select(discovery_clients, _SILENT_MS.label("silent_ms")).where(place)
+    told = (_SILENT_MS.label("silent_ms"), _STILL_MS.label("still_ms"))
+    query = sa.select(discovery_clients, *told).where(place)
     if within_ms is not None:
         query = query.where(within_ms >= _SILENT_MS)
     rows = connection.execute(query.order_by(*discovery_clients.primary_key.columns)).mappings()
     return [
-        ClientRow(**{**{k: v for k, v in row.items() if k != "seen_at"}, "zone": row["zone"] or None})
+        ClientRow(**{**{k: v for k, v in row.items() if k not in _TIMES}, "zone": row["zone"] or None})
         for row in rows
     ]

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from backend.domain import discovery
 from backend.domain.cluster_switch import CLOSED, HELD
+from backend.domain.discovery import Word
 from backend.queries import discovery_clients
 from backend.queries.active_clusters import Place, list_active
 from backend.queries.discovery_clients import ClientRow
@@ -41,13 +42,20 @@ def _is_moved(row: ClientRow, moved: Collection[_Sent], own_zones: Collection[_S
     return by_zone in moved or (by_zone not in own_zones and (row.place, None) in moved)
 
 
-def missing(switch: SwitchRow, clients: Collection[ClientRow], settings: Settings) -> list[str]:
-    """Those that are waited for in the phase that the switch is in."""
+def missing(
+    switch: SwitchRow, clients: Collection[ClientRow], settings: Settings, still_for_ms: int = 0
+) -> list[str]:
+    """Those that are waited for in the phase that the switch is in; `still_for_ms`: see the rule."""
     if switch.state not in HELD:
         return []
+    words = {
+        row.client_id: Word(role=row.role, phase=row.phase, silent_ms=row.silent_ms, still_ms=row.still_ms)
+        for row in clients
+    }
     return discovery.missing(
-        {row.client_id: (row.role, row.phase, row.silent_ms) for row in clients},
+        words,
         hold_ms=settings.discovery_hold_ms - min(_CLOCKS_MS, settings.discovery_hold_ms // 4),
         closing=switch.state in CLOSED,
         forced=switch.forced,
+        still_for_ms=still_for_ms,
     )

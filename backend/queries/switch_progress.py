@@ -1,4 +1,4 @@
-"""How far the runner of a switch is within a phase: an observation, replaced as it changes."""
+"""How far the runner of a switch is within a phase, and for how long clients are held: observations."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ switch_progress = sa.Table(
     METADATA,
     sa.Column("switch", sa.Text, primary_key=True),
     sa.Column("told", JSONB, nullable=False),
-    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+    # When clients were told to hold for the first time, by the database's clock.
+    sa.Column("held_at", sa.DateTime(timezone=True)),
 )
+_NOW = sa.func.clock_timestamp()
 
 
 def write(connection: Connection, switch: str, told: dict[str, Any]) -> None:
     """Replace what was told before."""
-    values = {"told": told, "seen_at": sa.func.clock_timestamp()}
-    row = insert(switch_progress).values(switch=switch, **values)
-    connection.execute(row.on_conflict_do_update(index_elements=["switch"], set_=values))
+    row = insert(switch_progress).values(switch=switch, told=told)
+    connection.execute(row.on_conflict_do_update(index_elements=["switch"], set_={"told": told}))
 
 
 def read(connection: Connection, switch: str) -> dict[str, Any] | None:
@@ -31,3 +32,17 @@ def read(connection: Connection, switch: str) -> dict[str, Any] | None:
     query = sa.select(switch_progress.c.told).where(switch_progress.c.switch == switch)
     found: dict[str, Any] | None = connection.execute(query).scalar_one_or_none()
     return found
+
+
+def begin_hold(connection: Connection, switch: str) -> None:
+    """Clients are told to hold now, unless they were told before."""
+    row = insert(switch_progress).values(switch=switch, told={}, held_at=_NOW)
+    first = sa.func.coalesce(switch_progress.c.held_at, _NOW)
+    connection.execute(row.on_conflict_do_update(index_elements=["switch"], set_={"held_at": first}))
+
+
+def held_ms(connection: Connection, switch: str) -> int:
+    """For how long clients have been held; 0 before."""
+    since = sa.cast(sa.extract("epoch", _NOW - switch_progress.c.held_at) * 1000, sa.BigInteger)
+    query = sa.select(since).where(switch_progress.c.switch == switch)
+    return connection.execute(query).scalar_one_or_none() or 0

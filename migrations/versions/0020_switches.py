@@ -71,6 +71,7 @@ def upgrade() -> None:
         sa.Column("software", sa.Text),
         sa.Column("awaited_by", sa.Text),
         sa.Column("arrived", sa.Boolean, nullable=False, server_default=sa.false()),
+        sa.Column("still_since", sa.DateTime(timezone=True)),
         sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
     )
     op.create_index("discovery_clients_seen", "discovery_clients", ["seen_at"])
@@ -78,7 +79,7 @@ def upgrade() -> None:
         "switch_progress",
         *_texts("switch"),
         sa.Column("told", JSONB, nullable=False),
-        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("held_at", sa.DateTime(timezone=True)),
     )
     for table in TABLES:
         op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ROLE}")

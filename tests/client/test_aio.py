@@ -33,6 +33,7 @@ def reported(plane, phase):
     return any(report["phase"] == phase for report in list(plane.reports.values()))
 
 
+@pytest.mark.nightly
 def test_a_producer_is_moved_and_its_futures_have_the_messages(plane, clusters, topic):
     async def run() -> None:
         async with AsyncSwitchingProducer(plane.conf()) as producer:

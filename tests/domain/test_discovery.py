@@ -6,6 +6,7 @@ import pytest
 
 from backend.domain import discovery, tree_shape
 from backend.domain.cluster_switch import BEFORE_MOVE, CLOSED, HELD, Phase
+from backend.domain.discovery import Word
 from tests.trees import UNBALANCED, parsed
 
 
@@ -62,9 +63,16 @@ def test_a_switch_waits_for_those_whose_word_does_not_count(
     role: str, phase: str, silent_ms: int, holding: bool, closing: bool
 ) -> None:
     for is_closing, waits in ((False, holding), (True, closing)):
-        expected = {"one": (role, phase, silent_ms)}
+        expected = {"one": Word(role=role, phase=phase, silent_ms=silent_ms, still_ms=9_000)}
         assert discovery.missing(expected, hold_ms=13_000, closing=is_closing) == (["one"] if waits else [])
         assert discovery.missing(expected, hold_ms=13_000, closing=is_closing, forced={"one"}) == []
+
+
+@pytest.mark.parametrize(("still_ms", "waited"), [(5_000, False), (4_999, True), (None, True)])
+def test_a_producer_that_let_go_since_the_drain_was_measured_is_waited_for(still_ms: int, waited: bool) -> None:
+    word = Word(role="producer", phase="held", silent_ms=0, still_ms=still_ms)
+    found = discovery.missing({"one": word}, hold_ms=13_000, closing=True, still_for_ms=5_000)
+    assert found == (["one"] if waited else [])
 
 
 def test_a_clusters_distance_is_that_of_its_furthest_leaf() -> None:

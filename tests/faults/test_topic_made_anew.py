@@ -69,6 +69,7 @@ def small(estate, request):
     return made
 
 
+@pytest.mark.nightly
 def test_a_targets_new_topic_gets_everything_again_exactly_once(small):
     sent, stop = [], threading.Event()
 

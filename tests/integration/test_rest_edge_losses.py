@@ -55,6 +55,7 @@ def of(rest, path, stream):
     return [row for row in rest.ok("GET", f"{path}?limit=1000")["items"] if row["stream"] == stream.full]
 
 
+@pytest.mark.nightly
 def test_a_record_of_the_far_future_is_set_aside_and_comes_everywhere_once_it_is_replayed(rest, stream):
     configure(stream.servers["cluster-1"], stream.names["cluster-1"], FAR)
     late = {"value": b"late", "timestamp": int(time.time() * 1000) + 48 * HOUR_MS, "headers": [("h", b"1")]}

@@ -57,6 +57,7 @@ def cluster_master(folder):
 @pytest.mark.parametrize(
     "master", [local_master, pytest.param(cluster_master, marks=pytest.mark.nightly)], ids=["local", "cluster"]
 )
+@pytest.mark.nightly
 def test_a_group_in_a_log_whose_beginning_is_gone(estate, tmp_path, master):
     servers, mark = estate.bootstrap_servers("cluster-1"), uuid.uuid4().hex[:8]
     topic = f"job.{mark}"

@@ -59,6 +59,10 @@ class Chooser:
         self._checkpoints = checkpoints
         self._failures = Pauses[Place](_FIRST_PAUSE_SECONDS)
 
+    def ask_all_again(self) -> None:
+        """Also logs that could not be read a moment ago, and are left alone for a while."""
+        self._failures = Pauses[Place](_FIRST_PAUSE_SECONDS)
+
     def choose(self, goals: Sequence[Goal], read: Callable[[], Directory]) -> dict[Follower, Going]:
         """Those whose logs cannot be asked now are left out, and of those far behind all but neighbours in one
         log: it takes time.

@@ -11,7 +11,7 @@ what a margin protects against is not there. Without origins only the margin is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Engine
@@ -35,7 +35,7 @@ from workers.switches.estate_clients import EstateClients
 from workers.switches.progress import ProgressReader
 from workers.switches.topology import Partition, Place, Topologies, Topology
 
-_MEMBERS = "the group has members there and is left alone"
+MEMBERS = "the group has members there and is left alone"
 OWN_PROGRESS = "its progress was made there"
 _NOT_ASKED = "the topic is not there, or could not be read"
 _NO_ANSWER = "the cluster did not answer"
@@ -119,13 +119,27 @@ class GroupClosing:
             on_target=tuple(self._active(topology, self._target, standing)),
         )
 
-    def carry_over(self, generation: int, flags: int) -> list[Carried]:
+    def carry_over(
+        self,
+        generation: int,
+        flags: int,
+        may_go_on: Callable[[], bool] = lambda: True,
+        *,
+        some_stay: bool = False,
+    ) -> list[Carried]:
         """Set the offsets that follow from the final commits; `flags`: of records that come from the source to
-        the target. Groups with members on the target are left alone."""
+        the target. Groups with members on the target are left alone. `may_go_on` is asked right before: one that
+        was overtaken sets nothing. `some_stay`: groups with members on the source are of clients that do not move.
+        """
         topology = self._topologies.read()
         standing = self._standing(topology)
+        if self._chooser is not None:
+            self._chooser.ask_all_again()
         busy = {each.technical_group for each in self._active(topology, self._target, standing)}
         own = self._made_there(topology, standing)
+        if some_stay:
+            stay = {each.group for each in self._at_work(topology, standing)}
+            standing = {each: stands for each, stands in standing.items() if each.group not in stay}
         progress, goings = self._goings(
             topology, {each: stands for each, stands in standing.items() if each not in own}, generation
         )
@@ -135,6 +149,8 @@ class GroupClosing:
             if group not in busy:
                 metadata = self._metadata(progress[follower], flags)
                 settings.setdefault(group, {})[place] = Setting(offset=going.chosen.offset, metadata=metadata)
+        if not may_go_on():
+            return []
         answers = self._target_clients(topology).offsets.set(settings) if settings else {}
         found = []
         for follower, stands in sorted(standing.items(), key=lambda each: each[0]):
@@ -143,10 +159,10 @@ class GroupClosing:
             if follower in own:
                 refused = OWN_PROGRESS
             elif group in busy:
-                refused = _MEMBERS
+                refused = MEMBERS
             elif follower in goings:
                 answer = answers.get((group, place), Refused(reason=_NO_ANSWER))
-                refused = None if answer is None else _MEMBERS if answer.has_members else answer.reason
+                refused = None if answer is None else MEMBERS if answer.has_members else answer.reason
             found.append(_carried(follower, stands, goings.get(follower), refused))
         return found
 

@@ -90,6 +90,8 @@ class Undrained:
 
     stream: str
     partition: int
+    incarnation: int
+    """Of the newest records of the log."""
     first: int
     end: int | None
     """None: nobody has asked the source where its log ends."""
@@ -190,6 +192,7 @@ class Drain:
                 Undrained(
                     stream=stream,
                     partition=partition,
+                    incarnation=log.births[-1][1],
                     first=first,
                     end=None if unknown else end,
                     records=None if unknown else end - first,
@@ -202,6 +205,10 @@ class Drain:
         number = self._topologies.read().clusters[self._source].number
         found = ((log.partition, (log.wanted or {}).get(number)) for log in self._logs.values())
         return {partition: reached for partition, reached in found if reached is not None}
+
+    def ends(self) -> dict[Partition, Reached]:
+        """(incarnation of the newest records, end at the mark) of each log."""
+        return {log.partition: (log.births[-1][1], log.end or 0) for log in self._logs.values()}
 
     @property
     def is_told(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workers.switches.closing import OWN_PROGRESS, Carried
+from workers.switches.closing import MEMBERS, OWN_PROGRESS, Carried
 
 _NAMED = 200
 """Groups that are named at most: an event is no place for a list without end."""
@@ -28,6 +28,12 @@ def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
         "re_read_bound": None if None in bounds else sum(bound for bound in bounds if bound is not None),
         "refused": [{"group": group, "reason": reason} for group, reason in sorted(refused.items())[:_NAMED]],
     }
+
+
+def to_try_again(carried: Sequence[Carried]) -> list[str]:
+    """Groups whose offsets could not be set, but can be: whose members are on the target is for the operator."""
+    left = {one.follower.group for one in carried if one.refused not in (None, OWN_PROGRESS, MEMBERS)}
+    return sorted(left)[:_NAMED]
 
 
 def _environment(one: Carried) -> tuple[str, str, str]:

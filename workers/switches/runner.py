@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -19,21 +18,23 @@ from backend import deciders
 from backend.changes.switches import taking_back
 from backend.dispatch import Directed
 from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, Phase
-from backend.domain.errors import DomainError, StateConflict
+from backend.domain.errors import DomainError, StaleVersion, StateConflict
 from backend.domain.switch_commands import WORKER, Abort, Advance, Complete, Move, SwitchCommand
 from backend.domain.tree import SwitchTarget
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.recorded import Metadata
 from backend.kafka.errors import KafkaCallFailed
-from backend.queries import discovery_clients, switch_progress
-from backend.queries.switch_clients import SILENT_TTLS, clients_of, missing
+from backend.queries import switch_progress
+from backend.queries.leaf_routes import list_leaves
 from backend.queries.switches import SwitchRow, find_switch
+from backend.queries.trees import get_tree
 from backend.settings import Settings
 from workers import context
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
+from workers.switches.holding import Hold
 from workers.switches.left import WRITTEN, Left, written_until
-from workers.switches.outcome import came_to
+from workers.switches.outcome import came_to, to_try_again
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
 from workers.switches.verifying import Verification
@@ -50,6 +51,7 @@ _RENEW_SECONDS = 1.0
 _STRANDED_SECONDS = 2.0
 _TELL_SECONDS = 0.25
 _AGAIN_SECONDS = 0.5
+_NAMED = 200
 _PATIENCE_SECONDS = 120.0
 """For preparations that fail again and again; nobody is held meanwhile."""
 
@@ -65,11 +67,10 @@ class SwitchRunner:
         self._verification: Verification | None = None
         self._left: Left | None = None
         self._stranded: Stranded | None = None
-        self._phase: Phase | None = None
-        self._held_since: float | None = None
+        self._hold = Hold(engine, settings)
         self._failing_since: float | None = None
         self._asked_at = self._told_at = 0.0
-        self._marked = self._awaited = self._walked = False
+        self._walked = self._retargeted = False
 
     def run(self) -> None:
         """Until the switch is over, or somebody else has it."""
@@ -91,18 +92,25 @@ class SwitchRunner:
                 self._asked_at = time.monotonic()
             with self._engine.connect() as connection:
                 row = find_switch(connection, self._id)
+                held_ms = self._hold.held_ms(connection, row) if row.state in HELD else 0
             if row.state is Phase.COMPLETED and row.mode == EMERGENCY and row.arrived is None:
                 return self._wait_for_stranded(row)
             if row.state not in (*HELD, Phase.PLANNED, Phase.VERIFYING):
                 return False
-            self._note_phase(row.state)
+            if held_ms > self._settings.switch_hold_seconds * 1000:
+                self._give_up(row)
+                return True
+            if row.state is Phase.HOLDING:
+                # What was measured of a hold that ran out says nothing of this one.
+                self._hold.forget_mark()
+                self._walked = False
             advanced = self._step(row)
             self._failing_since = None
         except DatabaseUnavailable as error:
             log.warning("a switch waits for the database", switch=self._id, reason=error.detail)
             time.sleep(_AGAIN_SECONDS)
             return True
-        except StateConflict as error:
+        except (StateConflict, StaleVersion) as error:
             # Aborted or forced meanwhile, or a word to hold has run out: the next look tells.
             log.info("a switch looks again", switch=self._id, reason=error.detail)
             time.sleep(_CALM_SECONDS)
@@ -111,17 +119,8 @@ class SwitchRunner:
             self._failed(row, error.reason if isinstance(error, KafkaCallFailed) else error.detail)
             return True
         if not advanced:
-            self._give_up_if_too_long(row)
             time.sleep(_HELD_SECONDS if row.state in HELD else _CALM_SECONDS)
         return True
-
-    def _note_phase(self, phase: Phase) -> None:
-        if phase in HELD and self._held_since is None:
-            self._held_since = time.monotonic()
-        if phase is Phase.HOLDING and self._phase is not Phase.HOLDING:
-            # What was measured of a hold that ran out says nothing of the next.
-            self._marked = self._walked = False
-        self._phase = phase
 
     def _step(self, row: SwitchRow) -> bool:
         """What the phase needs; whether the switch is in another one now."""
@@ -129,13 +128,13 @@ class SwitchRunner:
             case Phase.PLANNED:
                 return self._approach(row)
             case Phase.HOLDING:
-                return self._hold(row)
+                return self._hold_on(row)
             case Phase.DRAINING:
                 return self._drained(row)
             case Phase.CLOSING:
                 return self._close(row)
             case Phase.RETARGETING:
-                return self._advance(Phase.MOVING, {"distributors": len(row.retargets)})
+                return self._advance(row, Phase.MOVING, {"distributors": len(row.retargets)})
             case Phase.MOVING:
                 return self._move(row)
             case _:
@@ -153,34 +152,32 @@ class SwitchRunner:
             self._tell({"missing_records": lacking})
             time.sleep(_FAR_SECONDS)
             return False
-        with self._engine.begin() as connection:
-            self._await_clients(connection, row)
-        return self._advance(Phase.HOLDING, {"missing_records": lacking})
+        self._hold.begin(row)
+        return self._advance(row, Phase.HOLDING, {"missing_records": lacking})
 
-    def _hold(self, row: SwitchRow) -> bool:
-        if not self._awaited:
-            with self._engine.begin() as connection:
-                self._await_clients(connection, row)
+    def _hold_on(self, row: SwitchRow) -> bool:
         waiting, clients = self._missing(row)
-        if waiting:
+        if waiting or self._other_scope(row):
             return False
-        return self._advance(Phase.DRAINING, {"clients": clients, "forced": list(row.forced)})
+        return self._advance(row, Phase.DRAINING, {"clients": clients, "forced": list(row.forced)})
 
     def _drained(self, row: SwitchRow) -> bool:
-        if self._hold_ran_out(row):
+        if self._begins_again(row):
             return True
         drain, _ = self._clients(row)
-        if not self._marked:
+        if not self._hold.is_marked:
+            self._hold.note_mark()
             drain.mark()
-            self._marked = True
         seen = drain.look()
         if not seen.is_drained:
             self._tell({"missing_records": seen.missing_records, "left": seen.total - seen.covered})
             return False
         measured = {"partitions": seen.total, "not_drained_records": seen.missing_records}
-        return self._advance(Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
+        return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
 
     def _close(self, row: SwitchRow) -> bool:
+        if self._begins_again(row, taken_up=not self._hold.is_marked):
+            return True
         waiting, _ = self._missing(row)
         _, closing = self._clients(row)
         if waiting:
@@ -188,18 +185,43 @@ class SwitchRunner:
                 # While consumers close there is time to look at all that has come since.
                 closing.warm_up()
                 self._walked = True
-                return False
-            # Producers among them have let go of the hold: it begins again.
-            return self._hold_ran_out(row)
-        measured = came_to(closing.carry_over(row.generation, self._scope.flags))
+            return False
+        some_stay = any(moving.zone is not None for moving in row.moves)
+        carried = closing.carry_over(
+            row.generation, self._scope.flags, lambda: self._is_still(row), some_stay=some_stay
+        )
+        left = to_try_again(carried)
+        if left:
+            self._tell({"groups_to_set": left})
+            return False
         if row.retargets:
-            return self._retarget(row, measured)
-        return self._advance(Phase.MOVING, measured)
+            return self._retarget(row, came_to(carried))
+        return self._advance(row, Phase.MOVING, came_to(carried))
+
+    def _is_still(self, row: SwitchRow) -> bool:
+        """Whether nobody has carried the switch on meanwhile."""
+        with self._engine.connect() as connection:
+            version = find_switch(connection, self._id).version
+        return version == row.version and self._is_mine(self._id)
 
     def _retarget(self, row: SwitchRow, measured: Mapping[str, Any]) -> bool:
         """All in one transaction with the phase: an abort finds either none of it, or all."""
-        commands = [self._directed(Advance(phase=Phase.RETARGETING, measured=measured))]
-        commands += [
+
+        def build(connection: Connection) -> list[Directed]:
+            if find_switch(connection, self._id).version != row.version:
+                raise StateConflict("somebody else has carried the switch on")
+            advance = Advance(phase=Phase.RETARGETING, measured=measured)
+            switch = Directed(deciders.SWITCH, f"switch-{self._id}", advance, self._metadata())
+            return [switch, *self._targets(connection, row)]
+
+        context.dispatch_all(build)
+        return True
+
+    def _targets(self, connection: Connection, row: SwitchRow) -> list[Directed]:
+        """New targets of the distributors that copy to the source."""
+        tree = get_tree(connection)
+        targets = {} if tree is None else tree.targets
+        return [
             Directed(
                 deciders.TREE,
                 "tree-main",
@@ -207,23 +229,30 @@ class SwitchRunner:
                 self._metadata(),
             )
             for each in row.retargets
+            if targets.get((each.cluster, each.level)) == each.previous
         ]
-        context.dispatch_many(commands)
-        return True
 
     def _move(self, row: SwitchRow) -> bool:
-        if self._hold_ran_out(row):
+        waiting, _ = self._missing(row)
+        lost = bool(waiting) or self._other_scope(row)
+        if self._begins_again(row, taken_up=lost or not self._hold.is_marked):
             return True
 
         def build(connection: Connection) -> Move:
-            # Under the append lock: whose word has run out meanwhile is not moved.
-            waiting = missing(row, clients_of(connection, row, self._settings), self._settings)
-            return Move(measured={}, missing=tuple(waiting))
+            # Under the append lock: whose word has run out meanwhile is not moved, nor is anybody out of the tree.
+            leaves = list_leaves(connection)
+            if row.source not in leaves or row.target not in leaves:
+                raise StateConflict(f"{row.source} or {row.target} has left the tree")
+            return Move(measured={}, missing=tuple(self._hold.missing_now(connection, row)))
 
-        context.dispatch(deciders.SWITCH, f"switch-{self._id}", build, ACTOR, self._id)
+        self._dispatch(row, build)
         return True
 
     def _verify(self, row: SwitchRow) -> bool:
+        if row.mode == EMERGENCY and not self._retargeted:
+            # The command that moved the clients had no time for it.
+            context.dispatch_all(lambda connection: self._targets(connection, row))
+            self._retargeted = True
         if self._verification is None:
             self._left = Left(self._engine, self._settings, row, self._read_scope(row))
             self._verification = Verification(self._engine, self._settings, row, self._left)
@@ -231,7 +260,7 @@ class SwitchRunner:
         if report is None:
             self._tell(self._verification.told)
             return False
-        return self._dispatch(Complete(measured=self._verification.told, report=report))
+        return self._dispatch(row, Complete(measured=self._verification.told, report=report))
 
     def _wait_for_stranded(self, row: SwitchRow) -> bool:
         """After an emergency: until the cluster that was left is back, and the others have what it alone had."""
@@ -241,7 +270,7 @@ class SwitchRunner:
         if arrived is None:
             time.sleep(_STRANDED_SECONDS)
             return True
-        self._dispatch(arrived)
+        self._dispatch(row, arrived)
         return False
 
     # --- what they share
@@ -267,37 +296,37 @@ class SwitchRunner:
                 client.close()
         self._drain = self._closing = self._left = self._stranded = self._verification = None
 
-    def _await_clients(self, connection: Connection, row: SwitchRow) -> None:
-        places = sorted({moving.place for moving in row.moves})
-        within_ms = SILENT_TTLS * self._settings.discovery_ttl_ms
-        discovery_clients.await_all(connection, self._id, places, within_ms)
-        self._awaited = True
+    def _other_scope(self, row: SwitchRow) -> bool:
+        """Whether streams were declared, or leaves came or went, since the clients for them were opened."""
+        scope = self._read_scope(row)
+        if scope == self._scope:
+            return False
+        self._close_clients()
+        self._clients(row)
+        return True
 
     def _missing(self, row: SwitchRow) -> tuple[list[str], int]:
         """Clients that are waited for, and how many there are in all."""
-        with self._engine.connect() as connection:
-            clients = clients_of(connection, row, self._settings)
-        waiting = missing(row, clients, self._settings)
-        self._tell({"clients": len(clients), "waiting_for": waiting})
-        return waiting, len(clients)
+        waiting, clients = self._hold.missing(row)
+        self._tell({"clients": clients, "waiting_for": waiting})
+        return waiting, clients
 
-    def _hold_ran_out(self, row: SwitchRow) -> bool:
-        """Whether a client that had said that it holds may write again; then the hold begins anew."""
-        with self._engine.connect() as connection:
-            clients = clients_of(connection, row, self._settings)
-        holding = replace(row, state=Phase.HOLDING)
-        lost = missing(holding, clients, self._settings)
-        return bool(lost) and self._advance(Phase.HOLDING, {"ran_out": lost})
+    def _begins_again(self, row: SwitchRow, *, taken_up: bool = False) -> bool:
+        """Whether a producer that had said that it holds may have written since, or this process cannot tell: then
+        the hold begins anew."""
+        lost = self._hold.lost(row)
+        if not lost and not taken_up:
+            return False
+        return self._advance(row, Phase.HOLDING, {"ran_out": lost[:_NAMED]})
 
-    def _advance(self, phase: Phase, measured: Mapping[str, Any]) -> bool:
-        return self._dispatch(Advance(phase=phase, measured=measured))
+    def _advance(self, row: SwitchRow, phase: Phase, measured: Mapping[str, Any]) -> bool:
+        return self._dispatch(row, Advance(phase=phase, measured=measured))
 
-    def _dispatch(self, command: SwitchCommand) -> bool:
-        context.dispatch(deciders.SWITCH, f"switch-{self._id}", command, ACTOR, self._id)
+    def _dispatch(self, row: SwitchRow, command: SwitchCommand | Callable[[Connection], SwitchCommand]) -> bool:
+        """Decided on what this process has seen: whoever was overtaken is refused."""
+        stream = f"switch-{self._id}"
+        context.dispatch(deciders.SWITCH, stream, command, ACTOR, self._id, expected_version=row.version)
         return True
-
-    def _directed(self, command: SwitchCommand) -> Directed:
-        return Directed(deciders.SWITCH, f"switch-{self._id}", command, self._metadata())
 
     def _metadata(self) -> Metadata:
         return Metadata(actor=ACTOR, request_id=self._id)
@@ -308,14 +337,11 @@ class SwitchRunner:
             with self._engine.begin() as connection:
                 switch_progress.write(connection, self._id, told)
 
-    def _give_up_if_too_long(self, row: SwitchRow) -> None:
-        if row.state not in HELD or self._held_since is None:
-            return
-        if time.monotonic() - self._held_since > self._settings.switch_hold_seconds:
-            waiting, _ = self._missing(row)
-            what = f"it waited for {', '.join(waiting[:10])}" if waiting else f"it was {row.state}"
-            seconds = self._settings.switch_hold_seconds
-            self._take_back(row, f"clients were held for {seconds:g} s and {what}")
+    def _give_up(self, row: SwitchRow) -> None:
+        waiting, _ = self._missing(row)
+        what = f"it waited for {', '.join(waiting[:10])}" if waiting else f"it was {row.state}"
+        seconds = self._settings.switch_hold_seconds
+        self._take_back(row, f"clients were held for {seconds:g} s and {what}")
 
     def _failed(self, row: SwitchRow | None, reason: str) -> None:
         log.warning("a switch cannot go on at the moment", switch=self._id, reason=reason)
@@ -325,11 +351,9 @@ class SwitchRunner:
         self._told_at = 0.0
         self._tell({"failing": reason})
         self._close_clients()
-        self._marked = False
         self._failing_since = self._failing_since or time.monotonic()
         if row.state is Phase.PLANNED and time.monotonic() - self._failing_since > _PATIENCE_SECONDS:
             self._take_back(row, reason)
-        self._give_up_if_too_long(row)
 
     def _take_back(self, row: SwitchRow, reason: str) -> None:
         abort = Abort(by=WORKER, reason=reason)

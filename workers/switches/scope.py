@@ -8,12 +8,21 @@ from sqlalchemy import Connection
 
 from backend.domain import routes, tree_shape
 from backend.domain.errors import StateConflict
+from backend.domain.routes import Targets
 from backend.domain.tree import clusters_of
+from backend.domain.tree_shape import Node
 from backend.queries.active_clusters import Place
 from backend.queries.clusters import list_clusters
 from backend.queries.streams import list_streams
 from backend.queries.switches import SwitchRow
 from backend.queries.trees import get_tree
+
+
+def _flags(root: Node, targets: Targets, switch: SwitchRow) -> int:
+    """0 once the source has left the tree."""
+    if switch.source not in tree_shape.leaves(root):
+        return 0
+    return routes.arrival_flags(root, targets, switch.source).get(switch.target, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,5 +59,5 @@ class Scope:
                 name for name in tree_shape.leaves(root) if name in online and name != switch.source
             ),
             source_is_online=switch.source in online,
-            flags=routes.arrival_flags(root, tree.targets, switch.source).get(switch.target, 0),
+            flags=_flags(root, tree.targets, switch),
         )

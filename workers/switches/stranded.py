@@ -42,13 +42,18 @@ class Stranded:
             self._marked = True
         if not self._drain.look().is_drained:
             return None
-        born, found = self._drain.born(), []
+        born, ends = self._drain.born(), self._drain.ends()
+        found, lost = [], []
         for each in stranded:
-            _, last = born.get((each["stream"], each["partition"]), (0, -1))
-            if last >= each["first"]:
-                found.append((each["stream"], each["partition"], each["first"], last))
+            place, first = (each["stream"], each["partition"]), each["first"]
+            incarnation, end = ends.get(place, (-1, 0))
+            if incarnation != each["incarnation"] or end < first:
+                # The log was made anew, or was cut off: what it alone held is nowhere any more.
+                lost.append((*place, first))
+            elif born.get(place, (0, -1))[1] >= first:
+                found.append((*place, first, born[place][1]))
         records = sum(last - first + 1 for _, _, first, last in found)
-        return RecordArrived(records=records, partitions=tuple(found))
+        return RecordArrived(records=records, partitions=tuple(found), lost=tuple(lost))
 
     def close(self) -> None:
         """Give the connections back."""

@@ -13,7 +13,7 @@ from backend.domain.cluster_switch import EMERGENCY
 from backend.domain.discovery import IS_HELD
 from backend.domain.switch_report import Found, PhaseTimes
 from backend.queries import discovery_clients
-from backend.queries.active_clusters import list_active
+from backend.queries.active_clusters import generations, list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.switch_clients import SILENT_TTLS, clients_of
@@ -63,7 +63,16 @@ class Verification:
     def _let_late_go_on(self, late: Sequence[ClientRow]) -> None:
         """Producers that hold, but heard of the move too late to be waited for: tell them when what they had sent
         has come to the target."""
-        held = [each for each in late if each.phase == IS_HELD and not each.arrived]
+        with self._engine.connect() as connection:
+            left_in = generations(connection)
+        held = [
+            each
+            for each in late
+            if each.phase == IS_HELD
+            and not each.arrived
+            # One that missed an earlier switch, too, has written elsewhere.
+            and each.generation == left_in.get((*each.place, self._switch.source))
+        ]
         if self._switch.mode != EMERGENCY and held and self._left.has_arrived(held):
             with self._engine.begin() as connection:
                 discovery_clients.let_go_on(connection, held)

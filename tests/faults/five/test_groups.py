@@ -47,6 +47,7 @@ def test_a_margin_that_would_skip_a_record_does_not(make_groups: Made):
     assert applied["cluster-2"]["re_read_bound"] >= 200, "markers count, since nobody has looked which they are"
 
 
+@pytest.mark.nightly
 def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(5))

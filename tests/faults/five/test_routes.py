@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from tests.eventually import eventually
 from tests.faults.changes import lose_a_leaf, random_tree, replace_the_tree, switch_a_target, without
 from tests.faults.runs import CLUSTERS, Run, passed
@@ -52,6 +54,7 @@ def test_the_target_dies_with_what_it_had_not_passed_on_and_returns(place):
     passed(run)
 
 
+@pytest.mark.nightly
 def test_a_leaf_is_lost_for_good_and_a_late_return_doubles_nothing(place):
     """What had left it for some leaf reaches all of them, from the leaf that has most of it."""
     with Run(place) as run:
