@@ -18,6 +18,7 @@ from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, HOLDING, all_online, client, clusters_say, commands, start, to, told
 
 KEPT = os.environ.get("TREELINE_PICTURES")
+IN_THE_GUIDE = ("switch-plan", "switch-holding", "switch-report")
 PLAN = "/switches/plan?from=c1&to=c2"
 WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=844)
 ARROWS = (("c1", 2, "c2"), ("c2", 1, "c3"), ("c2", 2, "c1"), ("c3", 1, "c2"), ("c3", 2, "c1"))
@@ -32,7 +33,7 @@ def taken(page: Page, name: str, folder: Path) -> None:
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], f"{name} {width}"
             page.screenshot(path=folder / f"{name}-{theme}-{width}.png", full_page=True)
     page.set_viewport_size(WIDE)
-    if KEPT:
+    if KEPT and name in IN_THE_GUIDE:
         page.emulate_media(color_scheme="light")
         page.screenshot(path=Path(KEPT) / f"{name}.png", full_page=True)
 
