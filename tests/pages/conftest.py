@@ -24,8 +24,11 @@ def database_content(request: pytest.FixtureRequest) -> Content | None:
 
 @pytest.fixture
 def console(database: Database) -> Iterator[Console]:
-    """A control plane that knows nothing yet, without Kafka and workers."""
-    with serve_here(database.url) as running:
+    """A control plane that knows nothing yet, without Kafka and workers.
+
+    What clients have told it once counts, however slow the machine is.
+    """
+    with serve_here(database.url, discovery_ttl_ms=600_000, discovery_hold_ms=600_000) as running:
         yield running
 
 
