@@ -8,10 +8,12 @@ from sqlalchemy import Connection
 
 from backend.deciders import SWITCH, TREE
 from backend.dispatch import Directed
+from backend.domain import tree_shape
+from backend.domain.cluster_switch import Phase
 from backend.domain.switch_commands import Abort
-from backend.domain.tree import SwitchTarget
+from backend.domain.tree import SwitchTarget, clusters_of
 from backend.eventlog.recorded import Metadata
-from backend.queries.switches import find_switch, moving_switches
+from backend.queries.switches import SwitchRow, find_switch, list_phases, moving_switches
 from backend.queries.trees import get_tree
 
 
@@ -27,12 +29,23 @@ def busy_tenants(connection: Connection) -> Mapping[str, str]:
 
 def taking_back(connection: Connection, switch: str, abort: Abort, metadata: Metadata) -> list[Directed]:
     """An abort, and with it the targets that the switch has changed; read under the append lock."""
-    row, commands = find_switch(connection, switch), []
+    row = find_switch(connection, switch)
+    back = [Directed(TREE, "tree-main", each, metadata) for each in _targets_back(connection, row)]
+    return [Directed(SWITCH, event_stream(switch), abort, metadata), *back]
+
+
+def _targets_back(connection: Connection, row: SwitchRow) -> list[SwitchTarget]:
     tree = get_tree(connection)
-    targets = {} if tree is None else tree.targets
-    for each in row.retargets if row.is_moving else ():
-        # One that somebody has changed since stays; so does one that was not changed yet.
-        if targets.get((each.cluster, each.level)) == each.target:
-            back = SwitchTarget(cluster=each.cluster, level=each.level, target=each.previous)
-            commands.append(Directed(TREE, "tree-main", back, metadata))
-    return [Directed(SWITCH, event_stream(switch), abort, metadata), *commands]
+    # A hold that ran out later leads back to an earlier phase, and not the targets with it.
+    changed = any(phase.name == Phase.RETARGETING for phase in list_phases(connection, [row.id])[row.id])
+    if tree is None or not row.is_moving or not changed:
+        return []
+    root = tree_shape.parse(tree.root, clusters_of(tree.root))
+    allowed = {(cluster, level): leaves for cluster, level, leaves in tree_shape.siblings(root)}
+    return [
+        SwitchTarget(cluster=each.cluster, level=each.level, target=each.previous)
+        for each in row.retargets
+        # One that somebody has changed since stays, and one that the tree has no way back for.
+        if tree.targets.get((each.cluster, each.level)) == each.target
+        and each.previous in allowed.get((each.cluster, each.level), ())
+    ]

@@ -60,7 +60,8 @@ class Left:
 
     def stray_records(self, phases: Sequence[PhaseRow]) -> int | None:
         """At most so many records were born there since the drain was measured; None if that cannot be told."""
-        told = next((phase.measured for phase in phases if phase.name == Phase.DRAINING), {})
+        # The last drain: after one whose hold ran out, clients went on there for a while, and rightly so.
+        told = next((phase.measured for phase in reversed(phases) if phase.name == Phase.DRAINING), {})
         if WRITTEN not in told or not self._scope.source_is_online:
             return None
         drain = Drain(

@@ -1,0 +1,220 @@
+"""The control plane is killed in each phase of a switch, and stops answering, while applications run.
+
+A phase lasts because a client or a distributor waits for the test, so the kill comes in the middle of it; only
+`planned` ends by itself. Each switch must end as completed: nobody is held for longer than the control plane takes
+to come back, and what clients do themselves in between (go on where they are once their word has run out) makes
+the hold begin anew. `failed` would be right only after a minute of holding, in which none of these is still away.
+PostgreSQL is ended by SIGQUIT, its immediate shutdown: as after a crash, it recovers from its log.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.eventually import eventually
+from tests.faults.runs import Place
+from tests.kafka import produce
+from tests.switches.applications import Applications, ByHand, Tenant
+
+OLD, NEW = "cluster-1", "cluster-5"
+API, WORKER, DATABASE = "api", "worker:control", "postgres"
+IN_EVERY_RUN = {(DATABASE, "holding"), (WORKER, "draining"), (API, "closing")}
+PHASES = ("planned", "holding", "draining", "closing", "verifying")
+
+
+@pytest.fixture
+def tenant(place: Place) -> Iterator[Tenant]:
+    status = place.estate.status()
+    one = Tenant(
+        name=f"t{secrets.token_hex(3)}",
+        ask=place._ask,
+        url=status["control_plane"],
+        token=status["admin_token"],
+        servers=place.servers,
+    ).make("margin")
+    eventually(one.is_there, "its stream is on all clusters", 0.2)
+    yield one
+    place.heal()
+    one.delete()
+
+
+def on_the_way(place: Place) -> tuple[str, int]:
+    """The distributor that takes records of the old cluster to where the new one has them from."""
+    rows = place.distributors()
+    level = max(row["level"] for row in rows if row["cluster"] == OLD)
+    return OLD, level
+
+
+def paused(place: Place, distributor: tuple[str, int]) -> bool:
+    row = next(row for row in place.distributors() if (row["cluster"], row["level"]) == distributor)
+    return row["state"] == "paused" and row["lag_records"] is not None
+
+
+class Reached:
+    """Leads a switch into a phase, where it stays until it is let go."""
+
+    def __init__(self, place: Place, tenant: Tenant, applications: Applications, closed: ExitStack) -> None:
+        self.place, self.tenant, self.applications, self.closed = place, tenant, applications, closed
+        self.switch = ""
+        self.made: list[ByHand] = []
+
+    def start(self) -> str:
+        self.switch = self.tenant.start(OLD, NEW)["id"]
+        return self.switch
+
+    def by_hand(self, role: str = "producer") -> ByHand:
+        self.made.append(self.closed.enter_context(ByHand(self.tenant, f"by-hand-{role}", role)))
+        return self.made[-1]
+
+    def planned(self) -> Callable[[], object]:
+        self.start()
+        return lambda: None
+
+    def holding(self) -> Callable[[], object]:
+        stubborn = self.by_hand()
+        self.tenant.in_phase(self.start(), "holding", stubborn.name)
+        return lambda: stubborn.tell(phase="held")
+
+    def draining(self) -> Callable[[], object]:
+        stubborn, distributor = self.by_hand(), on_the_way(self.place)
+        self.tenant.in_phase(self.start(), "holding", stubborn.name)
+        self.place.pause(*distributor)
+        self.closed.callback(self.place.resume, *distributor)
+        eventually(lambda: paused(self.place, distributor), "it has stopped", 0.2)
+        # The last one to hold has written something that waits at the distributor.
+        produce(self.place.servers[OLD], self.tenant.topic(OLD), [{"key": b"by-hand-0", "value": b"by-hand:0"}])
+        self.applications.acknowledged("by-hand:0")
+        stubborn.tell(phase="held")
+        self.tenant.in_phase(self.switch, "draining")
+        return lambda: self.place.resume(*distributor)
+
+    def closing(self) -> Callable[[], object]:
+        stubborn = self.by_hand("consumer")
+        self.tenant.in_phase(self.start(), "closing", stubborn.name)
+        return lambda: stubborn.tell(phase="closed")
+
+    def verifying(self) -> Callable[[], object]:
+        late = self.by_hand()
+        late.tell(phase="held")
+        self.tenant.until(self.start(), "clients are moved", lambda row: row["state"] == "verifying")
+        return lambda: late.tell(phase="active", generation=2)
+
+
+@pytest.mark.parametrize(
+    ("victim", "phase"),
+    [
+        pytest.param(victim, phase, marks=() if (victim, phase) in IN_EVERY_RUN else pytest.mark.nightly)
+        for victim in (API, WORKER, DATABASE)
+        for phase in PHASES
+    ],
+)
+def test_the_control_plane_is_killed_in_a_phase(place: Place, tenant: Tenant, victim: str, phase: str):
+    with ExitStack() as closed:
+        applications = closed.enter_context(Applications(tenant))
+        reached = Reached(place, tenant, applications, closed)
+        let_go = getattr(reached, phase)()
+        place.kill(victim)
+        let_go()
+        row = tenant.over(reached.switch)
+        assert row["state"] == "completed", row
+        well_reported(row)
+        assert tenant.active() == (NEW, 2)
+        # All of them have followed, and write and read there.
+        applications.all_read()
+        applications.finish(OLD, NEW)
+    assert applications.switches == [1, 1, 1, 1]
+    assert applications.histories.stood == {1: {OLD}, 2: {NEW}}
+
+
+def well_reported(row: dict[str, Any]) -> None:
+    """Figures that no kill may change."""
+    report = row["report"]
+    assert (report["not_drained_records"], report["re_read_bound"]) == (0, 0), report
+    assert (report["groups"], report["refused_groups"], report["stray_records"]) == (2, [], 0), report
+    assert (report["forced_clients"], report["late_clients"]) == ([], []), report
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kills", [(API, WORKER, DATABASE), (WORKER, WORKER, WORKER)])
+def test_it_is_killed_again_and_again(place: Place, tenant: Tenant, kills: tuple[str, ...]):
+    """In holding, closing and verifying of the same switch."""
+    with ExitStack() as closed:
+        applications = closed.enter_context(Applications(tenant))
+        reached = Reached(place, tenant, applications, closed)
+        consumer = reached.by_hand("consumer")
+        let_go = reached.holding()
+        place.kill(kills[0])
+        let_go()
+        tenant.in_phase(reached.switch, "closing", consumer.name)
+        place.kill(kills[1])
+        consumer.tell(phase="closed")
+        tenant.until(reached.switch, "clients are moved", lambda row: row["state"] == "verifying")
+        place.kill(kills[2])
+        for each in reached.made:
+            each.tell(phase="active", generation=2)
+        row = tenant.over(reached.switch)
+        assert row["state"] == "completed", row
+        well_reported(row)
+        applications.all_read()
+        applications.finish(OLD, NEW)
+    assert applications.histories.stood == {1: {OLD}, 2: {NEW}}
+
+
+@pytest.mark.nightly
+def test_clients_that_are_held_by_a_control_plane_that_hangs_go_on_and_are_not_moved(place: Place, tenant: Tenant):
+    """API and worker are stopped; once they are back, nothing happens before all hold again."""
+    with ExitStack() as closed:
+        applications = closed.enter_context(Applications(tenant))
+        reached = Reached(place, tenant, applications, closed)
+        let_go = reached.holding()
+        for name in (API, WORKER):
+            place.stop(place.pid(name))
+        # They go on by themselves, which nobody but the records can tell.
+        applications.all_read()
+        for name in (WORKER, API):
+            place.go_on(place.pid(name))
+        assert tenant.active() == (OLD, 1)
+        let_go()
+        row = tenant.over(reached.switch)
+        assert row["state"] == "completed", row
+        well_reported(row)
+        applications.all_read()
+        applications.finish(OLD, NEW)
+    assert applications.histories.stood == {1: {OLD}, 2: {NEW}}
+
+
+def test_a_whole_cluster_is_left_and_its_targets_come_back(place: Place, tenant: Tenant):
+    """The distributors that copied to it get another leaf, with the move; `reverse` takes both back."""
+    leaving = next(
+        row["target"] for row in place.distributors() if (row["cluster"], row["level"]) == on_the_way(place)
+    )
+    other = next(name for name in ("cluster-2", "cluster-3") if name != leaving)
+    before = targets(place)
+    with Applications(tenant, groups=1) as applications:
+        assert tenant.over(tenant.start(OLD, leaving)["id"])["state"] == "completed"
+        body = {"from": leaving, "to": other}
+        plan = place._ask("POST", "/switches/plan", body)
+        assert [each["tenant"] for each in plan["moves"]] == [tenant.name]
+        switch = place._ask("POST", "/switches", {**body, "plan_digest": plan["digest"]})["id"]
+        row = tenant.over(switch)
+        assert row["state"] == "completed", row
+        changed = {(each["cluster"], each["level"]): each["target"] for each in row["retargets"]}
+        assert changed and leaving not in changed.values()
+        assert targets(place) == {**before, **changed}
+        assert tenant.active() == (other, 3)
+        back = tenant.over(place._ask("POST", f"/switches/{switch}/reverse")["id"])
+        assert back["state"] == "completed", back
+        assert targets(place) == before
+        assert tenant.active() == (leaving, 4)
+        applications.all_read()
+        applications.finish(OLD, leaving, other)
+    assert applications.histories.stood == {1: {OLD}, 2: {leaving}, 3: {other}, 4: {leaving}}
+
+
+def targets(place: Place) -> dict[tuple[str, int], str]:
+    return {(row["cluster"], row["level"]): row["target"] for row in place.distributors()}

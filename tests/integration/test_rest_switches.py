@@ -1,0 +1,346 @@
+"""Switches over HTTP, without brokers: their shape, refusals, force, and targets that an abort takes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from backend import deciders
+from backend.changes.switches import taking_back
+from backend.dispatch import Directed
+from backend.domain.cluster import RecordOnline
+from backend.domain.cluster_switch import Phase, Retarget
+from backend.domain.switch_commands import WORKER, Abort, Complete, Force, RecordArrived, StartSwitch
+from backend.domain.tree import SwitchTarget
+from backend.eventlog.recorded import Metadata
+from tests.integration.conftest import Rest, problem
+from tests.integration.streams import worker_records
+from tests.integration.test_discovery import MOVED, PROD, discover, start, switched, to
+
+EMERGENCY = {"from": "c1", "to": "c2", "mode": "emergency"}
+STEPS = [to(phase) for phase in (Phase.HOLDING, Phase.DRAINING, Phase.CLOSING)]
+OTHER = Retarget(cluster="c1", level=2, target="c3", previous="c2")
+"""Where records of c1 go while c2 is left."""
+
+
+@pytest.fixture
+def online(tenant: Rest) -> Rest:
+    """c2 answers, as far as a worker has seen."""
+    command = RecordOnline(kafka_cluster_id="kafka-c2", brokers=1)
+    worker_records(tenant, command, deciders.CLUSTER, "cluster-c2")
+    return tenant
+
+
+def leaving_c2() -> StartSwitch:
+    """A whole cluster is left; the one distributor with a choice gets another target."""
+    return replace(start(source="c2", target="c1"), retargets=(OTHER,))
+
+
+def retargeted(rest: Rest) -> None:
+    """The switch is about to move, with its targets changed; as the runner does it."""
+    switched(rest, leaving_c2(), *STEPS)
+    phase, how = to(Phase.RETARGETING), Metadata(actor="tests", request_id="tests")
+    target = SwitchTarget(cluster="c1", level=2, target="c3")
+    commands = [Directed(deciders.SWITCH, "switch-s1", phase, how)]
+    commands.append(Directed(deciders.TREE, "tree-main", target, how))
+    app: Any = rest.client.app  # type: ignore[attr-defined]
+    app.state.services.dispatcher.execute_many(commands, time=datetime.now(UTC))
+    assert target_of(rest) == "c3"
+
+
+def target_of(rest: Rest) -> str:
+    """That c1 copies to at level 2."""
+    target: str = rest("GET", "/trees/main/distributors/c1/2").json()["target"]
+    return target
+
+
+def get(rest: Rest, query: str = "") -> dict[str, Any]:
+    answer = rest("GET", f"/switches/s1{query}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+# --- what is shown
+
+
+def test_a_switch_has_all_that_is_known_of_it_then_and_now(tenant: Rest) -> None:
+    assert tenant("GET", "/switches").json()["items"] == []
+    before = tenant.head()
+    switched(tenant, start(), to(Phase.HOLDING))
+    held = tenant.head()
+    switched(tenant, *MOVED[1:], Complete(measured={"clients": 0}, report={"duration_ms": 7}))
+    found = get(tenant)
+    times = [(phase.pop("started_at"), phase.pop("ended_at")) for phase in found["phases"]]
+    assert found == {
+        "id": "s1",
+        "from": "c1",
+        "to": "c2",
+        "mode": "planned",
+        "state": "completed",
+        "generation": 2,
+        "drain": "target",
+        "environments": [{**PROD, "zone": None}],
+        "retargets": [],
+        "phases": [
+            {"name": name, "measured": {"clients": 0} if name == "verifying" else {}}
+            for name in ("planned", "holding", "draining", "closing", "moving", "verifying")
+        ],
+        "plan_digest": None,
+        "reverses": None,
+        "forced": [],
+        "reason": None,
+        "report": {"duration_ms": 7},
+        "stranded_arrived": None,
+        "now": None,
+    }
+    assert [ended for _, ended in times[:-1]] == [began for began, _ in times[1:]] and times[-1][1]
+    then = get(tenant, f"?at={held}")
+    assert (then["state"], then["report"], then["now"]) == ("holding", None, None)
+    assert [phase["name"] for phase in then["phases"]] == ["planned", "holding"]
+    assert [row["state"] for row in tenant("GET", f"/switches?at={held}").json()["items"]] == ["holding"]
+    assert tenant("GET", f"/switches?at={before}").json()["items"] == []
+    problem(tenant("GET", f"/switches/s1?at={before}"), 404, "not-found")
+
+
+def test_the_newest_switch_comes_first_page_by_page(tenant: Rest) -> None:
+    for number in (1, 2, 3):
+        switch = f"s{number}"
+        switched(tenant, replace(start(), switch=switch), Abort(by="operator"), switch=switch)
+    first = tenant("GET", "/switches?limit=2").json()
+    assert [row["id"] for row in first["items"]] == ["s3", "s2"]
+    rest = tenant("GET", f"/switches?limit=2&cursor={first['next_cursor']}").json()
+    assert [row["id"] for row in rest["items"]] == ["s1"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/switches/none"),
+        ("GET", "/switches/No%20Name"),
+        ("POST", "/switches/none/abort"),
+        ("POST", "/switches/none/force"),
+        ("POST", "/switches/none/reverse"),
+        ("POST", "/switches/none/abort?dry_run=true"),
+    ],
+)
+def test_nobody_knows_an_unknown_switch(settled: Rest, method: str, path: str) -> None:
+    problem(settled(method, path), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("", {"from": "c1"}),
+        ("", {**EMERGENCY, "mode": "hasty"}),
+        ("", {**EMERGENCY, "drain": "some"}),
+        ("", {**EMERGENCY, "now": True}),
+        ("", {**EMERGENCY, "plan_digest": "x" * 201}),
+        ("", {**EMERGENCY, "plan_digest": "\x00"}),
+        ("", {**EMERGENCY, "environment": "prod"}),
+        ("", {"from": "c1", "to": "c2"}),
+        ("/s1/abort", {"reason": "\x00"}),
+        ("/s1/abort", {"reason": 7}),
+        ("/s1/abort", {"reason": "x" * 1001}),
+        ("/s1/force", {"clients": "all"}),
+        ("/s1/force", {"clients": ["\x00"]}),
+        ("/s1/force", {"clients": [["x"]]}),
+        ("/s1/reverse", {"digest": "x"}),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(settled: Rest, path: str, body: Any) -> None:
+    assert settled("POST", f"/switches{path}", body).status_code == 422
+
+
+# --- beginning
+
+
+def test_a_planned_switch_that_cannot_be_carried_out_is_not_begun(tenant: Rest) -> None:
+    head = tenant.head()
+    answer = tenant("POST", "/switches", {"from": "c1", "to": "c2", "plan_digest": "x"})
+    blockers = {error["detail"] for error in problem(answer, 422, "switch-blocked")["errors"]}
+    assert len(blockers) >= 2, "source and target are away"
+    problem(tenant("POST", "/switches", EMERGENCY), 422, "switch-blocked")
+    assert tenant.head() == head
+
+
+def test_an_emergency_moves_at_once_and_a_repeat_of_the_request_moves_nobody_again(online: Rest) -> None:
+    head = online.head()
+    dry = online("POST", "/switches?dry_run=true", EMERGENCY)
+    assert (dry.status_code, dry.json()["state"]) == (202, "verifying")
+    assert online.head() == head and discover(online).json()["cluster"] == "c1"
+    first = online("POST", "/switches", EMERGENCY, Idempotency_Key="k1")
+    assert first.status_code == 202, first.text
+    assert first.headers["location"] == f"/api/v1/switches/{first.json()['id']}"
+    told = discover(online).json()
+    assert (told["cluster"], told["generation"], told["mode"]) == ("c2", 2, "emergency")
+    again = online("POST", "/switches", EMERGENCY, Idempotency_Key="k1")
+    assert (again.status_code, again.json()) == (202, first.json())
+    assert len(online("GET", "/switches").json()["items"]) == 1
+    another = {**EMERGENCY, "tenant": "acme"}
+    problem(online("POST", "/switches", another, Idempotency_Key="k1"), 422, "idempotency-key-reused")
+    problem(online("POST", "/switches", EMERGENCY, Idempotency_Key="k2"), 422, "switch-blocked")
+
+
+def test_a_plan_that_is_not_what_would_be_done_any_more_is_refused(online: Rest) -> None:
+    digest = online("POST", "/switches/plan", EMERGENCY).json()["digest"]
+    body = {"name": "test"}
+    assert online("POST", "/tenants/acme/instances/retail/environments", body).status_code == 201
+    stale = {**EMERGENCY, "plan_digest": digest}
+    problem(online("POST", "/switches", stale), 409, "plan-stale")
+    fresh = online("POST", "/switches/plan", EMERGENCY).json()["digest"]
+    assert online("POST", "/switches", {**stale, "plan_digest": fresh}).status_code == 202
+
+
+def test_nobody_is_moved_by_two_switches(online: Rest) -> None:
+    switched(online, start(), to(Phase.HOLDING))
+    problem(online("POST", "/switches", EMERGENCY), 422, "switch-blocked")
+    # Of another tenant it is nobody's business.
+    for path, body in (
+        ("/tenants", {"name": "globex"}),
+        ("/tenants/globex/instances", {"name": "retail", "tree": "main"}),
+        ("/tenants/globex/instances/retail/environments", {"name": "prod"}),
+    ):
+        assert online("POST", path, body).status_code == 201
+    assert online("POST", "/switches", {**EMERGENCY, "tenant": "globex"}).status_code == 202
+    assert discover(online, tenant="globex").json()["cluster"] == "c2"
+    assert (discover(online).json()["cluster"], discover(online).json()["phase"]) == ("c1", "hold")
+
+
+# --- force
+
+
+def test_who_is_forced_is_named_and_not_waited_for(tenant: Rest) -> None:
+    for name in ("orders-1", "orders-2"):
+        discover(tenant, client_id=name, role="producer", generation=1)
+    discover(tenant, client_id="billing", role="consumer", generation=1)
+    switched(tenant, start(), to(Phase.HOLDING))
+
+    def waiting() -> list[str]:
+        return [each["client_id"] for each in get(tenant)["now"]["waiting_for"]]
+
+    assert waiting() == ["orders-1", "orders-2"]
+    found = tenant("POST", "/switches/s1/force", {"clients": ["orders-2"]})
+    assert (found.status_code, found.json()["forced"]) == (202, ["orders-2"])
+    assert waiting() == ["orders-1"]
+    dry = tenant("POST", "/switches/s1/force?dry_run=true")
+    assert dry.json()["forced"] == ["orders-1", "orders-2"] and waiting() == ["orders-1"]
+    # All that are waited for now; consumers are not yet.
+    assert tenant("POST", "/switches/s1/force").json()["forced"] == ["orders-1", "orders-2"]
+    assert waiting() == []
+    switched(tenant, *STEPS[1:])
+    assert waiting() == ["billing"]
+    head = tenant.head()
+    assert tenant("POST", "/switches/s1/force", {"clients": ["orders-1"]}).status_code == 202
+    assert tenant.head() == head, "nothing new"
+    switched(tenant, *MOVED[-2:])
+    problem(tenant("POST", "/switches/s1/force"), 409, "state-conflict")
+
+
+def test_a_client_that_holds_is_named_again_once_its_word_has_run_out(tenant: Rest) -> None:
+    discover(tenant, client_id="orders-1", role="producer", generation=1)
+    switched(tenant, start(), to(Phase.HOLDING))
+    discover(tenant, client_id="orders-1", role="producer", generation=1, phase="held")
+    assert get(tenant)["now"]["waiting_for"] == []
+    app: Any = tenant.client.app  # type: ignore[attr-defined]
+    with app.state.services.engine.begin() as connection:
+        later = "update discovery_clients set seen_at = seen_at - interval '14 seconds'"
+        connection.exec_driver_sql(later)
+    (one,) = get(tenant)["now"]["waiting_for"]
+    assert (one["client_id"], one["phase"]) == ("orders-1", "held") and one["silent_ms"] >= 14_000
+
+
+# --- taking back
+
+
+@pytest.mark.parametrize("later", [(), (to(Phase.MOVING),), (to(Phase.MOVING), to(Phase.HOLDING))])
+def test_an_abort_takes_the_targets_back_in_the_same_transaction(tenant: Rest, later: tuple[Any, ...]) -> None:
+    """Also when the hold has run out after they were changed, and began again."""
+    retargeted(tenant)
+    switched(tenant, *later)
+    head = tenant.head()
+    answer = tenant("POST", "/switches/s1/abort", {"reason": "not today"})
+    assert (answer.status_code, answer.json()["state"], answer.json()["reason"]) == (202, "aborted", "not today")
+    assert target_of(tenant) == "c2"
+    events = tenant("GET", f"/events?after={head}").json()["items"]
+    assert {event["metadata"]["request_id"] for event in events} == {answer.headers["x-request-id"]}
+    assert [event["stream"] for event in events][:2] == ["switch-s1", "tree-main"]
+    # A repeat changes nothing, and what an operator does since stays.
+    assert tenant("PUT", "/trees/main/targets/c1/2", {"target": "c3"}).is_success
+    assert tenant("POST", "/switches/s1/abort").status_code == 202
+    assert target_of(tenant) == "c3"
+
+
+def test_targets_that_the_switch_has_not_changed_stay_as_they_are(tenant: Rest) -> None:
+    """The operator had chosen it, before the switch came as far."""
+    assert tenant("PUT", "/trees/main/targets/c1/2", {"target": "c3"}).is_success
+    switched(tenant, leaving_c2(), *STEPS)
+    assert tenant("POST", "/switches/s1/abort").status_code == 202
+    assert target_of(tenant) == "c3"
+
+
+def test_a_target_that_somebody_has_changed_since_stays(tenant: Rest) -> None:
+    retargeted(tenant)
+    assert tenant("PUT", "/trees/main/targets/c1/2", {"target": "c2"}).is_success
+    head = tenant.head()
+    assert tenant("POST", "/switches/s1/abort").status_code == 202
+    assert target_of(tenant) == "c2" and tenant.head() == head + 1
+
+
+def test_an_abort_is_not_refused_since_the_tree_has_no_way_back(tenant: Rest) -> None:
+    """The cluster that was to be left has left the tree: clients must not be held for that."""
+    retargeted(tenant)
+    tenant.add_clusters("c4")
+    root = {
+        "level": 2,
+        "children": [{"cluster": "c1"}, {"level": 1, "children": [{"cluster": "c3"}, {"cluster": "c4"}]}],
+    }
+    assert tenant("PUT", "/trees/main", root).status_code == 200
+    assert tenant("POST", "/switches/s1/abort").json()["state"] == "aborted"
+    assert target_of(tenant) == "c3" and discover(tenant).json()["phase"] == "active"
+
+
+def test_a_worker_takes_back_as_an_operator_does(tenant: Rest) -> None:
+    retargeted(tenant)
+    app: Any = tenant.client.app  # type: ignore[attr-defined]
+    abort, how = Abort(by=WORKER, reason="it lasted too long"), Metadata(actor="tests", request_id="tests")
+    app.state.services.dispatcher.execute_many(
+        lambda connection: taking_back(connection, "s1", abort, how), time=datetime.now(UTC)
+    )
+    assert (get(tenant)["state"], get(tenant)["reason"]) == ("failed", "it lasted too long")
+    assert target_of(tenant) == "c2"
+
+
+def test_after_the_move_only_another_switch_leads_back(online: Rest) -> None:
+    switched(online, start(), *MOVED)
+    told = problem(online("POST", "/switches/s1/abort"), 409, "state-conflict")
+    assert "/switches/s1/reverse" in told["detail"]
+    # c1 does not answer, and the way back is a planned one.
+    problem(online("POST", "/switches/s1/reverse"), 422, "switch-blocked")
+    assert (discover(online).json()["cluster"], discover(online).json()["generation"]) == ("c2", 2)
+
+
+def test_what_has_moved_nobody_is_not_reversed(tenant: Rest) -> None:
+    switched(tenant, start(), to(Phase.HOLDING))
+    told = problem(tenant("POST", "/switches/s1/reverse"), 409, "state-conflict")
+    assert "/switches/s1/abort" in told["detail"]
+
+
+def test_what_was_stranded_is_shown_once_it_has_come(tenant: Rest) -> None:
+    emergency = replace(start(), mode="emergency")
+    arrived = RecordArrived(records=3, partitions=(("acme/retail/prod/orders", 0, 5, 7),))
+    switched(tenant, emergency, Complete(measured={}, report={}), arrived, arrived)
+    assert get(tenant)["stranded_arrived"] == {
+        "records": 3,
+        "partitions": [["acme/retail/prod/orders", 0, 5, 7]],
+    }
+
+
+def test_a_forced_client_is_forced_for_good(tenant: Rest) -> None:
+    """Also when the hold begins anew."""
+    discover(tenant, client_id="orders-1", role="producer", generation=1)
+    switched(tenant, start(), to(Phase.HOLDING), Force(clients=("orders-1",)), *STEPS[1:], to(Phase.HOLDING))
+    assert get(tenant)["forced"] == ["orders-1"] and get(tenant)["now"]["waiting_for"] == []

@@ -1,0 +1,227 @@
+"""Switches as an operator makes them, over REST and on the command line, on the shared estate.
+
+Each test moves clients of a tenant of its own, from the primary to a cluster over two hops; nobody else's.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.estate_fixture import RunningEstate
+from tests.eventually import eventually
+from tests.kafka import produce
+from tests.offsets.groups import Groups, numbered, of_stream
+from tests.rest_client import RestClient
+from tests.switches.applications import STREAM, Applications, ByHand, Tenant
+
+OLD, NEW = "cluster-1", "cluster-5"
+
+
+@pytest.fixture(scope="module")
+def made(estate: RunningEstate, rest: RestClient, servers: dict[str, str]) -> Iterator[list[Tenant]]:
+    """Tenants that nobody has used yet; all at once, since workers make topics of all of them in one round."""
+
+    def make(_: int) -> Tenant:
+        name = f"t{secrets.token_hex(3)}"
+        return Tenant(name=name, ask=rest.ok, url=estate.url, token=estate.token, servers=servers).make("exact")
+
+    with ThreadPoolExecutor(4) as threads:
+        tenants = list(threads.map(make, range(6)))
+    for each in tenants:
+        eventually(each.is_there, f"the stream of {each.name} is on all clusters", 0.2)
+    unused = list(tenants)
+    yield unused
+    for each in tenants:
+        each.delete()
+
+
+@pytest.fixture
+def tenant(made: list[Tenant]) -> Tenant:
+    return made.pop()
+
+
+@pytest.fixture
+def groups(tenant: Tenant, rest: RestClient, servers: dict[str, str]) -> Groups:
+    """A group of the tenant that knows nothing of discovery."""
+    return of_stream(rest, servers, (tenant.name, "shop", "prod", STREAM))
+
+
+@pytest.fixture
+def neighbour(made: list[Tenant]) -> Tenant:
+    return made[0]
+
+
+@pytest.fixture
+def treeline(estate: RunningEstate) -> Callable[..., Any]:
+    """`treeline switch ...`, and the JSON that it prints."""
+
+    def run(*words: str, code: int = 0) -> Any:
+        ended = estate.treeline("switch", *words, "--json")
+        assert ended.returncode == code, ended.stdout + ended.stderr
+        return json.loads(ended.stdout) if ended.stdout else ended.stderr
+
+    return run
+
+
+def words_of(tenant: Tenant) -> tuple[str, ...]:
+    return ("--from", OLD, "--to", NEW, "--tenant", tenant.name)
+
+
+def problem(tenant: Tenant, path: str, body: Any, **headers: str) -> tuple[int, str]:
+    """(status, slug) of a refusal."""
+    answer = RestClient(tenant.url, tenant.token)("POST", path, body, **headers)
+    return answer.status_code, answer.json()["type"].rpartition(":")[2]
+
+
+def test_there_and_back_on_the_command_line(tenant: Tenant, neighbour: Tenant, treeline: Callable[..., Any]):
+    with Applications(tenant) as applications, ByHand(neighbour, "bystander") as bystander:
+        there = treeline("start", *words_of(tenant), "--yes")
+        assert (there["state"], there["from"], there["to"]) == ("completed", OLD, NEW)
+        assert tenant.active() == (NEW, 2)
+        report = there["report"]
+        assert (report["not_drained_records"], report["re_read_bound"], report["stray_records"]) == (0, 0, 0)
+        assert (report["groups"], report["offsets"], report["refused_groups"]) == (2, 4, [])
+        assert (report["clients_moved"], report["late_clients"], report["groups_left_behind"]) == (4, [], [])
+        applications.all_read()
+        back = treeline("reverse", there["id"], "--yes")
+        assert (back["state"], back["from"], back["to"], back["reverses"]) == ("completed", NEW, OLD, there["id"])
+        assert (back["report"]["not_drained_records"], back["report"]["re_read_bound"]) == (0, 0)
+        assert tenant.active() == (OLD, 3)
+        applications.all_read()
+        told = bystander.tell()
+        assert (told["cluster"], told["generation"], told["phase"]) == (OLD, 1, "active"), "nobody else is moved"
+        applications.finish(OLD, NEW)
+    assert applications.histories.stood == {1: {OLD}, 2: {NEW}, 3: {OLD}}
+    assert treeline("watch", there["id"])["state"] == "completed"
+    # Once more it is a switch of nobody: the operator typed it twice.
+    assert "nothing-to-move" in treeline("reverse", there["id"], "--yes", code=1)
+
+
+def test_an_abort_while_a_client_does_not_hold(tenant: Tenant, treeline: Callable[..., Any]):
+    with Applications(tenant) as applications, ByHand(tenant, "stubborn") as stubborn:
+        with ByHand(tenant, "killed") as killed:
+            # It is never heard again, and nobody knows whether it writes.
+            killed.be_silent()
+        switch = treeline("start", *words_of(tenant), "--yes", "--no-watch")["id"]
+        row = tenant.in_phase(switch, "holding", killed.name, stubborn.name)
+        named = {each["client_id"]: each for each in row["now"]["waiting_for"]}
+        assert named[killed.name]["silent_ms"] > 0 and named[stubborn.name]["phase"] == "active"
+        assert row["now"]["clients"] == 6
+        body = tenant.wish(OLD, NEW)
+        assert problem(tenant, "/switches", {**body, "plan_digest": "x"}) == (422, "switch-blocked")
+        assert problem(tenant, f"/switches/{switch}/reverse", {}) == (409, "state-conflict")
+        gone = treeline("abort", switch, "--reason", "not today")
+        assert (gone["state"], gone["reason"]) == ("aborted", "not today")
+        assert tenant.active() == (OLD, 1)
+        told = stubborn.tell()
+        assert (told["phase"], told["switch"], told["next"]) == ("active", None, None)
+        applications.all_read()
+        assert treeline("watch", switch, code=1)["state"] == "aborted"
+        applications.finish(OLD)
+    assert applications.histories.stood == {1: {OLD}} and applications.switches == [0, 0, 0, 0]
+
+
+def test_a_client_that_is_forced_and_one_that_comes_late(tenant: Tenant, treeline: Callable[..., Any]):
+    """What the forced one writes afterwards is counted, and comes to every cluster once."""
+    with Applications(tenant) as applications, ByHand(tenant, "forced") as forced:
+        switch = tenant.start(OLD, NEW)["id"]
+        tenant.in_phase(switch, "holding", forced.name)
+        assert treeline("force", switch, "--client", forced.name)["forced"] == [forced.name]
+        tenant.until(switch, "clients are moved", lambda row: row["state"] == "verifying")
+        assert forced.tell()["cluster"] == NEW
+        strays = [f"stray:{number}" for number in range(3)]
+        produce(tenant.servers[OLD], tenant.topic(OLD), [{"key": one, "value": one} for one in strays])
+        # This one had not been heard of before: it has sent, holds now, and asks whether that has arrived.
+        with ByHand(tenant, "late") as late:
+            eventually(lambda: late.tell(phase="held", generation=1)["arrived"], "it is told to go on", 0.2)
+            late.tell(phase="active", generation=2)
+        forced.tell(generation=2)
+        row = tenant.over(switch)
+        assert row["state"] == "completed" and row["forced"] == [forced.name]
+        assert row["report"]["forced_clients"] == [forced.name]
+        # At most so many: what comes to the old cluster by now lies between them.
+        assert row["report"]["stray_records"] >= len(strays)
+        for one in strays:
+            applications.acknowledged(one)
+        applications.finish(OLD, NEW)
+
+
+def test_a_commit_on_the_old_cluster_after_the_move_moves_no_group_back(tenant: Tenant, groups: Groups):
+    groups.produce(OLD, numbered(40))
+    groups.wait_for(40)
+    groups.commit(OLD, groups.offset_of(OLD, "r0030"))
+    assert tenant.over(tenant.start(OLD, NEW)["id"])["report"]["groups"] == 1
+    assert groups.next_value(NEW) == "r0030"
+    # It goes on there by itself, and one of its consumers was left behind.
+    groups.commit(NEW, groups.offset_of(NEW, "r0035"))
+    left_behind = groups.offset_of(OLD, "r0038")
+    groups.commit(OLD, left_behind)
+    # Whoever commits later is dealt with later.
+    next_one = groups.another()
+    next_one.commit(OLD, left_behind)
+    next_one.until_applied(OLD, left_behind)
+    assert groups.next_value(NEW) == "r0035"
+
+
+def test_what_stands_against_a_switch_is_refused(tenant: Tenant, groups: Groups):
+    """A group that reads on the target already; a plan that is not what would be done any more."""
+    body = tenant.wish(OLD, NEW)
+    consumer = groups.consumer(NEW)
+    consumer.subscribe([groups.topics[NEW]])
+    try:
+        eventually(lambda: (consumer.poll(0.2), consumer.assignment())[1], "it reads there")
+        plan = tenant.ask("POST", "/switches/plan", body)
+        assert [each["slug"] for each in plan["blockers"]] == ["group-active-on-target"]
+        digest = {"plan_digest": plan["digest"]}
+        assert problem(tenant, "/switches", {**body, **digest}) == (422, "switch-blocked")
+    finally:
+        consumer.close()
+    assert problem(tenant, "/switches", {**body, **digest}) == (409, "plan-stale")
+    assert problem(tenant, "/switches", body)[0] == 422
+    rest = RestClient(tenant.url, tenant.token)
+    fresh = {**body, "plan_digest": rest.ok("POST", "/switches/plan", body)["digest"]}
+    assert rest("POST", "/switches?dry_run=true", fresh).status_code == 202
+    assert tenant.name not in json.dumps(rest.ok("GET", "/switches")), "nothing has begun"
+    # While it is held by a client that does not answer, nobody else moves the tenant; a repeat is the same switch.
+    with ByHand(tenant, "stubborn") as stubborn:
+        first = rest("POST", "/switches", fresh, Idempotency_Key=tenant.name)
+        again = rest("POST", "/switches", fresh, Idempotency_Key=tenant.name)
+        assert first.status_code == 202 and again.json() == first.json()
+        switch = first.json()["id"]
+        tenant.in_phase(switch, "holding", stubborn.name)
+        assert problem(tenant, "/switches", fresh) == (422, "switch-blocked")
+        stubborn.tell(phase="held")
+        assert tenant.until(switch, "it moves", lambda row: row["state"] == "verifying")
+        stubborn.tell(phase="active", generation=2)
+        assert tenant.over(switch)["state"] == "completed"
+    rows = [
+        row
+        for row in rest.ok("GET", "/switches")["items"]
+        if row["environments"] == [{**tenant.place, "zone": None}]
+    ]
+    assert [row["id"] for row in rows] == [switch]
+
+
+@pytest.mark.nightly
+def test_the_word_of_a_client_that_was_killed_while_it_held_runs_out(tenant: Tenant):
+    """It is named again, and the others hold on; nobody is moved until the operator takes the risk."""
+    with ByHand(tenant, "stubborn") as stubborn, ByHand(tenant, "killed") as killed:
+        switch = tenant.start(OLD, NEW)["id"]
+        tenant.in_phase(switch, "holding", killed.name, stubborn.name)
+        killed.tell(phase="held")
+        killed.be_silent()
+        tenant.in_phase(switch, "holding", stubborn.name)
+        tenant.in_phase(switch, "holding", killed.name, stubborn.name)
+        stubborn.tell(phase="held")
+        tenant.in_phase(switch, "holding", killed.name)
+        tenant.ask("POST", f"/switches/{switch}/force", None)
+        tenant.until(switch, "it moves", lambda row: row["state"] == "verifying")
+        stubborn.tell(phase="active", generation=2)
+        row = tenant.over(switch)
+        assert row["report"]["forced_clients"] == row["report"]["late_clients"] == [killed.name]
