@@ -29,13 +29,14 @@ from backend.domain import formats, routes, tree_shape
 from backend.domain.access import Action
 from backend.domain.application_groups import ClusterGroups, check_joining
 from backend.domain.distributor_settings import COMPRESSIONS, DEFAULTS, ChangeDistributor
-from backend.domain.errors import NotFound
+from backend.domain.errors import NotFound, StateConflict
 from backend.domain.formats import ClusterFormats
 from backend.domain.primary_move import MovePrimary
 from backend.domain.tree import ReplaceTree, SwitchTarget, clusters_of
 from backend.queries import clusters, distributors, operations, trees
 from backend.queries.application_groups import declared_groups
 from backend.queries.naming import declared_streams
+from backend.queries.switches import moving_switches
 from backend.queries.trees import MAIN, TreeRow
 
 router = APIRouter(prefix="/trees", tags=["trees"], dependencies=[Depends(plausible_names)])
@@ -95,6 +96,7 @@ def replace_tree(
         write.match(row.version if row else None)
         known = frozenset(cluster.name for cluster in clusters.list_clusters(connection))
         _check_names_on_joining(connection, row, root, known)
+        _check_switches_on_leaving(connection, root, known)
         return ReplaceTree(root=root, known_clusters=known, primary_cluster=primary)
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
@@ -225,6 +227,18 @@ def _check_names_on_joining(
             pointer = _pointer(root, cluster.name) or ""
             formats.check_deployment(streams, of, pointer)
             check_joining(groups, ClusterGroups(cluster.name, cluster.group_format), pointer)
+
+
+def _check_switches_on_leaving(connection: Connection, root: object, known: frozenset[str]) -> None:
+    """Refuse a tree without a leaf that clients are just moved from, or to."""
+    names = tree_shape.leaves(tree_shape.parse(root, known))
+    for switch in moving_switches(connection):
+        for cluster in (switch.source, switch.target):
+            if cluster not in names:
+                raise StateConflict(
+                    f"switch {switch.id} moves clients from {switch.source} to {switch.target}; "
+                    f"wait for it, or abort it, before {cluster} leaves the tree"
+                )
 
 
 def _pointer(node: Any, cluster: str, at: str = "") -> str | None:

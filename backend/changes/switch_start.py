@@ -12,6 +12,7 @@ from backend.domain.errors import FieldError, PlanStale, SwitchBlocked
 from backend.domain.switch_commands import StartSwitch, SwitchCommand
 from backend.domain.switch_plan import Plan, generation_of, moves_of
 from backend.queries.active_clusters import list_active
+from backend.queries.leaf_routes import list_leaves
 
 
 def check(plan: Plan, digest: str | None) -> None:
@@ -37,6 +38,8 @@ def starting(plan: Plan, switch: str) -> Change[Switch | None, SwitchCommand]:
         moves = moves_of(active, wish)
         if (moves, generation_of(active, moves)) != (plan.moves, plan.generation):
             raise PlanStale("clients were moved meanwhile; plan again")
+        if wish.target not in list_leaves(connection):
+            raise PlanStale(f"{wish.target} has left the tree; plan again")
         return StartSwitch(
             switch=switch,
             source=wish.source,

@@ -87,7 +87,7 @@ def write(connection: Connection, report: Report, hold_ms: int) -> bool:
     told = {"generation": report.generation, "phase": report.phase}
     values = {**vars(report), "zone": report.zone or "", "seen_at": _NOW}
     is_still = report.phase != IS_ACTIVE
-    row = insert(discovery_clients).values(values, **({"still_since": _NOW} if is_still else {}))
+    row = insert(discovery_clients).values({**values, "still_since": _NOW if is_still else None})
     key = [column.name for column in discovery_clients.primary_key]
     t = discovery_clients.c
     fresh: dict[str, Any] = {name: row.excluded[name] for name in values if name not in key}

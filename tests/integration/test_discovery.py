@@ -103,6 +103,23 @@ def test_a_cluster_that_leaves_the_tree_gives_its_clients_to_the_primary(tenant:
     assert (discover(tenant).json()["cluster"], discover(tenant).json()["generation"]) == ("c1", 3)
 
 
+def test_a_leaf_stays_while_clients_are_moved_from_it_or_to_it(tenant: Rest) -> None:
+    switched(tenant, start(target="c3"), to(Phase.HOLDING))
+    root = {"level": 1, "children": [*TREE["children"][:1], {"cluster": "c2"}]}
+    assert "switch s1" in problem(tenant("PUT", "/trees/main", root), 409, "state-conflict")["detail"]
+    switched(tenant, Abort(by="operator"))
+    assert tenant("PUT", "/trees/main", root).status_code == 200
+
+
+def test_offsets_that_were_set_for_a_move_that_never_came_are_older_than_what_is_committed_since(
+    tenant: Rest,
+) -> None:
+    before = discover(tenant).json()
+    switched(tenant, start(), *(to(phase) for phase in (Phase.HOLDING, Phase.DRAINING, Phase.CLOSING)))
+    switched(tenant, Abort(by="operator"))
+    assert discover(tenant).json() == {**before, "generation": 2}
+
+
 def test_a_switch_is_told_phase_by_phase(tenant: Rest) -> None:
     def told() -> list[Any]:
         roles = ({"role": "producer"}, {"role": "consumer"}, {})
