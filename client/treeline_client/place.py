@@ -108,7 +108,7 @@ class Place:
         if self._moving:
             return self.reader
         if self.reader is not None and (not wanted.open or self._at.generation != wanted.answer.generation):
-            self._leave(wanted.gently)
+            self._leave(wanted.gently, moving=True)
         if self.reader is None and wanted.open:
             self._open(wanted, again=True)
         if self.reader is not None:
@@ -183,14 +183,18 @@ class Place:
             if partitions is None:
                 self.reader.consumer.unassign()
             else:
-                self.reader.consumer.assign(self.reader.technical(partitions))
+                technical = self.reader.technical(partitions)
+                self.reader.consumer.assign(technical)
+                self.reader.begin(technical)
 
     def assign_more(self, partitions: list[TopicPartition]) -> None:
         """Take further partitions."""
         if self._subscription is None:
             self._assigned = [*_without(self._assigned or [], partitions), *partitions]
         if self.reader is not None:
-            self.reader.consumer.incremental_assign(self.reader.technical(partitions))
+            technical = self.reader.technical(partitions)
+            self.reader.consumer.incremental_assign(technical)
+            self.reader.begin(technical)
 
     def assign_fewer(self, partitions: list[TopicPartition]) -> None:
         """Give partitions back."""
@@ -214,13 +218,13 @@ class Place:
             self._leave(self._wanted.gently or self._at.generation == self._wanted.answer.generation)
         self._closed = True
 
-    def _leave(self, gently: bool) -> None:
+    def _leave(self, gently: bool, moving: bool = False) -> None:
         self._moving = True
         try:
             reader = self.reader
             assert reader is not None
             if gently:
-                reader.close()
+                reader.close(moving)
             else:
                 reader.abandon(self._subscription)
         finally:

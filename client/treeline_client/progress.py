@@ -13,14 +13,19 @@ _NONE = -1
 
 
 class _Given:
-    """One partition: what the application was given of it, and what is to be committed."""
+    """One partition: what the application was given of it, what is to be committed, and what is known to be.
 
-    __slots__ = ("after", "committed", "first", "partition", "stored", "topic")
+    `asked` was handed to the cluster to be committed, last of all; while `on_its_way`, no answer has come.
+    """
+
+    __slots__ = ("after", "asked", "committed", "first", "on_its_way", "partition", "stored", "topic")
 
     def __init__(self, topic: Topic, partition: int) -> None:
         self.topic = topic
         self.partition = partition
         self.first = self.after = self.stored = self.committed = _NONE
+        self.asked: TopicPartition | None = None
+        self.on_its_way = False
 
 
 class Progress:
@@ -66,19 +71,52 @@ class Progress:
             if given is not None:
                 given.stored = one.offset
 
+    def first(self, partition: TopicPartition) -> int | None:
+        """The first offset given of a partition, -1 if none was; None if some offset is to be committed, or is."""
+        given = self._logical.get((partition.topic, partition.partition))
+        if given is None:
+            return _NONE
+        untouched = given.stored == given.committed == _NONE and given.asked is None
+        return given.first if untouched else None
+
     def to_commit(self) -> list[TopicPartition]:
-        """What is stored and not yet committed."""
+        """What is stored and not known to be committed."""
+        return [_stored(given) for given in self._logical.values() if given.stored not in (_NONE, given.committed)]
+
+    def to_send(self) -> list[TopicPartition]:
+        """Of these, what is not on its way."""
         return [
-            at_offset(str(given.topic), given.partition, given.stored)
+            _stored(given)
             for given in self._logical.values()
             if given.stored not in (_NONE, given.committed)
+            and not (given.on_its_way and given.asked is not None and given.asked.offset == given.stored)
         ]
 
-    def commit(self, partitions: Iterable[TopicPartition]) -> None:
-        """These were handed to the cluster to be committed."""
+    def to_repeat(self) -> list[TopicPartition]:
+        """What the cluster was asked to commit and is not known to have committed."""
+        return [
+            given.asked
+            for given in self._logical.values()
+            if given.asked is not None and given.asked.offset != given.committed
+        ]
+
+    def ask(self, partitions: Iterable[TopicPartition]) -> None:
+        """These were handed to the cluster to be committed; its answer is to come."""
         for one in partitions:
             given = self._logical.get((one.topic, one.partition))
             if given is not None:
+                given.asked = at_offset(one.topic, one.partition, one.offset, one.metadata, one.leader_epoch)
+                given.on_its_way = True
+
+    def answer(self, partitions: Iterable[TopicPartition], failed: bool = False) -> None:
+        """The cluster's answer: these are committed, but those with an error, or all if it `failed`."""
+        for one in partitions:
+            given = self._logical.get((one.topic, one.partition))
+            if given is None:
+                continue
+            if given.asked is not None and given.asked.offset == one.offset:
+                given.on_its_way = False
+            if not failed and one.error is None:
                 given.committed = one.offset
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
@@ -95,6 +133,10 @@ class Progress:
         given = _Given(self._topic(technical), _NONE if partition is None else partition)
         self._technical[technical, partition] = self._logical[str(given.topic), given.partition] = given
         return given
+
+
+def _stored(given: _Given) -> TopicPartition:
+    return at_offset(str(given.topic), given.partition, given.stored)
 
 
 def read_in(message: Message) -> tuple[int, str] | None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import OFFSET_STORED, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicPartition
 
 from treeline_client.answers import Answer
+from treeline_client.beginnings import Beginnings
 from treeline_client.configuration import Configuration
 from treeline_client.names import Format, Topic
 from treeline_client.progress import Progress
@@ -55,10 +56,10 @@ class Reader:
         kafka["bootstrap.servers"] = answer.destination.bootstrap_servers
         if "group.id" in kafka:
             kafka["group.id"] = groups.technical(str(kafka["group.id"]))
-        on_commit = kafka.get("on_commit")
-        if on_commit is not None:
-            kafka["on_commit"] = lambda error, partitions: on_commit(error, self.logical(partitions))
+        self._on_commit = kafka.get("on_commit")
+        kafka["on_commit"] = self._answered
         self.consumer = Consumer(kafka)
+        self._beginnings = Beginnings(self.consumer, kafka.get("auto.offset.reset"))
 
     def technical_name(self, topic: str) -> str:
         """What this cluster calls a topic."""
@@ -80,6 +81,7 @@ class Reader:
         """Join the group for these topics."""
 
         def assigned(_: Any, partitions: list[TopicPartition]) -> None:
+            self.begin(partitions)
             if wanted.on_assign is not None and not self._silent:
                 wanted.on_assign(self._owner, self.logical(partitions))
 
@@ -98,6 +100,12 @@ class Reader:
         self.consumer.assign(self.technical(again))
         if paused:
             self.consumer.pause(self.technical(paused))
+        self.begin(self.technical(again))
+
+    def begin(self, technical: Sequence[TopicPartition]) -> None:
+        """Partitions are assigned: with `enable.auto.commit`, remember where this consumer begins to read them."""
+        if self._auto_commit and not self._silent:
+            self._beginnings.assigned(technical)
 
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> list[TopicPartition] | None:
         """Commit offsets; with the generation, where the application says nothing of its own."""
@@ -108,26 +116,36 @@ class Reader:
         ]
         if asynchronous:
             self.consumer.commit(offsets=technical, asynchronous=True)
-            self.progress.commit(offsets)
+            self.progress.ask(offsets)
             return None
-        committed = self.consumer.commit(offsets=technical, asynchronous=False)
-        self.progress.commit(offsets)
-        return self.logical(committed)
+        committed = self.logical(self.consumer.commit(offsets=technical, asynchronous=False))
+        self.progress.ask([one for one in committed if one.error is None])
+        self.progress.answer(committed)
+        return committed
 
     def commit_in_time(self) -> None:
         """Commit what is stored, each `auto.commit.interval.ms`; called with every poll."""
         now = time.monotonic()
         if now >= self._commit_at:
             self._commit_at = now + self._every_s
-            self._commit_stored(asynchronous=True)
+            self._commit(self.progress.to_send() if self._auto_commit else [], asynchronous=True)
 
     def commit_stored(self) -> None:
-        """Commit what is stored, with `enable.auto.commit`; before partitions are given back."""
-        self._commit_stored(asynchronous=False)
+        """Before partitions are given back: commit what is stored, with `enable.auto.commit`. Then commit again
+        what was to be committed and is not known to be, the application's own commits too: their answer may never
+        have come.
+        """
+        self._commit(self.progress.to_commit() if self._auto_commit else [], asynchronous=False)
+        self._commit(self.progress.to_repeat(), asynchronous=False)
 
-    def close(self) -> None:
-        """Close with a last commit. The listener that is told of the revocation may still commit by hand."""
+    def close(self, moving: bool = False) -> None:
+        """Close with a last commit. The listener that is told of the revocation may still commit by hand.
+
+        One that closes to be moved (`moving`) also commits where it begins to read partitions without a commit.
+        """
         self.commit_stored()
+        if moving and self._auto_commit:
+            self._commit_beginnings()
         self.consumer.close()
 
     def abandon(self, subscription: Subscription | None) -> None:
@@ -154,13 +172,32 @@ class Reader:
             self.commit_stored()
         self.progress.forget(partitions)
 
-    def _commit_stored(self, asynchronous: bool) -> None:
-        waiting = self.progress.to_commit() if self._auto_commit else []
-        if waiting:
+    def _commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> None:
+        if offsets:
             try:
-                self.commit(waiting, asynchronous)
+                self.commit(offsets, asynchronous)
             except KafkaException as error:
-                log.warning("committing on %s failed: %s", self.answer.cluster, error)
+                self._not_committed(error)
+
+    def _commit_beginnings(self) -> None:
+        try:
+            technical = self._beginnings.to_commit(lambda one: self.progress.first(self.logical([one])[0]))
+        except KafkaException as error:
+            self._not_committed(error)
+        else:
+            self._commit(self.logical(technical), asynchronous=False)
+
+    def _answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """An asynchronous commit is answered, or its time is over."""
+        answer = self.logical(partitions)
+        self.progress.answer(answer, failed=error is not None)
+        if self._on_commit is not None:
+            self._on_commit(error, answer)
+        elif error is not None:
+            self._not_committed(error)
+
+    def _not_committed(self, error: KafkaError | KafkaException) -> None:
+        log.warning("committing on %s failed: %s", self.answer.cluster, error)
 
 
 def _close(consumer: Consumer) -> None:

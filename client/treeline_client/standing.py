@@ -92,8 +92,9 @@ class Standing:
 
     @property
     def reported(self) -> str:
-        """The phase as the control plane is told it."""
-        if self.phase in (Phase.ACTIVE, Phase.SETTLING):
+        """The phase as the control plane is told it. A late producer is held once all that it sent is settled."""
+        flushing = self.phase is Phase.WAITING and self.wait_until is None
+        if flushing or self.phase in (Phase.ACTIVE, Phase.SETTLING):
             return "active"
         return "held" if self.role == PRODUCER else "closed"
 

@@ -112,6 +112,20 @@ def test_listeners_may_commit_by_hand_at_the_end(plane, clusters, filled, group)
         assert {p.offset for p in commits(clusters, "cluster-1", filled, group).values()} == {10}
 
 
+def test_where_it_begins_to_read_goes_along_if_nothing_was_read(plane, clusters, filled, group):
+    assigned: list[int] = []
+    with SwitchingConsumer(plane.conf(group_id=group)) as consumer:
+        consumer.subscribe([filled], on_assign=lambda _, found: assigned.extend(p.partition for p in found))
+        while not assigned:
+            assert consumer.poll(0.05) is None
+        name = technical("cluster-1", filled)
+        kafka.produce(clusters["cluster-1"].servers, name, [{"value": "not polled", "partition": 1}])
+        move(plane, consumer)
+        left = commits(clusters, "cluster-1", filled, group)
+        assert [left[number].offset for number in range(3)] == [10, 10, 10]
+        assert {place.metadata for place in left.values()} == {"treeline-client:1;gen=3"}
+
+
 def test_an_abort_opens_it_where_it_was(plane, clusters, filled, group):
     with SwitchingConsumer(conf(plane, group)) as consumer:
         consumer.subscribe([filled])

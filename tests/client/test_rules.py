@@ -89,11 +89,18 @@ def test_what_an_answer_changes(role, phase, said, after, ordered):
         (Phase.SETTLING, CONSUMER, "active"),
         (Phase.HELD, PRODUCER, "held"),
         (Phase.HELD, CONSUMER, "closed"),
-        (Phase.WAITING, PRODUCER, "held"),
+        (Phase.WAITING, PRODUCER, "active"),
     ],
 )
 def test_what_the_control_plane_is_told(phase, role, reported):
     assert standing_in(phase, role).reported == reported
+
+
+def test_a_late_producer_reports_itself_held_once_all_that_it_sent_is_settled():
+    flushing = standing_in(Phase.WAITING)
+    assert flushing.reported == "active"
+    assert standing.heard(flushing, answer(5), 1.0)[0].reported == "active"
+    assert standing.settled(flushing, 2.0).reported == "held"
 
 
 def test_a_promise_counts_from_the_last_request_that_may_have_arrived():
@@ -198,10 +205,31 @@ def test_progress_covers_what_was_given_and_no_more():
     assert covered == [5, 6, 7, 8]
     assert not progress.covers(TopicPartition("orders", 0, 5))
     assert [(p.topic, p.partition, p.offset) for p in progress.to_commit()] == [("orders", 1, 8)]
-    progress.commit(progress.to_commit())
+    progress.answer(progress.to_commit())
     assert progress.to_commit() == []
     progress.forget([TopicPartition("orders", 1)])
     assert not progress.covers(TopicPartition("orders", 1, 6))
+
+
+def test_what_is_committed_is_known_by_the_answer_only():
+    progress = Progress(True, lambda technical: Topic(technical, 4, "cluster-2"))
+
+    def offsets(partitions):
+        return [one.offset for one in partitions]
+
+    progress.give(Message(topic="orders", partition=1, offset=7, value=b"v"))
+    assert progress.first(TopicPartition("orders", 1)) is None, "it is to be committed as it is"
+    assert progress.first(TopicPartition("orders", 2)) == -1
+    sent = progress.to_send()
+    progress.ask(sent)
+    assert (offsets(progress.to_send()), offsets(progress.to_commit())) == ([], [8])
+    progress.answer(sent, failed=True)
+    assert (offsets(progress.to_send()), offsets(progress.to_repeat())) == ([8], [8])
+    progress.ask([TopicPartition("orders", 1, 5, "mine")])
+    assert [(one.offset, one.metadata) for one in progress.to_repeat()] == [(5, "mine")]
+    progress.ask(sent)
+    progress.answer(sent)
+    assert progress.to_send() == progress.to_commit() == progress.to_repeat() == []
 
 
 def test_a_topic_that_knows_its_generation_is_a_text_like_any_other():
