@@ -29,6 +29,7 @@ from backend.kafka.group_members import GroupMember
 from backend.kafka.group_offsets import Refused, Setting
 from backend.settings import Settings
 from workers import checkpoints
+from workers.offsets import one_setter
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.target_logs import TargetLogs
 from workers.switches.estate_clients import EstateClients
@@ -135,7 +136,11 @@ class GroupClosing:
             if group not in busy:
                 metadata = self._metadata(progress[follower], flags)
                 settings.setdefault(group, {})[place] = Setting(offset=going.chosen.offset, metadata=metadata)
-        answers = self._target_clients(topology).offsets.set(settings) if settings else {}
+        answers: Mapping[_Key, Refused | None] = {}
+        if settings:
+            # A committer that has looked at what stands before must not set what it has made of that.
+            with one_setter.alone(self._engine, self._target):
+                answers = self._target_clients(topology).offsets.set(settings)
         found = []
         for follower, stands in sorted(standing.items(), key=lambda each: each[0]):
             group, place = self._key(topology, follower)
