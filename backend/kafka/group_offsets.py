@@ -1,7 +1,7 @@
 """Offsets of groups on one cluster: what stands, and setting them from outside.
 
-The broker itself guards a group with members: it refuses an offset that comes from outside. So nobody has to be
-asked before, and nothing happens between the question and the answer.
+The broker itself guards a group with members: it refuses an offset that comes from outside, so nobody has to be
+asked before. Those who set offsets of a group without members see to it that they do so one after the other.
 """
 
 from __future__ import annotations

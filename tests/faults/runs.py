@@ -195,7 +195,7 @@ class Place:
 
         found = eventually(answer, f"{method} {path} is answered", 0.2)
         assert found.is_success, f"{method} {path}: {found.status_code} {found.text}"
-        return found.json()
+        return found.json() if found.content else None
 
     def epochs(self) -> dict[tuple[str, int], int]:
         """Fencing epoch of every distributor; rises when its units change hands."""

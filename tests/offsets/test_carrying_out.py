@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -29,7 +30,7 @@ def work(incarnation, before=1):
 
 
 def test_what_stands_is_set_once_more_before_the_cluster_forgets_it():
-    one, carrier = work(1), Carrier("c1", None, None)
+    one, carrier = work(1), Carrier("c1", None, None, nullcontext)
     standing = Standing(offset=100, metadata=one.metadata)
     assert carrier._stands(one, standing, 100)
     assert not carrier._stands(replace(one, renew=True), standing, 100)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
@@ -10,11 +12,17 @@ from confluent_kafka.admin import AdminClient
 
 from backend.domain import commit_metadata
 from backend.domain.commit_metadata import CommitMark
+from backend.domain.offset_map import LATEST_MS, Progress
+from backend.domain.target_log import Chosen
 from backend.kafka.client_config import client_config
 from backend.kafka.group_offsets import GroupOffsets, Setting
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand
+from workers.offsets import one_setter
+from workers.offsets.applied import State
+from workers.offsets.carrying_out import Carrier, Work
+from workers.offsets.choosing import Going
 from workers.switches.closing import Carried, GroupClosing
 
 ENVIRONMENT = ("acme", "retail", "prod")
@@ -205,3 +213,40 @@ def test_without_origins_the_margin_is_left(hand: ByHand):
     assert read_on(hand, "c", "some", 1) == ["a0"]
     assert (one.target_offset or 0) >= 10, "the margin of a minute before the last one that it has read"
     closing.close()
+
+
+def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHand, closing: GroupClosing):
+    """It had seen the group stand where progress of before, which has a margin, was news."""
+    mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
+    follower = next(iter(by_group(closing.carry_over(2, 6)).values())).follower
+    early = Progress(timestamp_ms=1, committed_at_ms=LATEST_MS, generation=2, vector=None, offset=1)
+    work = Work(
+        follower=follower, group=mixed.group("tips"), topic=mixed.topic("c"), newest=(mixed.name("a"), early),
+        flags=6, own=None, exact=False, before=None, renew=False, in_other_topic=False, incarnation=1,
+    )  # fmt: skip
+
+    class Slow:
+        def choose(self, goals, read):
+            closing.carry_over(3, 6)
+            chosen = Chosen(offset=0, re_read_bound=50, settled=True)
+            return {each.follower: Going(chosen=chosen, mode="margin", end=50) for each in goals}
+
+    def alone():
+        return one_setter.alone(mixed.database.engine, mixed.name("c"))
+
+    offsets = GroupOffsets(client_config(mixed.servers("c"), {}))
+    done = Carrier(mixed.name("c"), offsets, Slow(), alone).carry_out([work], lambda: None)
+    offset, metadata = stands(mixed, "c", "tips")
+    assert offset > 0 and commit_metadata.decode(metadata).generation == 3
+    assert done[follower].state == State.WAITING and done[follower].offset is None
+
+
+def test_a_switch_sets_no_offsets_while_a_committer_does(mixed: ByHand, closing: GroupClosing):
+    mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
+    with ThreadPoolExecutor(1) as thread:
+        with one_setter.alone(mixed.database.engine, mixed.name("c")):
+            carried = thread.submit(closing.carry_over, 3, 6)
+            time.sleep(1)  # time enough to do wrong
+            assert stands(mixed, "c", "tips")[0] == -1001
+        assert [one.refused for one in carried.result()] == [None]
+    assert stands(mixed, "c", "tips")[0] > 0

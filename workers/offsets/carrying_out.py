@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ _UNTRANSLATED = "what the group committed here itself is not translated yet; the
 _NOT_ASKED = "the topic could not be asked, or the group is far behind and others come first"
 _NO_ANSWER = "the cluster did not answer"
 _MEMBERS = "the group has members here and is left alone"
+_CHANGED = "another offset was set, or committed, meanwhile"
 
 _Key = tuple[str, Place]
 Value = TypeVar("Value")
@@ -119,8 +121,15 @@ class Work:
 class Carrier:
     """One cluster's; used by one thread."""
 
-    def __init__(self, cluster: str, offsets: GroupOffsets, chooser: Chooser) -> None:
-        self._here, self._offsets, self._chooser = cluster, offsets, chooser
+    def __init__(
+        self,
+        cluster: str,
+        offsets: GroupOffsets,
+        chooser: Chooser,
+        alone: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        """`alone`: while it is entered, nobody else sets offsets there."""
+        self._here, self._offsets, self._chooser, self._alone = cluster, offsets, chooser, alone
 
     def carry_out(self, works: Sequence[Work], read: Callable[[], Directory]) -> dict[Follower, Applied | None]:
         """What came of each; None: nothing is to be done about it any more. Raises KafkaCallFailed."""
@@ -139,12 +148,14 @@ class Carrier:
             found[work.follower] = None if work.newest[0] == self._here else work.as_before()
         for work in actions[Action.WAIT]:
             found[work.follower] = work.held_up(State.WAITING, _UNTRANSLATED)
-        found |= self._put_back(actions[Action.PUT_BACK])
+        found |= self._put_back(actions[Action.PUT_BACK], standing)
         return found | self._apply(actions[Action.APPLY], standing, read)
 
-    def _put_back(self, works: Sequence[Work]) -> dict[Follower, Applied | None]:
+    def _put_back(
+        self, works: Sequence[Work], standing: Mapping[_Key, Standing]
+    ) -> dict[Follower, Applied | None]:
         answers = self._set(
-            {work.key: Setting(offset=work.newest[1].offset, metadata=work.metadata) for work in works}
+            {work.key: Setting(offset=work.newest[1].offset, metadata=work.metadata) for work in works}, standing
         )
         return {work.follower: _refusal(work, answers[work.key]) for work in works}
 
@@ -166,7 +177,7 @@ class Carrier:
             for work in works
             if work.follower in offsets and not self._stands(work, standing[work.key], offsets[work.follower])
         }
-        answers, now = self._set(settings), int(time.time() * 1000)
+        answers, now = self._set(settings, standing), int(time.time() * 1000)
         found: dict[Follower, Applied | None] = {}
         for work in works:
             if work.follower not in going:
@@ -183,11 +194,18 @@ class Carrier:
     def _stands(self, work: Work, standing: Standing, offset: int) -> bool:
         return not work.renew and standing.offset == offset and _is_of(standing, work)
 
-    def _set(self, settings: Mapping[_Key, Setting]) -> dict[_Key, Refused | None]:
+    def _set(
+        self, settings: Mapping[_Key, Setting], standing: Mapping[_Key, Standing]
+    ) -> dict[_Key, Refused | None]:
+        """Where what stood still stands. Choosing takes its time, in which a switch may have moved the group."""
         if not settings:
             return {}
-        answers = self._offsets.set(_by_group(settings))
-        return {key: answers.get(key, Refused(reason=_NO_ANSWER)) for key in settings}
+        with self._alone():
+            now = self._offsets.standing(_by_group(dict.fromkeys(settings)))
+            same = {key: each for key, each in settings.items() if now.get(key) == standing[key]}
+            answers = self._offsets.set(_by_group(same)) if same else {}
+        unasked = {key: Refused(reason=_NO_ANSWER if key in same else _CHANGED) for key in settings}
+        return {key: answers.get(key, unasked[key]) for key in settings}
 
 
 def _is_of(standing: Standing, work: Work) -> bool:
@@ -209,6 +227,8 @@ def _refusal(work: Work, refused: Refused | None) -> Applied | None:
         return None
     if refused.has_members:
         return work.held_up(State.HAS_MEMBERS, _MEMBERS)
+    if refused.reason == _CHANGED:
+        return work.held_up(State.WAITING, _CHANGED)
     return work.held_up(State.FAILED, refused.reason)
 
 

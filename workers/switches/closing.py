@@ -29,6 +29,7 @@ from backend.kafka.group_members import GroupMember
 from backend.kafka.group_offsets import Refused, Setting
 from backend.settings import Settings
 from workers import checkpoints
+from workers.offsets import one_setter
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.target_logs import TargetLogs
 from workers.switches.estate_clients import EstateClients
@@ -149,9 +150,11 @@ class GroupClosing:
             if group not in busy:
                 metadata = self._metadata(progress[follower], flags)
                 settings.setdefault(group, {})[place] = Setting(offset=going.chosen.offset, metadata=metadata)
-        if not may_go_on():
-            return []
-        answers = self._target_clients(topology).offsets.set(settings) if settings else {}
+        # A committer that has looked at what stands before must not set what it has made of that.
+        with one_setter.alone(self._engine, self._target):
+            if not may_go_on():
+                return []
+            answers = self._target_clients(topology).offsets.set(settings) if settings else {}
         found = []
         for follower, stands in sorted(standing.items(), key=lambda each: each[0]):
             group, place = self._key(topology, follower)
