@@ -298,8 +298,7 @@ class SwitchRunner:
 
     def _other_scope(self, row: SwitchRow) -> bool:
         """Whether streams were declared, or leaves came or went, since the clients for them were opened."""
-        scope = self._read_scope(row)
-        if scope == self._scope:
+        if self._drain is not None and self._read_scope(row) == self._scope:
             return False
         self._close_clients()
         self._clients(row)
