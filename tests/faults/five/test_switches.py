@@ -29,6 +29,7 @@ PHASES = ("planned", "holding", "draining", "closing", "verifying")
 
 @pytest.fixture
 def tenant(place: Place) -> Iterator[Tenant]:
+    begin_on_old(place)
     status = place.estate.status()
     one = Tenant(
         name=f"t{secrets.token_hex(3)}",
@@ -41,6 +42,17 @@ def tenant(place: Place) -> Iterator[Tenant]:
     yield one
     place.heal()
     one.delete()
+
+
+def begin_on_old(place: Place) -> None:
+    """New environments begin on the primary, and who replaced the tree before may have made it another one."""
+
+    def is_primary() -> bool:
+        return bool(place._ask("GET", "/trees/main", None)["primary_cluster"] == OLD)
+
+    if not is_primary():
+        place._ask("PUT", "/trees/main/primary", {"cluster": OLD})
+        eventually(is_primary, f"{OLD} is the primary", 0.2)
 
 
 def on_the_way(place: Place) -> tuple[str, int]:
