@@ -114,13 +114,16 @@ MOVED = (*MOVING, Move(measured={}, missing=()))
 COMPLETED = (*MOVED, Complete(measured={"clients": 11, "late": ["batch-1"]}, report=REPORT))
 
 
+HOLD_MS = 600_000
+
+
 def client(database: Database, client_id: str, role: str = "producer", phase: str = "active", **more: Any) -> None:
     """What a client of acme/retail/prod tells discovery."""
     place = dict(zip(("tenant", "instance", "environment"), PLACE, strict=True))
     usual: dict[str, Any] = {**place, "zone": None, "generation": 1}
     report = Report(client_id=client_id, role=role, phase=phase, **{**usual, **more})
     with database.engine.begin() as connection:
-        discovery_clients.write(connection, report)
+        discovery_clients.write(connection, report, HOLD_MS)
 
 
 def told(database: Database, switch: str = "s1", **news: Any) -> None:

@@ -24,7 +24,7 @@ def test_pages_say_what_there_is_and_lead_from_one_to_the_next(acme: Console) ->
     assert rows(operator.get("/tenants"), "data-tenant")["acme"] == "acme 1 1 –"
     tenant = operator.get("/tenants/acme")
     assert "on the tree main" in said(tenant)
-    assert rows(tenant, "data-environment") == {"prod": "prod 1 margin 60 s"}
+    assert rows(tenant, "data-environment") == {"prod": "prod 1 margin 60 s c1 1"}
     assert operator.get("/tenants/acme/retail").headers["location"] == "/tenants/acme#retail"
     environment = operator.get(PROD)
     assert rows(environment, "data-stream")["orders"].startswith("orders 4 pending applied on 0 of 3 clusters")
