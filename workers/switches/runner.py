@@ -307,7 +307,7 @@ class SwitchRunner:
     def _missing(self, row: SwitchRow) -> tuple[list[str], int]:
         """Clients that are waited for, and how many there are in all."""
         waiting, clients = self._hold.missing(row)
-        self._tell({"clients": clients, "waiting_for": waiting})
+        self._tell({"clients": clients})
         return waiting, clients
 
     def _begins_again(self, row: SwitchRow, *, taken_up: bool = False) -> bool:
