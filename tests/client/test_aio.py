@@ -55,6 +55,7 @@ def test_a_producer_is_moved_and_its_futures_have_the_messages(plane, clusters, 
     assert plane.reports == {}
 
 
+@pytest.mark.nightly
 def test_the_event_loop_goes_on_while_a_client_opens_and_while_producers_are_held(plane, clusters, topic):
     plane.says(phase="hold")
 
