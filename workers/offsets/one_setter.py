@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-# Longer than a cluster is given to answer a committer that has it: twice, what stands and what is to stand.
-_LOCK_SECONDS = 30
+# As long as statements may take; longer than a cluster is given to answer whoever is before.
+_LOCK_SECONDS = 25
 
 
 @contextmanager
