@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain import edges, tree_shape
+from backend.domain import edges
 from backend.domain.assignment import Unit
 from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
 from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
-from backend.domain.tree import clusters_of
 from backend.queries.clusters import list_clusters
 from backend.queries.edge_losses import holes
 from backend.queries.events import newest_position
@@ -47,7 +46,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
     tree = get_tree(connection)
     if tree is None:
         return Desired(head, {})
-    root = tree_shape.parse(tree.root, clusters_of(tree.root))
+    root = tree.shape
     endpoints = {row.name: row.endpoint for row in list_clusters(connection)}
     streams = [_distributed(row) for row in list_streams(connection) if row.distributed]
     streams = _with_records(connection, streams + _internal(connection))

@@ -11,7 +11,6 @@ from backend.domain import tree_shape
 from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
 from backend.domain.steps import UnwantedTopic, WantedTopic, topic_config
 from backend.domain.stream_settings import DEFAULT_MAX_MESSAGE_BYTES
-from backend.domain.tree import clusters_of
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.events import newest_position
 from backend.queries.observed import internal_topics
@@ -91,7 +90,7 @@ def _internal(connection: Connection, settings: Settings) -> list[WantedTopic]:
     tree = get_tree(connection)
     if tree is None:
         return []
-    root = tree_shape.parse(tree.root, clusters_of(tree.root))
+    root = tree.shape
     wanted = {
         settings.verify_stream: (settings.verify_partitions, "delete"),
         settings.offsets_topic: (settings.offsets_partitions, "compact"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -35,10 +36,11 @@ from backend.domain.cluster_switch import BEFORE_MOVE, PLANNED
 from backend.domain.errors import FieldError, StateConflict, ValueInvalid
 from backend.domain.switch_commands import OPERATOR, Abort, Force
 from backend.domain.switch_facts import Wish, Without
+from backend.domain.switch_report import PhaseTimes
 from backend.queries import switch_progress
 from backend.queries import switches as queries
 from backend.queries.switch_clients import clients_of, missing
-from backend.queries.switches import PhaseRow, SwitchRow, find_switch
+from backend.queries.switches import SwitchRow, find_switch
 from backend.switching import planning
 
 router = APIRouter(prefix="/switches", tags=["switches"])
@@ -107,7 +109,8 @@ def abort_switch(switch: str, write: Writing, body: Reason | None = None) -> Res
     write.services.dispatcher.execute_many(
         lambda connection: changes.taking_back(connection, switch, abort, write.metadata), time=write.time
     )
-    return _now(write.services, switch)
+    with write.services.reading() as connection:
+        return respond(_accepted(connection, switch))
 
 
 @router.post("/{switch}/force", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -150,27 +153,20 @@ def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | N
     plan = planning.make(write.services.reading, write.services.config, wish, write.time, asks=asks)
     switch_start.check(plan, digest)
     switch = uuid.uuid4().hex[:12]
-    start = switch_start.starting(plan, switch)
-    return write.run(start.decider, start.stream, start.build, _answer(switch))
+    return write.carry_out(switch_start.starting(plan, switch), _answer(switch))
 
 
-def _answer(switch: str) -> Any:
-    def answer(connection: Connection, outcome: Outcome) -> Answer:
-        row = find_switch(connection, switch)
-        phases = queries.list_phases(connection, [switch])[switch]
-        return Answer(202, shown(row, phases), {"Location": f"/api/v1/switches/{switch}"})
-
-    return answer
+def _answer(switch: str) -> Callable[[Connection, Outcome], Answer]:
+    return lambda connection, _: _accepted(connection, switch)
 
 
-def _now(services: Services, switch: str) -> Response:
-    with services.reading() as connection:
-        row = find_switch(connection, switch)
-        phases = queries.list_phases(connection, [switch])[switch]
-    return respond(Answer(202, shown(row, phases), {"Location": f"/api/v1/switches/{switch}"}))
+def _accepted(connection: Connection, switch: str) -> Answer:
+    row = find_switch(connection, switch)
+    phases = queries.list_phases(connection, [switch])[switch]
+    return Answer(202, shown(row, phases), {"Location": f"/api/v1/switches/{switch}"})
 
 
-def shown(row: SwitchRow, phases: list[PhaseRow]) -> dict[str, Any]:
+def shown(row: SwitchRow, phases: list[PhaseTimes]) -> dict[str, Any]:
     """A switch as answers show it."""
     return {
         "id": row.id,

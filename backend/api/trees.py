@@ -187,7 +187,7 @@ def move_primary(body: Primary, write: Writing) -> Response:
 
 def shown(row: TreeRow) -> dict[str, Any]:
     """A tree as answers show it."""
-    root = tree_shape.parse(row.root, clusters_of(row.root))
+    root = row.shape
     proof = routes.coverage(root, row.targets)
     return {
         "name": row.name,

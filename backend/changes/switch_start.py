@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from backend.changes.change import Change
-from backend.changes.switches import busy_tenants, event_stream
+from backend.changes.switches import event_stream
 from backend.deciders import SWITCH
 from backend.domain.cluster_switch import Switch
 from backend.domain.errors import FieldError, PlanStale, SwitchBlocked
@@ -13,6 +13,7 @@ from backend.domain.switch_commands import StartSwitch, SwitchCommand
 from backend.domain.switch_plan import Plan, generation_of, moves_of
 from backend.queries.active_clusters import list_active
 from backend.queries.leaf_routes import list_leaves
+from backend.queries.switches import busy_tenants
 
 
 def check(plan: Plan, digest: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -38,11 +38,21 @@ class ActiveRow:
         return self.tenant, self.instance, self.environment
 
 
-def list_active(connection: Connection, at: int | None = None, **key: str) -> list[ActiveRow]:
-    """Every environment's rows, or those with these values of the key; that for all zones comes first."""
+def list_active(
+    connection: Connection,
+    at: int | None = None,
+    *,
+    tenant: str | None = None,
+    places: Collection[Place] | None = None,
+) -> list[ActiveRow]:
+    """Every environment's rows, or those of a tenant's, or of some; that for all zones comes first."""
     table = active_clusters
-    matches = (table.c[name] == value for name, value in key.items())
-    query = sa.select(table).where(as_of(table, at), *matches)
+    query = sa.select(table).where(as_of(table, at))
+    if tenant is not None:
+        query = query.where(table.c.tenant == tenant)
+    if places is not None:
+        place = sa.tuple_(table.c.tenant, table.c.instance, table.c.environment)
+        query = query.where(place.in_(list(places)))
     return [
         ActiveRow(
             tenant=row.tenant,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain import discovery, tree_shape
+from backend.domain import discovery
 from backend.domain.cluster_switch import PHASE_EVENTS
 from backend.domain.errors import StateConflict
-from backend.domain.tree import clusters_of
 from backend.eventlog.tables import events
 from backend.projections import active_clusters, clusters, switches, trees
 from backend.queries import events as event_queries
@@ -90,7 +89,7 @@ def read(connection: Connection, last: Snapshot | None) -> Snapshot:
     for row in list_active(connection):
         active.setdefault(row.place, {})[row.zone] = row
     tree = get_tree(connection)
-    root = None if tree is None else tree_shape.parse(tree.root, clusters_of(tree.root))
+    root = None if tree is None else tree.shape
     return Snapshot(
         position=head,
         active=active,

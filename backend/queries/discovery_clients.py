@@ -131,14 +131,12 @@ def await_all(connection: Connection, switch: str, places: Sequence[Place], with
     connection.execute(seen.values(awaited_by=switch))
 
 
-def list_clients(connection: Connection, places: Sequence[Place], within_ms: int | None = None) -> list[ClientRow]:
-    """Clients of these environments, of those seen within so many milliseconds; by environment and id."""
+def list_clients(connection: Connection, places: Sequence[Place]) -> list[ClientRow]:
+    """Clients of these environments, by environment and id."""
     t = discovery_clients.c
     place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
     told = (_SILENT_MS.label("silent_ms"), _STILL_MS.label("still_ms"))
     query = sa.select(discovery_clients, *told).where(place)
-    if within_ms is not None:
-        query = query.where(within_ms >= _SILENT_MS)
     rows = connection.execute(query.order_by(*discovery_clients.primary_key.columns)).mappings()
     return [
         ClientRow(**{**{k: v for k, v in row.items() if k not in _TIMES}, "zone": row["zone"] or None})

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Row
 
 from backend.domain import assignment, copy_flags, tree_shape
 from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
-from backend.domain.tree import clusters_of
 from backend.projections.streams import stream_topics, streams
 from backend.projections.trees import trees
 from backend.queries.clusters import ClusterRow, list_clusters
@@ -97,7 +96,7 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
     tree = get_tree(connection, at)
     if tree is None:
         return []
-    root = tree_shape.parse(tree.root, clusters_of(tree.root))
+    root = tree.shape
     clusters = {row.name: row for row in list_clusters(connection, at)}
     units = {} if at is not None else units_seen(connection)
     refused = {} if at is not None else troubles(connection)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection
 
 from backend.domain import discovery
-from backend.domain.cluster_switch import CLOSED, HELD
+from backend.domain.cluster_switch import CLOSED, HELD, Moving
 from backend.domain.discovery import Word
 from backend.queries import discovery_clients
-from backend.queries.active_clusters import Place, list_active
+from backend.queries.active_clusters import ActiveRow, list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
 from backend.settings import Settings
 
-_Sent = tuple[Place, str | None]
-"""Environment, and zone (None: all without a row of their own)."""
 SILENT_TTLS = 3
 """A client that was not heard of for as many times `ttl_ms` is not there any more, as far as anybody can tell."""
 _CLOCKS_MS = 2_000
@@ -25,21 +23,31 @@ _CLOCKS_MS = 2_000
 
 def clients_of(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
     """Clients that the switch moves: seen not long ago, or waited for since it told them to hold."""
-    places = sorted({moving.place for moving in switch.moves})
-    own_zones = {(row.place, row.zone) for row in list_active(connection) if row.zone is not None}
-    moved = {(moving.place, moving.zone) for moving in switch.moves}
+    active = list_active(connection, places={moving.place for moving in switch.moves})
     recent_ms = SILENT_TTLS * settings.discovery_ttl_ms
     return [
         row
-        for row in discovery_clients.list_clients(connection, places)
-        if _is_moved(row, moved, own_zones) and (row.silent_ms <= recent_ms or row.awaited_by == switch.id)
+        for row in moved_clients(connection, active, switch.moves)
+        if row.silent_ms <= recent_ms or row.awaited_by == switch.id
     ]
 
 
-def _is_moved(row: ClientRow, moved: Collection[_Sent], own_zones: Collection[_Sent]) -> bool:
-    """By its zone, or with all of the environment that go by no zone's row."""
-    by_zone = (row.place, row.zone)
-    return by_zone in moved or (by_zone not in own_zones and (row.place, None) in moved)
+def moved_clients(
+    connection: Connection, active: Iterable[ActiveRow], moves: Collection[Moving]
+) -> list[ClientRow]:
+    """Clients that go by what is moved: by their zone, or with all of the environment that go by no zone's row.
+    `active`: of the environments, at least."""
+    if not moves:
+        return []
+    own_zones = {(row.place, row.zone) for row in active if row.zone is not None}
+    moved = {(moving.place, moving.zone) for moving in moves}
+
+    def is_moved(row: ClientRow) -> bool:
+        by_zone = (row.place, row.zone)
+        return by_zone in moved or (by_zone not in own_zones and (row.place, None) in moved)
+
+    places = sorted({moving.place for moving in moves})
+    return [row for row in discovery_clients.list_clients(connection, places) if is_moved(row)]
 
 
 def missing(

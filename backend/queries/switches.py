@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row
 
 from backend.domain.cluster_switch import BEFORE_MOVE, EMERGENCY, Moving, Phase, Retarget
 from backend.domain.errors import NotFound
+from backend.domain.switch_report import PhaseTimes
 from backend.projections.switches import switch_phases, switches
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_leaves
@@ -52,16 +53,6 @@ class SwitchRow:
         return frozenset(moving.tenant for moving in self.moves)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseRow:
-    """A phase of a switch: when it was, and what it came to."""
-
-    name: str
-    started_at: str
-    ended_at: str | None
-    measured: dict[str, Any]
-
-
 def list_switches(connection: Connection, at: int | None = None) -> list[SwitchRow]:
     """Every switch, the newest first."""
     query = sa.select(switches).where(as_of(switches, at)).order_by(switches.c.started.desc())
@@ -71,6 +62,11 @@ def list_switches(connection: Connection, at: int | None = None) -> list[SwitchR
 def moving_switches(connection: Connection) -> list[SwitchRow]:
     """Those whose move is still to come."""
     return _in_states(connection, BEFORE_MOVE)
+
+
+def busy_tenants(connection: Connection) -> Mapping[str, str]:
+    """Tenant -> the switch that is about to move it."""
+    return {tenant: row.id for row in moving_switches(connection) for tenant in row.tenants}
 
 
 def unended_switches(connection: Connection) -> list[SwitchRow]:
@@ -105,13 +101,13 @@ def find_switch(connection: Connection, switch: str, at: int | None = None) -> S
     return _switch(row)
 
 
-def list_phases(connection: Connection, ids: list[str], at: int | None = None) -> Mapping[str, list[PhaseRow]]:
+def list_phases(connection: Connection, ids: list[str], at: int | None = None) -> Mapping[str, list[PhaseTimes]]:
     """The phases of each of these switches, in their order."""
     t = switch_phases.c
     query = sa.select(switch_phases).where(t.switch.in_(ids), as_of(switch_phases, at))
-    found: dict[str, list[PhaseRow]] = {switch: [] for switch in ids}
+    found: dict[str, list[PhaseTimes]] = {switch: [] for switch in ids}
     for row in connection.execute(query.order_by(t.switch, t.number)):
-        phase = PhaseRow(name=row.name, started_at=row.started_at, ended_at=row.ended_at, measured=row.measured)
+        phase = PhaseTimes(name=row.name, started_at=row.started_at, ended_at=row.ended_at, measured=row.measured)
         found[row.switch].append(phase)
     return found
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from backend.domain import tree_shape
 from backend.domain.distributor_settings import DistributorSettings
 from backend.domain.primary_move import Move
+from backend.domain.tree import clusters_of
+from backend.domain.tree_shape import Node
 from backend.projections.temporal import as_of
 from backend.projections.trees import distributor_settings, settings_of, tree_leaves, tree_targets, trees
 
@@ -31,6 +35,11 @@ class TreeRow:
     move: Move | None
     version: int
     position: int
+
+    @cached_property
+    def shape(self) -> Node:
+        """Its nodes."""
+        return tree_shape.parse(self.root, clusters_of(self.root))
 
 
 def get_tree(connection: Connection, at: int | None = None, name: str = MAIN) -> TreeRow | None:

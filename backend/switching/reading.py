@@ -8,7 +8,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from backend.domain import tree_shape
 from backend.domain.cluster_switch import Moving
 from backend.domain.edges import LeafInbound
 from backend.domain.errors import FieldError, NotFound
@@ -29,18 +28,17 @@ from backend.domain.switch_facts import (
 )
 from backend.domain.switch_plan import moves_of
 from backend.domain.switch_what_if import gone_of
-from backend.domain.tree import clusters_of
 from backend.queries import events, tenants
 from backend.queries.active_clusters import ActiveRow, list_active
 from backend.queries.applications import ApplicationRow, list_applications
 from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.discovery_clients import list_clients
 from backend.queries.distributors import read_distributors
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.offsets import list_not_followed, list_offsets
 from backend.queries.streams import StreamRow, list_streams
-from backend.queries.switches import moving_switches
+from backend.queries.switch_clients import moved_clients
+from backend.queries.switches import busy_tenants
 from backend.queries.trees import get_tree
 from backend.settings import Settings
 
@@ -75,12 +73,12 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
     facts = Facts(
         position=events.head(connection).position,
         taken_at=now.isoformat(),
-        root=None if tree is None else tree_shape.parse(tree.root, clusters_of(tree.root)),
+        root=None if tree is None else tree.shape,
         primary=None if tree is None else tree.primary_cluster,
         targets={} if tree is None else tree.targets,
         clusters=known,
         active=tuple(map(_active, active)),
-        busy={tenant: row.id for row in moving_switches(connection) for tenant in row.tenants},
+        busy=busy_tenants(connection),
         edges=_edges(connection),
         streams=tuple(map(_stream, streams)),
         other_streams=tuple(_stream(row) for row in declared if _place(row) in others),
@@ -183,22 +181,16 @@ def _applications(connection: Connection, wish: Wish, moved: Collection[Place]) 
 
 def _clients(connection: Connection, active: Sequence[ActiveRow], moves: Sequence[Moving]) -> Iterator[ClientFact]:
     """Those that the switch moves, by the row that they go by."""
-    zones: dict[Place, set[str | None]] = {}
-    for row in active:
-        zones.setdefault(row.place, set()).add(row.zone)
-    moved = {(moving.place, moving.zone) for moving in moves}
-    for client in list_clients(connection, [moving.place for moving in moves]) if moves else ():
-        own = client.zone if client.zone in zones[client.place] else None
-        if {(client.place, client.zone), (client.place, own)} & moved:
-            yield ClientFact(
-                client_id=client.client_id,
-                place=client.place,
-                role=client.role,
-                zone=client.zone,
-                generation=client.generation,
-                phase=client.phase,
-                silent_ms=client.silent_ms,
-            )
+    for client in moved_clients(connection, active, moves):
+        yield ClientFact(
+            client_id=client.client_id,
+            place=client.place,
+            role=client.role,
+            zone=client.zone,
+            generation=client.generation,
+            phase=client.phase,
+            silent_ms=client.silent_ms,
+        )
 
 
 def _offsets(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -> Iterator[OffsetFact]:

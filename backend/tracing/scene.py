@@ -12,7 +12,6 @@ from backend.domain.errors import FieldError, NotFound, StateConflict, ValueInva
 from backend.domain.names import is_name
 from backend.domain.routes import Edge
 from backend.domain.trace import DistributorSeen, TreeVersion
-from backend.domain.tree import clusters_of
 from backend.kafka.record_search import Place
 from backend.queries import distributors
 from backend.queries.clusters import list_clusters, names_ever
@@ -63,7 +62,7 @@ def read(connection: Connection, settings: Settings, cluster: str, stream: str, 
     known = {row.name: row for row in list_clusters(connection)} if is_name(cluster) else {}
     if cluster not in known:
         raise NotFound(f"there is no cluster {cluster[:60]!a}; GET /clusters lists them")
-    leaves = () if tree is None else tree_shape.leaves(tree_shape.parse(tree.root, clusters_of(tree.root)))
+    leaves = () if tree is None else tree_shape.leaves(tree.shape)
     if cluster not in leaves:
         raise NotFound(f"cluster {cluster} is no leaf of a tree: nothing is copied from it or to it")
     found = traced_stream(connection, stream)

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from backend.domain.cluster_switch import BEFORE_MOVE, EMERGENCY, ENDED, HELD, Phase
-from backend.domain.switch_report import milliseconds
+from backend.domain.switch_report import PhaseTimes, milliseconds
 from backend.queries.discovery_clients import ClientRow
-from backend.queries.switches import PhaseRow, SwitchRow
+from backend.queries.switches import SwitchRow
 from backend.web.effect import listed
 from backend.web.figures import clock, counted, day
 from backend.web.switch_words import GLYPHS, LABELS, held_ms, moment, place_of, result, scope, span, troubles
@@ -105,7 +105,7 @@ class SwitchView:
     """A switch, now or (`live` None) as it was, or once it is over."""
 
     row: SwitchRow
-    phases: Sequence[PhaseRow]
+    phases: Sequence[PhaseTimes]
     live: Live | None
     hold_limit_ms: int
 
@@ -299,7 +299,7 @@ class SwitchView:
             came_to=(*times, *(came_to(name, last.measured) if last else ())),
         )
 
-    def _took(self, phases: Sequence[PhaseRow]) -> str | None:
+    def _took(self, phases: Sequence[PhaseTimes]) -> str | None:
         now = self.live.now.isoformat() if self.live else None
         total = 0
         for phase in phases:

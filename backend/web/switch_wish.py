@@ -13,7 +13,6 @@ from backend.domain.cluster_switch import DRAINS, MODES, PLANNED, TO_TARGET
 from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.names import is_name
 from backend.domain.switch_facts import Wish
-from backend.domain.tree import clusters_of
 from backend.queries.active_clusters import list_active
 from backend.queries.clusters import list_clusters
 from backend.queries.switches import find_switch
@@ -41,7 +40,7 @@ def choices(connection: Connection, given: Mapping[str, str]) -> Choices:
     """From what there is; what was given stays choosable, so that it can be seen what is wrong with it."""
     clusters = list_clusters(connection)
     tree, active = get_tree(connection), list_active(connection)
-    leaves = () if tree is None else tree_shape.leaves(tree_shape.parse(tree.root, clusters_of(tree.root)))
+    leaves = () if tree is None else tree_shape.leaves(tree.shape)
     ordered = sorted(clusters, key=lambda row: (row.name not in leaves, row.name))
     at = Counter(cluster for cluster, _ in {(row.cluster, row.place) for row in active})
     sources = [

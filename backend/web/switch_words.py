@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from backend.domain.cluster_switch import EMERGENCY, Moving, Phase
-from backend.domain.switch_report import milliseconds
-from backend.queries.switches import PhaseRow, SwitchRow
+from backend.domain.switch_report import PhaseTimes, milliseconds
+from backend.queries.switches import SwitchRow
 from backend.web.figures import counted
 
 LABELS = {
@@ -62,7 +62,7 @@ def moment(iso: str) -> datetime:
     return datetime.fromisoformat(iso)
 
 
-def held_ms(row: SwitchRow, phases: Sequence[PhaseRow], now: datetime | None) -> int | None:
+def held_ms(row: SwitchRow, phases: Sequence[PhaseTimes], now: datetime | None) -> int | None:
     """For how long producers have been told to hold; None if they never were, or still are and `now` is None."""
     if row.report is not None and isinstance(row.report.get("producers_held_ms"), int):
         return row.report["producers_held_ms"] or None
@@ -75,7 +75,7 @@ def held_ms(row: SwitchRow, phases: Sequence[PhaseRow], now: datetime | None) ->
     return milliseconds(began, ended)
 
 
-def result(row: SwitchRow, phases: Sequence[PhaseRow]) -> str:
+def result(row: SwitchRow, phases: Sequence[PhaseTimes]) -> str:
     """What a switch came to, or where it is."""
     match row.state:
         case Phase.COMPLETED:

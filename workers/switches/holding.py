@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, Engine
 
 from backend.domain.cluster_switch import Phase
 from backend.queries import discovery_clients, switch_progress
+from backend.queries.discovery_clients import ClientRow
 from backend.queries.switch_clients import SILENT_TTLS, clients_of, missing
 from backend.queries.switches import SwitchRow
 from backend.settings import Settings
 
 _AWAIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What one look at the clients told."""
+
+    clients: int
+    """That there are in all."""
+    waiting: list[str]
+    """Those that are waited for in the phase of the switch."""
+    lost: list[str]
+    """Producers that had held, and may write again, or may have written since the drain was measured."""
 
 
 class Hold:
@@ -47,26 +61,25 @@ class Hold:
         """For how long clients have been held by now, whoever carried the switch out."""
         return switch_progress.held_ms(connection, switch.id)
 
-    def missing(self, switch: SwitchRow) -> tuple[list[str], int]:
-        """Clients that are waited for in the phase of the switch, and how many there are in all."""
+    def look(self, switch: SwitchRow) -> Looked:
+        """At all clients of the switch, in the phase in which it is."""
         with self._engine.begin() as connection:
             if time.monotonic() - self._awaited_at > _AWAIT_SECONDS:
                 # Those that have come since as well: also of them none may fall silent unnamed.
                 self._await(connection, switch)
             clients = clients_of(connection, switch, self._settings)
-        return missing(switch, clients, self._settings, self._still_for_ms()), len(clients)
-
-    def lost(self, switch: SwitchRow) -> list[str]:
-        """Producers that had held, and may write again, or may have written since the drain was measured."""
-        return self.missing(replace(switch, state=Phase.HOLDING))[0]
+        holding = replace(switch, state=Phase.HOLDING)
+        return Looked(
+            clients=len(clients), waiting=self._missing(switch, clients), lost=self._missing(holding, clients)
+        )
 
     def missing_now(self, connection: Connection, switch: SwitchRow) -> list[str]:
-        """As `missing`, at the moment of a command."""
-        clients = clients_of(connection, switch, self._settings)
-        return missing(switch, clients, self._settings, self._still_for_ms())
+        """Clients that are waited for, at the moment of a command."""
+        return self._missing(switch, clients_of(connection, switch, self._settings))
 
-    def _still_for_ms(self) -> int:
-        return 0 if self._marked_at is None else int((time.monotonic() - self._marked_at) * 1000)
+    def _missing(self, switch: SwitchRow, clients: Collection[ClientRow]) -> list[str]:
+        still_for_ms = 0 if self._marked_at is None else int((time.monotonic() - self._marked_at) * 1000)
+        return missing(switch, clients, self._settings, still_for_ms)
 
     def _await(self, connection: Connection, switch: SwitchRow) -> None:
         places = sorted({moving.place for moving in switch.moves})

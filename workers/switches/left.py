@@ -10,9 +10,10 @@ import structlog
 from sqlalchemy import Engine
 
 from backend.domain.cluster_switch import EMERGENCY, Phase
+from backend.domain.switch_report import PhaseTimes
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.discovery_clients import ClientRow
-from backend.queries.switches import PhaseRow, SwitchRow
+from backend.queries.switches import SwitchRow
 from backend.settings import Settings
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
@@ -58,15 +59,13 @@ class Left:
             closing.close()
         return ["/".join((one.tenant, one.instance, one.environment, one.group)) for one in found][:_NAMED]
 
-    def stray_records(self, phases: Sequence[PhaseRow]) -> int | None:
+    def stray_records(self, phases: Sequence[PhaseTimes]) -> int | None:
         """At most so many records were born there since the drain was measured; None if that cannot be told."""
         # The last drain: after one whose hold ran out, clients went on there for a while, and rightly so.
         told = next((phase.measured for phase in reversed(phases) if phase.name == Phase.DRAINING), {})
         if WRITTEN not in told or not self._scope.source_is_online:
             return None
-        drain = Drain(
-            self._engine, self._settings, self._switch.source, (self._switch.target,), self._scope.streams
-        )
+        drain = self._to_target()
         try:
             drain.warm_up()
             drain.mark()
@@ -83,9 +82,7 @@ class Left:
     def has_arrived(self, held: Sequence[ClientRow]) -> bool:
         """Whether the target has all that was written there until these clients began to hold."""
         if self._drain is None:
-            self._drain = Drain(
-                self._engine, self._settings, self._switch.source, (self._switch.target,), self._scope.streams
-            )
+            self._drain = self._to_target()
             self._drain.warm_up()
         asked = frozenset(each.client_id for each in held)
         if asked != self._marked_for:
@@ -93,6 +90,10 @@ class Left:
             self._drain.mark()
             self._marked_for = asked
         return self._drain.look().is_drained
+
+    def _to_target(self) -> Drain:
+        switch = self._switch
+        return Drain(self._engine, self._settings, switch.source, (switch.target,), self._scope.streams)
 
     def close(self) -> None:
         """Give the connections back."""

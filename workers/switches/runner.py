@@ -8,14 +8,14 @@ look takes milliseconds; everything slow is done before (`planned`) or after (`v
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
 from sqlalchemy import Connection, Engine
 
 from backend import deciders
-from backend.changes.switches import taking_back
+from backend.changes.switches import event_stream, taking_back
 from backend.dispatch import Directed
 from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, Phase
 from backend.domain.errors import DomainError, StaleVersion, StateConflict
@@ -32,7 +32,7 @@ from backend.settings import Settings
 from workers import context
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
-from workers.switches.holding import Hold
+from workers.switches.holding import Hold, Looked
 from workers.switches.left import WRITTEN, Left, written_until
 from workers.switches.outcome import came_to, to_try_again
 from workers.switches.scope import Scope
@@ -156,14 +156,15 @@ class SwitchRunner:
         return self._advance(row, Phase.HOLDING, {"missing_records": lacking})
 
     def _hold_on(self, row: SwitchRow) -> bool:
-        waiting, clients = self._missing(row)
-        if waiting or self._other_scope(row):
+        seen = self._look(row)
+        if seen.waiting or self._other_scope(row):
             return False
-        return self._advance(row, Phase.DRAINING, {"clients": clients, "forced": list(row.forced)})
+        return self._advance(row, Phase.DRAINING, {"clients": seen.clients, "forced": list(row.forced)})
 
     def _drained(self, row: SwitchRow) -> bool:
-        if self._begins_again(row):
-            return True
+        lost = self._hold.look(row).lost
+        if lost:
+            return self._begin_again(row, lost)
         drain, _ = self._clients(row)
         if not self._hold.is_marked:
             self._hold.note_mark()
@@ -176,11 +177,11 @@ class SwitchRunner:
         return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
 
     def _close(self, row: SwitchRow) -> bool:
-        if self._begins_again(row, taken_up=not self._hold.is_marked):
-            return True
-        waiting, _ = self._missing(row)
+        seen = self._look(row)
+        if seen.lost or not self._hold.is_marked:
+            return self._begin_again(row, seen.lost)
         _, closing = self._clients(row)
-        if waiting:
+        if seen.waiting:
             if not self._walked:
                 # While consumers close there is time to look at all that has come since.
                 closing.warm_up()
@@ -211,7 +212,7 @@ class SwitchRunner:
             if find_switch(connection, self._id).version != row.version:
                 raise StateConflict("somebody else has carried the switch on")
             advance = Advance(phase=Phase.RETARGETING, measured=measured)
-            switch = Directed(deciders.SWITCH, f"switch-{self._id}", advance, self._metadata())
+            switch = Directed(deciders.SWITCH, event_stream(self._id), advance, self._metadata())
             return [switch, *self._targets(connection, row)]
 
         context.dispatch_all(build)
@@ -233,10 +234,9 @@ class SwitchRunner:
         ]
 
     def _move(self, row: SwitchRow) -> bool:
-        waiting, _ = self._missing(row)
-        lost = bool(waiting) or self._other_scope(row)
-        if self._begins_again(row, taken_up=lost or not self._hold.is_marked):
-            return True
+        seen = self._look(row)
+        if seen.waiting or self._other_scope(row) or not self._hold.is_marked:
+            return self._begin_again(row, seen.lost)
 
         def build(connection: Connection) -> Move:
             # Under the append lock: whose word has run out meanwhile is not moved, nor is anybody out of the tree.
@@ -304,26 +304,21 @@ class SwitchRunner:
         self._clients(row)
         return True
 
-    def _missing(self, row: SwitchRow) -> tuple[list[str], int]:
-        """Clients that are waited for, and how many there are in all."""
-        waiting, clients = self._hold.missing(row)
-        self._tell({"clients": clients})
-        return waiting, clients
+    def _look(self, row: SwitchRow) -> Looked:
+        seen = self._hold.look(row)
+        self._tell({"clients": seen.clients})
+        return seen
 
-    def _begins_again(self, row: SwitchRow, *, taken_up: bool = False) -> bool:
-        """Whether a producer that had said that it holds may have written since, or this process cannot tell: then
-        the hold begins anew."""
-        lost = self._hold.lost(row)
-        if not lost and not taken_up:
-            return False
-        return self._advance(row, Phase.HOLDING, {"ran_out": lost[:_NAMED]})
+    def _begin_again(self, row: SwitchRow, lost: Sequence[str]) -> bool:
+        """The hold begins anew: these producers may have written since, or this process cannot tell."""
+        return self._advance(row, Phase.HOLDING, {"ran_out": list(lost[:_NAMED])})
 
     def _advance(self, row: SwitchRow, phase: Phase, measured: Mapping[str, Any]) -> bool:
         return self._dispatch(row, Advance(phase=phase, measured=measured))
 
     def _dispatch(self, row: SwitchRow, command: SwitchCommand | Callable[[Connection], SwitchCommand]) -> bool:
         """Decided on what this process has seen: whoever was overtaken is refused."""
-        stream = f"switch-{self._id}"
+        stream = event_stream(self._id)
         context.dispatch(deciders.SWITCH, stream, command, ACTOR, self._id, expected_version=row.version)
         return True
 
@@ -337,7 +332,7 @@ class SwitchRunner:
                 switch_progress.write(connection, self._id, told)
 
     def _give_up(self, row: SwitchRow) -> None:
-        waiting, _ = self._missing(row)
+        waiting = self._look(row).waiting
         what = f"it waited for {', '.join(waiting[:10])}" if waiting else f"it was {row.state}"
         seconds = self._settings.switch_hold_seconds
         self._take_back(row, f"clients were held for {seconds:g} s and {what}")

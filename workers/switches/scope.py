@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 from backend.domain import routes, tree_shape
 from backend.domain.errors import StateConflict
 from backend.domain.routes import Targets
-from backend.domain.tree import clusters_of
 from backend.domain.tree_shape import Node
 from backend.queries.active_clusters import Place
 from backend.queries.clusters import list_clusters
@@ -50,7 +49,7 @@ class Scope:
         tree = get_tree(connection)
         if tree is None:
             raise StateConflict("there is no tree any more")
-        root = tree_shape.parse(tree.root, clusters_of(tree.root))
+        root = tree.shape
         online = {row.name for row in list_clusters(connection) if row.state != "offline"}
         return Scope(
             environments=tuple(sorted(places)),

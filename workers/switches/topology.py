@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine
 
-from backend.domain import assignment, routes, tree_shape
+from backend.domain import assignment, routes
 from backend.domain.assignment import Unit
 from backend.domain.edges import LeafInbound
 from backend.domain.routes import Edge
-from backend.domain.tree import clusters_of
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.trees import get_tree
@@ -83,7 +82,7 @@ def _read(connection: Connection, buckets: int) -> Topology:
     }
     found = {}
     if tree is not None:
-        root = tree_shape.parse(tree.root, clusters_of(tree.root))
+        root = tree.shape
         found = routes.routes(root, tree.targets)
     return Topology(
         known=known,

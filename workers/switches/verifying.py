@@ -17,7 +17,7 @@ from backend.queries.active_clusters import generations, list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.switch_clients import SILENT_TTLS, clients_of
-from backend.queries.switches import PhaseRow, SwitchRow, list_phases
+from backend.queries.switches import SwitchRow, list_phases
 from backend.settings import Settings
 from workers.switches.left import Left
 
@@ -35,23 +35,20 @@ class Verification:
         """The report, once everybody is there, or was waited for long enough."""
         with self._engine.connect() as connection:
             clients = clients_of(connection, self._switch, self._settings)
-            late = [each.client_id for each in clients if each.generation < self._switch.generation]
+            behind = [each for each in clients if each.generation < self._switch.generation]
             closed = self._closed_leaves(connection)
             over = self._is_over(connection)
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
-        self._let_late_go_on([each for each in clients if each.generation < self._switch.generation])
+        self._let_late_go_on(behind)
+        late = [each.client_id for each in behind]
         self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
         waited_long = time.monotonic() - self._began > SILENT_TTLS * self._settings.discovery_ttl_ms / 1000
         if (late or closed) and not waited_long and not over:
             return None
-        times = [
-            PhaseTimes(name=each.name, started_at=each.started_at, ended_at=each.ended_at, measured=each.measured)
-            for each in phases
-        ]
         found = self._found(clients, late, phases)
-        return switch_report.report(times, self._switch.forced, found)
+        return switch_report.report(phases, self._switch.forced, found)
 
-    def _found(self, clients: Sequence[ClientRow], late: Sequence[str], phases: Sequence[PhaseRow]) -> Found:
+    def _found(self, clients: Sequence[ClientRow], late: Sequence[str], phases: Sequence[PhaseTimes]) -> Found:
         return Found(
             clients=len(clients) - len(late),
             late=late,
@@ -63,19 +60,16 @@ class Verification:
     def _let_late_go_on(self, late: Sequence[ClientRow]) -> None:
         """Producers that hold, but heard of the move too late to be waited for: tell them when what they had sent
         has come to the target."""
+        held = [each for each in late if each.phase == IS_HELD and not each.arrived]
+        if self._switch.mode == EMERGENCY or not held:
+            return
         with self._engine.connect() as connection:
             left_in = generations(connection)
-        held = [
-            each
-            for each in late
-            if each.phase == IS_HELD
-            and not each.arrived
-            # One that missed an earlier switch, too, has written elsewhere.
-            and each.generation == left_in.get((*each.place, self._switch.source))
-        ]
-        if self._switch.mode != EMERGENCY and held and self._left.has_arrived(held):
+        # One that missed an earlier switch, too, has written elsewhere.
+        mine = [each for each in held if each.generation == left_in.get((*each.place, self._switch.source))]
+        if mine and self._left.has_arrived(mine):
             with self._engine.begin() as connection:
-                discovery_clients.let_go_on(connection, held)
+                discovery_clients.let_go_on(connection, mine)
 
     def _closed_leaves(self, connection: Connection) -> list[str]:
         """Leaves that have not entered the routes that the switch gave them."""
@@ -86,5 +80,6 @@ class Verification:
     def _is_over(self, connection: Connection) -> bool:
         """Whether another switch has moved these clients on: they are not to be looked for here any more."""
         moved = {(moving.place, moving.zone) for moving in self._switch.moves}
-        now = [row for row in list_active(connection) if (row.place, row.zone) in moved]
+        active = list_active(connection, places={moving.place for moving in self._switch.moves})
+        now = [row for row in active if (row.place, row.zone) in moved]
         return any(row.generation > self._switch.generation for row in now)
