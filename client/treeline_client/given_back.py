@@ -10,6 +10,9 @@ partition are sent in order, so with
 
 the first (sent - acknowledged - on their way) of the queued ones may have been sent, and no other. Repetitions
 only raise that number: a record is called unknown too often rather than sent twice.
+
+A purge reports in no order: what librdkafka's thread has not taken over yet comes before all that it has. So
+records are put back into the order in which they were handed over.
 """
 
 from __future__ import annotations
@@ -57,12 +60,13 @@ class GivenBack:
         The unknown ones are reported, or first among those to send again (`resend`). Without statistics, all that
         had a partition may have been sent.
         """
-        unknown, never = list(self._on_their_way), []
+        unknown: list[tuple[Record, Message]] = list(self._on_their_way)
+        never: list[Record] = []
         may_be = _may_have_been_sent(statistics, failed) if statistics else None
         for _, message in self._on_their_way:
             if may_be is not None:
                 may_be[message.topic(), message.partition()] -= 1
-        for record, message in self._queued:
+        for record, message in sorted(self._queued, key=_handed_over):
             place = (message.topic(), message.partition())
             if place[1] is None or place[1] < 0:
                 never.append(record)  # it had no partition yet
@@ -72,11 +76,20 @@ class GivenBack:
                     may_be[place] -= 1
             else:
                 never.append(record)
+        unknown.sort(key=_handed_over)
         if resend:
-            return [record for record, _ in unknown] + never, len(unknown)
+            return sorted([record for record, _ in unknown] + never, key=_number), len(unknown)
         for record, message in unknown:
             report(record, OutcomeUnknown(cluster), message)
         return never, len(unknown)
+
+
+def _number(record: Record) -> int:
+    return record.number
+
+
+def _handed_over(given_back: tuple[Record, Message]) -> int:
+    return given_back[0].number
 
 
 def _may_have_been_sent(statistics: str, failed: Counter[_Place]) -> defaultdict[_Place, int]:

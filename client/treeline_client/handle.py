@@ -33,6 +33,8 @@ class Handle:
         self.reports = reports
         self.initialised = False
         """Its transactional id is the cluster's."""
+        self.given = 0
+        """Records that were handed to it."""
         self._given_back: GivenBack | None = None
         self._failed: Counter[tuple[str | None, int | None]] = Counter()
         self._statistics: str | None = None
@@ -72,6 +74,7 @@ class Handle:
     def send(self, record: Record) -> None:
         """Hand a record to librdkafka. Raises what `Producer.produce` raises."""
         record.handle = self
+        record.number = self.given = self.given + 1
         self.produce(
             self.technical(record.topic), record.value, record.key, record.partition,
             record.reported, None, record.timestamp, record.headers,

@@ -21,10 +21,14 @@ class Record:
     It lives as long as librdkafka holds its delivery callback, which is its own method: nothing is looked up.
     """
 
-    __slots__ = ("callback", "handle", "headers", "key", "partition", "queued_at", "timestamp", "topic", "value")
+    __slots__ = (
+        "callback", "handle", "headers", "key", "number", "partition", "queued_at", "timestamp", "topic", "value",
+    )  # fmt: skip
 
     handle: Handle
     """The one that it was handed to."""
+    number: int
+    """Its place among all that were handed to it."""
     queued_at: float
     """Monotonic; while it is kept back."""
 

@@ -73,6 +73,7 @@ class Sender:
                 self.transactions.check(self.direct)
             if self.direct:
                 handle = record.handle = self.handle
+                record.number = handle.given = handle.given + 1
                 topic = record.topic
                 # The usual way of every record, so without further calls.
                 handle.produce(

@@ -35,6 +35,7 @@ class Cluster:
     def pause(self) -> None:
         """Stop it in its tracks: it takes connections and answers nothing."""
         self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)  # on a busy machine its threads run on for a while
 
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)
