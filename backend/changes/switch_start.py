@@ -8,7 +8,8 @@ from backend.changes.change import Change
 from backend.changes.switches import event_stream
 from backend.deciders import SWITCH
 from backend.domain.cluster_switch import Switch
-from backend.domain.errors import FieldError, PlanStale, SwitchBlocked
+from backend.domain.errors import FieldError, PlanStale, StateConflict, SwitchBlocked
+from backend.domain.switch_checks import TENANT_MOVING
 from backend.domain.switch_commands import StartSwitch, SwitchCommand
 from backend.domain.switch_plan import Plan, generation_of, moves_of
 from backend.queries.active_clusters import list_active
@@ -17,9 +18,13 @@ from backend.queries.switches import busy_tenants
 
 
 def check(plan: Plan, digest: str | None) -> None:
-    """Nothing stands against the plan, and it is the one quoted, if one is. Raises SwitchBlocked, PlanStale."""
+    """Nothing stands against the plan, and it is the one quoted, if one is.
+
+    Raises SwitchBlocked, StateConflict (another switch moves a tenant of it), PlanStale.
+    """
     if plan.blockers:
-        raise SwitchBlocked(
+        moving = any(blocker.slug == TENANT_MOVING for blocker in plan.blockers)
+        raise (StateConflict if moving else SwitchBlocked)(
             "; ".join(blocker.detail for blocker in plan.blockers[:5]),
             tuple(FieldError("", blocker.detail) for blocker in plan.blockers),
         )

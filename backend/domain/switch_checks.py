@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from backend.domain import tree_shape
 from backend.domain.cluster_switch import ALL_LEAVES, Moving
 from backend.domain.routes import Edge
 from backend.domain.switch_facts import APPLIED, ActiveFact, Facts, GroupFact, Wish
-from backend.domain.switch_routes import way
 
 BLOCKED, RUNNING = "blocked", "running"
+TENANT_MOVING = "tenant-moving"
+"""Slug of the blocker that another switch is; it passes by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +37,12 @@ def check(facts: Facts, wish: Wish, moves: Sequence[Moving]) -> tuple[tuple[Find
     return tuple(blockers + hindrances), tuple(warnings)
 
 
-def _leaves(facts: Facts) -> tuple[str, ...]:
-    return () if facts.root is None else tree_shape.leaves(facts.root)
-
-
 def _impossible(facts: Facts, wish: Wish, moves: Sequence[Moving]) -> Iterator[Finding]:
     """What nothing can be done about, in whatever mode."""
     source, target = wish.source, wish.target
     if source == target:
         yield Finding(slug="same-cluster", subject=target, detail="clients are to leave it and go to it")
-    if target not in _leaves(facts):
+    if target not in facts.leaves:
         yield Finding(
             slug="target-not-in-tree", subject=target, detail="nothing is copied to it: put it in the tree"
         )
@@ -61,14 +57,14 @@ def _impossible(facts: Facts, wish: Wish, moves: Sequence[Moving]) -> Iterator[F
         )
     for tenant in sorted({moving.tenant for moving in moves} & facts.busy.keys()):
         yield Finding(
-            slug="tenant-moving",
+            slug=TENANT_MOVING,
             subject=tenant,
             detail=f"switch {facts.busy[tenant]} is moving it: wait for that one, or abort it",
         )
 
 
 def _clusters(facts: Facts, wish: Wish) -> Iterator[Finding]:
-    if wish.source not in _leaves(facts):
+    if wish.source not in facts.leaves:
         yield Finding(slug="source-not-in-tree", subject=wish.source, detail="nothing is copied from it")
     if not facts.is_online(wish.source):
         reason = facts.clusters[wish.source].reason or "offline"
@@ -97,19 +93,18 @@ def _ways(facts: Facts, wish: Wish) -> Iterator[Finding]:
 
 def _edges(facts: Facts, wish: Wish, origin: str) -> list[Edge]:
     """That the records of an origin take to what is to be drained, each once."""
-    leaves = _leaves(facts)
-    if facts.root is None or origin not in leaves or wish.target not in leaves:
+    if wish.target not in facts.leaves:
         return []
     drained = [wish.target]
     if wish.drain == ALL_LEAVES:
-        drained += [leaf for leaf in leaves if facts.is_online(leaf)]
-    return list(dict.fromkeys(edge for to in drained for edge in way(facts.root, facts.targets, origin, to)))
+        drained += [leaf for leaf in facts.leaves if facts.is_online(leaf)]
+    return list(dict.fromkeys(edge for to in drained for edge in facts.way(origin, to)))
 
 
 def _missing(facts: Facts, wish: Wish) -> Iterator[Finding]:
     """What clients need on the target and is not there."""
     target = wish.target
-    if target not in _leaves(facts):
+    if target not in facts.leaves:
         return
     for stream in facts.streams:
         if not stream.distributed:
@@ -142,9 +137,7 @@ def _busy_groups(facts: Facts, wish: Wish) -> Iterator[Finding]:
 
 def _is_at_home(active: Iterable[ActiveFact], cluster: str, group: GroupFact) -> bool:
     """Whether its environment has clients there by discovery: another zone's."""
-    return any(
-        (row.tenant, row.instance, row.environment) == group.place for row in active if row.cluster == cluster
-    )
+    return any(row.place == group.place for row in active if row.cluster == cluster)
 
 
 # --- warnings
@@ -180,7 +173,7 @@ def _elsewhere(facts: Facts, wish: Wish) -> Iterator[Finding]:
         if seen is not None and not seen.paused and seen.state not in (RUNNING, BLOCKED):
             detail = f"it is {seen.state}: {seen.reason or 'no reason given'}"
             yield Finding(slug="edge-not-running", subject=f"{cluster}:{level}", detail=detail)
-    for origin in _leaves(facts):
+    for origin in facts.leaves:
         for other in _edges(facts, wish, origin):
             key = (other.source, other.level)
             seen = facts.edges.get(key)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from backend.domain.cluster_switch import ALL_LEAVES, Phase
-from backend.domain.switch_checks import Finding
+from backend.domain.known import total
+from backend.domain.switch_checks import TENANT_MOVING, Finding
 from backend.domain.switch_plan import GroupItem, Item, Plan
 from backend.web.figures import counted
 from backend.web.switch_words import LABELS, place_of, scope, span
@@ -17,7 +18,7 @@ GOOD, WARN, BAD = "good", "warn", "bad"
 _GLYPHS = {GOOD: "running", WARN: "degraded", BAD: "blocked"}
 GATES: Mapping[str, frozenset[str]] = {
     "Somebody moves": frozenset({"same-cluster", "nothing-to-move"}),
-    "Nothing else is moving them": frozenset({"tenant-moving"}),
+    "Nothing else is moving them": frozenset({TENANT_MOVING}),
     "The target answers": frozenset({"target-offline", "target-silent"}),
     "The target is in the tree": frozenset({"target-not-in-tree"}),
     "The source can be drained": frozenset({"source-offline", "source-silent", "source-not-in-tree"}),
@@ -206,8 +207,8 @@ class PlanView:
             StreamLag(
                 name,
                 len(items),
-                _sum(item.lag_records for item in items),
-                _sum(item.late_records for item in items),
+                total(item.lag_records for item in items),
+                total(item.late_records for item in items),
             )
             for name, items in by_name.items()
         ]
@@ -226,8 +227,8 @@ class PlanView:
                 environment,
                 group,
                 len(items),
-                _sum(item.lag_records for item in items),
-                _sum(item.re_read_bound for item in items),
+                total(item.lag_records for item in items),
+                total(item.re_read_bound for item in items),
                 max(item.members_on_source for item in items),
                 max(item.members_on_target for item in items),
             )
@@ -284,8 +285,3 @@ def _line(found: Finding) -> str:
 
 def _stream(item: Item) -> str:
     return f"{item.tenant}/{item.instance}/{item.environment}/{item.stream}"
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    known = list(numbers)
-    return None if None in known else sum(number for number in known if number is not None)

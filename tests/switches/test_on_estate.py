@@ -114,7 +114,7 @@ def test_an_abort_while_a_client_does_not_hold(tenant: Tenant, treeline: Callabl
         assert named[killed.name]["silent_ms"] > 0 and named[stubborn.name]["phase"] == "active"
         assert row["now"]["clients"] == 6
         body = tenant.wish(OLD, NEW)
-        assert problem(tenant, "/switches", {**body, "plan_digest": "x"}) == (422, "switch-blocked")
+        assert problem(tenant, "/switches", {**body, "plan_digest": "x"}) == (409, "state-conflict")
         assert problem(tenant, f"/switches/{switch}/reverse", {}) == (409, "state-conflict")
         gone = treeline("abort", switch, "--reason", "not today")
         assert (gone["state"], gone["reason"]) == ("aborted", "not today")
@@ -195,7 +195,7 @@ def test_what_stands_against_a_switch_is_refused(tenant: Tenant, groups: Groups)
         assert first.status_code == 202 and again.json() == first.json()
         switch = first.json()["id"]
         tenant.in_phase(switch, "holding", stubborn.name)
-        assert problem(tenant, "/switches", fresh) == (422, "switch-blocked")
+        assert problem(tenant, "/switches", fresh) == (409, "state-conflict")
         stubborn.tell(phase="held")
         assert tenant.until(switch, "it moves", lambda row: row["state"] == "verifying")
         stubborn.tell(phase="active", generation=2)
