@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 from backend.domain import edges
 from backend.domain.assignment import Unit
 from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
-from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
+from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, TopicLife
 from backend.queries.clusters import list_clusters
 from backend.queries.edge_losses import holes
 from backend.queries.events import newest_position
-from backend.queries.leaf_routes import known_origins, list_leaves, roots_of
+from backend.queries.leaf_routes import known_origins, list_inbound, roots_of
 from backend.queries.observed import internal_topics
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.trees import get_tree
@@ -59,10 +59,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
         root=root,
         targets=tree.targets,
         endpoints=endpoints,
-        leaves={
-            name: LeafInbound(version=row.wanted, ever=row.inbound, buckets_ever=row.buckets_ever)
-            for name, row in list_leaves(connection).items()
-        },
+        leaves=list_inbound(connection),
         known_origins=known_origins(connection),
         streams=streams,
         buckets=settings.partition_buckets,

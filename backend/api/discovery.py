@@ -22,10 +22,10 @@ from backend.api.services import Services
 from backend.domain import discovery as rule
 from backend.domain.access import Action, Caller, refusal
 from backend.domain.errors import NotFound
+from backend.domain.switch_facts import Place
 from backend.queries import discovery as queries
 from backend.queries import discovery_clients as clients
 from backend.queries import events
-from backend.queries.active_clusters import Place
 from backend.queries.clusters import ClusterRow
 from backend.queries.discovery import Sent, Snapshot
 from backend.queries.discovery_clients import ClientRow, Report

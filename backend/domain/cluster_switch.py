@@ -22,6 +22,8 @@ from backend.domain.event import Event
 
 PLANNED, EMERGENCY = MODES = ("planned", "emergency")
 TO_TARGET, ALL_LEAVES = DRAINS = ("target", "all_leaves")
+FIRST_GENERATION = 1
+"""Of every environment, until it is switched for the first time."""
 
 
 class Phase(StrEnum):

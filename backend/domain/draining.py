@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from backend.domain.births import FIRST_INCARNATION, Births
 from backend.domain.log_index import Prefix
 from backend.domain.origin import Vector
-from backend.domain.routes import Edge
 
 Reached = tuple[int, int]
 """(incarnation, offset)."""
@@ -85,14 +84,3 @@ def first_at_risk(
         # What was born in a later incarnation begins where that does.
         first = max(low, min([has[1] + 1, *later]) if births[0][1] <= has[0] else low)
     return first if first < end else None
-
-
-def path(route: tuple[Edge, ...], origin: str, target: str) -> tuple[Edge, ...]:
-    """The edges of an origin's route that lead to a target, in their order; none if it does not come there."""
-    into = {edge.target: edge for edge in route}
-    found: list[Edge] = []
-    at = target
-    while at != origin and at in into and len(found) <= len(route):
-        found.append(into[at])
-        at = into[at].source
-    return tuple(reversed(found)) if at == origin else ()

@@ -21,7 +21,7 @@ tree all the same, by following the rule, before the tree is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from backend.domain import copy_flags
@@ -78,6 +78,19 @@ def _route(origin: str, levels: Mapping[str, list[int]], targets: Targets) -> tu
             edges.append(edge)
             held.append((edge.target, edge.flags))
     return tuple(edges)
+
+
+def way(route: Iterable[Edge], origin: str, to: str) -> tuple[Edge, ...]:
+    """Of an origin's route the edges by which its records come to a cluster, in their order; none if they do
+    not."""
+    into = {edge.target: edge for edge in route}
+    found: list[Edge] = []
+    while to != origin:
+        if to not in into or into[to] in found:
+            return ()
+        found.append(into[to])
+        to = into[to].source
+    return tuple(reversed(found))
 
 
 def coverage(root: Node, targets: Targets) -> Coverage:

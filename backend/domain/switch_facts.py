@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from backend.domain import routes, tree_shape
 from backend.domain.cluster_switch import EMERGENCY, PLANNED, TO_TARGET, Moving, Retarget
-from backend.domain.routes import Targets
+from backend.domain.routes import Edge, Targets
 from backend.domain.tree_shape import Node
 
 Place = tuple[str, str, str]
@@ -91,7 +93,13 @@ class ActiveFact:
     environment: str
     zone: str | None
     cluster: str | None
+    """None until there is a tree."""
     generation: int
+
+    @property
+    def place(self) -> Place:
+        """(tenant, instance, environment)."""
+        return self.tenant, self.instance, self.environment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,6 +257,20 @@ class Facts:
     """Cluster -> records that no other leaf has yet, as observed."""
     timing: Timing
     asked: Asked = Asked()
+
+    @cached_property
+    def leaves(self) -> tuple[str, ...]:
+        """Of the tree, from left to right."""
+        return () if self.root is None else tree_shape.leaves(self.root)
+
+    @cached_property
+    def routes(self) -> Mapping[str, tuple[Edge, ...]]:
+        """By origin; found once, since a plan asks for the ways between many pairs of leaves."""
+        return {} if self.root is None else routes.routes(self.root, self.targets)
+
+    def way(self, origin: str, to: str) -> tuple[Edge, ...]:
+        """The edges by which an origin's records come to a cluster; none if they do not."""
+        return routes.way(self.routes.get(origin, ()), origin, to)
 
     def is_online(self, cluster: str) -> bool:
         """Whether it is known and not offline."""

@@ -10,35 +10,28 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from backend.domain import tree_shape
 from backend.domain.cluster_switch import Moving, Retarget
+from backend.domain.known import total
 from backend.domain.switch_checks import Finding, check
-from backend.domain.switch_facts import ClientFact, Facts, OffsetFact, PartitionOf, StreamFact, Wish
-from backend.domain.switch_routes import Kept, restored, retargets, way
+from backend.domain.switch_facts import (
+    ActiveFact,
+    ClientFact,
+    Facts,
+    OffsetFact,
+    PartitionOf,
+    Place,
+    StreamFact,
+    Wish,
+)
+from backend.domain.switch_routes import Kept, restored, retargets
 from backend.domain.switch_what_if import WhatIf, leave_out, told
 
 _LEAST_RECORDS_PER_SECOND = 1_000.0
 """An edge that has nothing to copy shows no rate; it does more than this."""
 _HEARD_MS, _COPY_MS, _CLOSE_MS, _MOVE_MS = 1_000, 500, 1_000, 500
-
-
-class Active(Protocol):
-    """A row of where clients are sent."""
-
-    @property
-    def tenant(self) -> str: ...
-    @property
-    def instance(self) -> str: ...
-    @property
-    def environment(self) -> str: ...
-    @property
-    def zone(self) -> str | None: ...
-    @property
-    def cluster(self) -> str | None: ...
-    @property
-    def generation(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,14 +137,14 @@ class Plan:
         }
 
 
-def moves_of(active: Iterable[Active], wish: Wish) -> tuple[Moving, ...]:
+def moves_of(active: Iterable[ActiveFact], wish: Wish) -> tuple[Moving, ...]:
     """Whom a wish moves: those of the named that are active on the source, by name.
 
     A zone that has no row of its own goes by that of its environment, and gets one by the move.
     """
-    places: dict[tuple[str, str, str], dict[str | None, Active]] = {}
+    places: dict[Place, dict[str | None, ActiveFact]] = {}
     for row in active:
-        places.setdefault((row.tenant, row.instance, row.environment), {})[row.zone] = row
+        places.setdefault(row.place, {})[row.zone] = row
     found: list[Moving] = []
     for place, rows in sorted(places.items()):
         if not wish.names(place):
@@ -171,12 +164,10 @@ def moves_of(active: Iterable[Active], wish: Wish) -> tuple[Moving, ...]:
     return tuple(found)
 
 
-def generation_of(active: Iterable[Active], moves: Iterable[Moving]) -> int:
+def generation_of(active: Iterable[ActiveFact], moves: Iterable[Moving]) -> int:
     """That the moved get: above all that their environments have in any zone; generations only rise."""
     places = {moving.place for moving in moves}
-    return 1 + max(
-        (row.generation for row in active if (row.tenant, row.instance, row.environment) in places), default=0
-    )
+    return 1 + max((row.generation for row in active if row.place in places), default=0)
 
 
 def make(given: Facts, wish: Wish) -> Plan:
@@ -192,12 +183,12 @@ def make(given: Facts, wish: Wish) -> Plan:
     elif wish.is_whole_cluster and facts.root is not None:
         moved, kept = retargets(facts.root, facts.targets, wish.source, facts.is_online)
     items = tuple(_items(facts, wish))
-    lag = _sum(item.lag_records for item in items)
+    lag = total(item.lag_records for item in items)
     silent = wish.source in facts.asked.silent or not facts.is_online(wish.source)
     late = lag
     if silent:
         # What no other leaf has, as observed, and what others have and still pass on, as they say.
-        late = _sum((facts.at_risk.get(wish.source), facts.asked.under_way or 0))
+        late = total((facts.at_risk.get(wish.source), facts.asked.under_way or 0))
     return Plan(
         wish=wish,
         position=facts.position,
@@ -280,16 +271,11 @@ def _group(
     )
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    known = list(numbers)
-    return None if None in known else sum(number for number in known if number is not None)
-
-
 def _expected(facts: Facts, wish: Wish, lag: int | None, retargeted: int) -> tuple[Expected, ...]:
     """For how long producers wait, phase by phase."""
     if wish.is_emergency:
         return (Expected(phase="moving", ms=_MOVE_MS, because="nothing is waited for"),)
-    hops = () if facts.root is None else way(facts.root, facts.targets, wish.source, wish.target)
+    hops = facts.way(wish.source, wish.target)
     rates = [facts.edges[edge.source, edge.level].records_per_second or 0.0 for edge in hops if _seen(facts, edge)]
     rate = max(_LEAST_RECORDS_PER_SECOND, min(rates, default=0.0))
     copying = round(1000 * (lag or 0) / rate) + _COPY_MS * len(hops)

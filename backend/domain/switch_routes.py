@@ -1,13 +1,13 @@
-"""What a switch has to do with the tree: the edges on the way to the target, and targets that are to change."""
+"""What a switch has to do with the tree: targets of distributors that are to change, and that change back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from backend.domain import routes, tree_shape
+from backend.domain import tree_shape
 from backend.domain.cluster_switch import Retarget
-from backend.domain.routes import Edge, Targets
+from backend.domain.routes import Targets
 from backend.domain.tree_shape import Node
 
 
@@ -18,18 +18,6 @@ class Kept:
     cluster: str
     level: int
     reason: str
-
-
-def way(root: Node, targets: Targets, origin: str, to: str) -> tuple[Edge, ...]:
-    """The edges by which an origin's records come to a cluster, in their order; none if they do not."""
-    into = {edge.target: edge for edge in routes.routes(root, targets).get(origin, ())}
-    found: list[Edge] = []
-    while to != origin:
-        if to not in into or into[to] in found:
-            return ()
-        found.append(into[to])
-        to = into[to].source
-    return tuple(reversed(found))
 
 
 def retargets(

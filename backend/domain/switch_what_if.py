@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from backend.domain import routes, tree_shape
 from backend.domain.switch_facts import APPLIED, OFFLINE, ClusterFact, Facts, Without
 
 GONE = "supposed to be gone"
@@ -103,17 +102,15 @@ def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
 
 
 def _must_move(facts: Facts, gone: frozenset[str]) -> list[MustMove]:
-    leaves = () if facts.root is None else tree_shape.leaves(facts.root)
     streams = (*facts.streams, *facts.other_streams)
     found = []
     for row in facts.active:
         if row.cluster not in gone or row.cluster is None:
             continue
-        place = (row.tenant, row.instance, row.environment)
-        needs = [each for each in streams if each.place == place and each.distributed]
+        needs = [each for each in streams if each.place == row.place and each.distributed]
         could = tuple(
             leaf
-            for leaf in leaves
+            for leaf in facts.leaves
             if facts.is_online(leaf) and all(each.applied.get(leaf) == APPLIED for each in needs)
         )
         found.append(
@@ -131,17 +128,15 @@ def _must_move(facts: Facts, gone: frozenset[str]) -> list[MustMove]:
 
 def _cut(facts: Facts, gone: frozenset[str]) -> list[CutRoute]:
     """Origins that go on, and clusters that go on, between which the way leads over one that is gone."""
-    if facts.root is None:
-        return []
     found = []
-    for origin, edges in routes.routes(facts.root, facts.targets).items():
+    for origin, edges in facts.routes.items():
         if origin in gone:
             continue
         reached = {origin}
         for edge in edges:  # in the order in which they are reached
             if edge.source in reached and edge.target not in gone:
                 reached.add(edge.target)
-        unreached = tuple(leaf for leaf in tree_shape.leaves(facts.root) if leaf not in reached | gone)
+        unreached = tuple(leaf for leaf in facts.leaves if leaf not in reached | gone)
         if unreached:
             found.append(CutRoute(origin=origin, unreached=unreached))
     return found

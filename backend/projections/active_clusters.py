@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.cluster_switch import ClientsMoved, SwitchAborted, SwitchFailed
+from backend.domain.cluster_switch import FIRST_GENERATION, ClientsMoved, SwitchAborted, SwitchFailed
 from backend.domain.primary_move import PrimaryMoved
 from backend.domain.tenant import EnvironmentCreated
 from backend.domain.tree import TreeReplaced, clusters_of
@@ -23,7 +23,6 @@ from backend.projections.temporal import Rows, change, current, open_rows, repla
 MAIN = "main"
 ALL_ZONES = ""
 """Zone of the row that holds for all zones without one of their own."""
-FIRST_GENERATION = 1
 
 active_clusters = temporal_table(
     "active_clusters",

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from backend.domain.cluster_switch import (
+    ENDED,
     ClientsMoved,
     Phase,
     StrandedRecordsArrived,
@@ -127,7 +128,7 @@ def _enter(
     key = {"switch": switch, "number": last["number"]}
     ended = {"ended_at": recorded.time.isoformat(), "measured": measured}
     change(rows, switch_phases, key, ended, recorded.position)
-    if phase not in (Phase.COMPLETED, Phase.ABORTED, Phase.FAILED):
+    if phase not in ENDED:
         _begin(rows, switch, last["number"] + 1, phase, recorded)
 
 

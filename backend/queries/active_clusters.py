@@ -8,34 +8,20 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from backend.domain.switch_facts import ActiveFact, Place
 from backend.projections.active_clusters import ALL_ZONES, active_clusters
 from backend.projections.temporal import as_of
 
-Place = tuple[str, str, str]
-"""(tenant, instance, environment)."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class ActiveRow:
-    """Where clients of an environment are sent: of one zone, or (zone None) of all without a row of their own."""
+class ActiveRow(ActiveFact):
+    """The same, and since when."""
 
-    tenant: str
-    instance: str
-    environment: str
-    zone: str | None
-    cluster: str | None
-    """None until there is a tree."""
-    generation: int
     switch: str | None
     """That moved them there, if one did."""
     mode: str | None
     """Of that switch."""
     position: int
-
-    @property
-    def place(self) -> Place:
-        """(tenant, instance, environment)."""
-        return self.tenant, self.instance, self.environment
 
 
 def list_active(

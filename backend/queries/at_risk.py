@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from backend.domain.assignment import Unit
+from backend.domain.known import total
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_targets
 from backend.queries.distributors import asked_since, units_seen
@@ -39,5 +40,5 @@ def records_at_risk(connection: Connection) -> Mapping[str, int | None]:
             min((lag for level in at if (lag := left(Unit(cluster, level, bucket))) is not None), default=None)
             for bucket in range(settings().partition_buckets)
         ]
-        found[cluster] = None if None in buckets else sum(lag for lag in buckets if lag is not None)
+        found[cluster] = total(buckets)
     return found

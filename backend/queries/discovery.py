@@ -11,10 +11,11 @@ from sqlalchemy import Connection
 from backend.domain import discovery
 from backend.domain.cluster_switch import PHASE_EVENTS
 from backend.domain.errors import StateConflict
+from backend.domain.switch_facts import Place
 from backend.eventlog.tables import events
 from backend.projections import active_clusters, clusters, switches, trees
 from backend.queries import events as event_queries
-from backend.queries.active_clusters import ActiveRow, Place, list_active
+from backend.queries.active_clusters import ActiveRow, list_active
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.switches import SwitchRow, moving_switches
 from backend.queries.trees import get_tree

@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.discovery import IS_ACTIVE, IS_HELD
+from backend.domain.switch_facts import Place
 from backend.eventlog.tables import METADATA
-from backend.queries.active_clusters import Place
 
 _TIMES = ("seen_at", "still_since")
 FORGOTTEN_AFTER_SECONDS = 24 * 3600.0

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
+from backend.domain.edges import LeafInbound
 from backend.projections.clusters import clusters
 from backend.projections.leaf_routes import GONE, MAIN, leaf_routes, origin_roots
 from backend.projections.temporal import as_of
@@ -38,6 +39,14 @@ class LeafRow:
 def list_leaves(connection: Connection) -> dict[str, LeafRow]:
     """The tree's leaves by name."""
     return {row.cluster: _leaf(row) for row in connection.execute(_LEAVES)}
+
+
+def list_inbound(connection: Connection) -> dict[str, LeafInbound]:
+    """What may copy to each leaf of the tree."""
+    return {
+        name: LeafInbound(version=row.wanted, ever=row.inbound, buckets_ever=row.buckets_ever)
+        for name, row in list_leaves(connection).items()
+    }
 
 
 def get_leaf(connection: Connection, cluster: str) -> LeafRow | None:

@@ -13,7 +13,6 @@ from backend.domain.edges import LeafInbound
 from backend.domain.errors import FieldError, NotFound
 from backend.domain.names import is_name
 from backend.domain.switch_facts import (
-    ActiveFact,
     ApplicationFact,
     ClientFact,
     ClusterFact,
@@ -34,7 +33,7 @@ from backend.queries.applications import ApplicationRow, list_applications
 from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.distributors import read_distributors
-from backend.queries.leaf_routes import list_leaves
+from backend.queries.leaf_routes import list_inbound
 from backend.queries.offsets import list_not_followed, list_offsets
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.switch_clients import moved_clients
@@ -77,7 +76,7 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
         primary=None if tree is None else tree.primary_cluster,
         targets={} if tree is None else tree.targets,
         clusters=known,
-        active=tuple(map(_active, active)),
+        active=tuple(active),
         busy=busy_tenants(connection),
         edges=_edges(connection),
         streams=tuple(map(_stream, streams)),
@@ -90,11 +89,12 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
         at_risk=records_at_risk(connection),
         timing=Timing(ttl_ms=settings.discovery_ttl_ms, reconcile_ms=round(1000 * settings.reconcile_seconds)),
     )
-    leaves = {
-        name: LeafInbound(version=row.wanted, ever=row.inbound, buckets_ever=row.buckets_ever)
-        for name, row in list_leaves(connection).items()
-    }
-    return Ground(facts=facts, clusters=rows, streams=[row for row in streams if row.distributed], leaves=leaves)
+    return Ground(
+        facts=facts,
+        clusters=rows,
+        streams=[row for row in streams if row.distributed],
+        leaves=list_inbound(connection),
+    )
 
 
 def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, ClusterFact]) -> None:
@@ -127,17 +127,6 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
 
 def _cluster(row: ClusterRow) -> ClusterFact:
     return ClusterFact(name=row.name, zone=row.zone, state=row.state, reason=row.reason)
-
-
-def _active(row: ActiveRow) -> ActiveFact:
-    return ActiveFact(
-        tenant=row.tenant,
-        instance=row.instance,
-        environment=row.environment,
-        zone=row.zone,
-        cluster=row.cluster,
-        generation=row.generation,
-    )
 
 
 def _place(row: StreamRow | ApplicationRow) -> Place:

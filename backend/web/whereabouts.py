@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from backend.queries.active_clusters import ActiveRow, Place
+from backend.domain.switch_facts import Place
+from backend.queries.active_clusters import ActiveRow
 from backend.queries.switches import SwitchRow
 
 

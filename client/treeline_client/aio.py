@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
@@ -31,7 +32,7 @@ C = TypeVar("C", bound=SwitchingProducer | SwitchingConsumer)
 _Call = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
-class _Opened(Generic[C]):
+class _Opened(ABC, Generic[C]):
     """A client that is opened at its first use, since that asks the control plane, and its threads."""
 
     def __init__(self, make: Callable[[], C], threads: int) -> None:
@@ -69,6 +70,19 @@ class _Opened(Generic[C]):
     def metrics(self) -> Metrics:
         """As the synchronous client's; known once it is open."""
         return self.opened.metrics()
+
+    @abstractmethod
+    async def close(self) -> bool | None:
+        """End the client, if it was opened."""
+
+    async def __aenter__(self) -> Self:
+        await self.client()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     def _began(self) -> None:
         """Called once, when the client is open."""
@@ -189,15 +203,6 @@ class AsyncSwitchingProducer(_Opened[SwitchingProducer]):
         self._executor.shutdown(wait=False)
         return left == 0
 
-    async def __aenter__(self) -> AsyncSwitchingProducer:
-        await self.client()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     def _began(self) -> None:
         threading.Thread(target=self._serve, name="treeline-aio-reports", daemon=True).start()
 
@@ -272,15 +277,6 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
         if self._client is not None:
             await self._whole(self._client.close)
             self._executor.shutdown(wait=False)
-
-    async def __aenter__(self) -> AsyncSwitchingConsumer:
-        await self.client()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         """The other methods of `SwitchingConsumer`, with its arguments, as coroutines."""

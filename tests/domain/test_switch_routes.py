@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 
 from backend.domain import routes, tree_shape
-from backend.domain.switch_routes import retargets, way
+from backend.domain.switch_routes import retargets
 from tests.trees import random_targets, random_tree, seeds
 
 
@@ -36,6 +36,6 @@ def test_a_way_leads_from_origin_to_target_and_nowhere_else(seed: int) -> None:
     root = random_tree(source, 9)
     targets = random_targets(source, root)
     origin, to = source.sample(tree_shape.leaves(root), 2)
-    edges = way(root, targets, origin, to)
+    edges = routes.way(routes.routes(root, targets)[origin], origin, to)
     assert [edges[0].source, *(edge.target for edge in edges)] == [*(edge.source for edge in edges), to]
     assert edges[0].source == origin

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 
 from backend.domain import formats
 from backend.domain.births import Births, births_of
-from backend.domain.cluster_switch import PHASE_EVENTS
+from backend.domain.cluster_switch import FIRST_GENERATION, PHASE_EVENTS
 from backend.domain.group_directory import GroupDirectory
 from backend.domain.log_prefix import Hole
 from backend.domain.names import StreamName
@@ -24,9 +24,6 @@ from backend.queries.leaf_routes import known_origins, list_leaves
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.tenants import OffsetRules, offset_rules
 from backend.queries.trees import MAIN
-
-FIRST_GENERATION = 1
-"""Of every environment, until it is switched for the first time."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,7 +109,7 @@ class GroupClosing:
         topology = self._topologies.read()
         standing = self._standing(topology)
         self._goings(topology, standing, 0)
-        self._active(topology, self._target, standing)
+        self._active(topology, standing)
 
     def members(self) -> Members:
         """Groups of the moved environments that are at work on either side."""
@@ -117,7 +117,7 @@ class GroupClosing:
         standing = self._standing(topology)
         return Members(
             on_source=tuple(self._at_work(topology, standing)),
-            on_target=tuple(self._active(topology, self._target, standing)),
+            on_target=tuple(self._active(topology, standing)),
         )
 
     def carry_over(
@@ -136,7 +136,7 @@ class GroupClosing:
         standing = self._standing(topology)
         if self._chooser is not None:
             self._chooser.ask_all_again()
-        busy = {each.technical_group for each in self._active(topology, self._target, standing)}
+        busy = {each.technical_group for each in self._active(topology, standing)}
         own = self._made_there(topology, standing)
         if some_stay:
             stay = {each.group for each in self._at_work(topology, standing)}
@@ -299,16 +299,14 @@ class GroupClosing:
             if mine and (group in committed or any(each.topics for each in mine)):
                 yield _active_group(next(iter(wanted[group].values())), group, members)
 
-    def _active(
-        self, topology: Topology, cluster: str, standing: Mapping[Follower, Standing]
-    ) -> Iterable[ActiveGroup]:
-        """Of the groups that have offsets on the source those that have members on a cluster."""
-        group_format = topology.clusters[cluster].group_format
+    def _active(self, topology: Topology, standing: Mapping[Follower, Standing]) -> Iterable[ActiveGroup]:
+        """Of the groups that have offsets on the source those that have members on the target."""
+        group_format = topology.clusters[self._target].group_format
         whose: dict[str, Follower] = {}
         for each in standing:
             place = StreamName(each.tenant, each.instance, each.environment, each.stream)
             whose.setdefault(group_directory.technical_group(group_format, place, each.group), each)
-        found = self._clients.of(topology.clusters[cluster]).members(sorted(whose))
+        found = self._target_clients(topology).members(sorted(whose))
         return [_active_group(whose[group], group, members) for group, members in found.items() if members]
 
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from backend.domain import draining
+from backend.domain import routes
 from backend.domain.routes import Edge
 from backend.kafka.log_ranges import LogRange
 from workers.switches.estate_clients import EstateClients
+from workers.switches.marked_log import FAR_RECORDS
 from workers.switches.topology import Partition, Place, Topology
-
-_FAR_RECORDS = 20_000
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Hops:
                 continue
             ends = self._ends(topology, leaf, partitions)
             for target in self._targets:
-                hops = draining.path(topology.routes.get(leaf, ()), leaf, target)
+                hops = routes.way(topology.routes.get(leaf, ()), leaf, target)
                 self._chains += [_Chain(place, target, hops, end) for place, end in ends.items() if hops]
 
     def look(self, topology: Topology) -> Iterator[tuple[Partition, str, int]]:
@@ -102,8 +101,10 @@ class Hops:
             return True
         hop = chain.hops[0]
         place = topology.place(hop.source, chain.partition)
-        if place is None or chain.required - chain.position > _FAR_RECORDS:
-            return place is None
+        if place is None:
+            return True
+        if chain.required - chain.position > FAR_RECORDS:
+            return False
         clients = self._clients.of(topology.clusters[hop.source])
         low, decided = clients.ends([place]).get(place, (0, 0))
         if low >= chain.required:

@@ -17,6 +17,7 @@ from backend.queries.switches import SwitchRow
 from backend.settings import Settings
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
+from workers.switches.outcome import NAMED
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
 
@@ -24,7 +25,6 @@ log = structlog.get_logger("switches")
 
 WRITTEN = "written_until"
 """Of the drain's measurements: sum of the offsets behind the last records that were born on the source."""
-_NAMED = 200
 _TOLD_SECONDS = 5.0
 _AGAIN_SECONDS = 0.1
 
@@ -57,7 +57,7 @@ class Left:
             return ()
         finally:
             closing.close()
-        return ["/".join((one.tenant, one.instance, one.environment, one.group)) for one in found][:_NAMED]
+        return ["/".join((one.tenant, one.instance, one.environment, one.group)) for one in found][:NAMED]
 
     def stray_records(self, phases: Sequence[PhaseTimes]) -> int | None:
         """At most so many records were born there since the drain was measured; None if that cannot be told."""

@@ -12,7 +12,7 @@ from backend.domain.log_index import Prefix
 from backend.domain.origin import Vector
 from workers.switches.topology import Partition, Place
 
-_FAR_RECORDS = 20_000
+FAR_RECORDS = 20_000
 """Behind its end a log is not read while the units that read it are further behind than that, and moving."""
 _PATIENCE_SECONDS = 2.0
 """So long what is uncovered may simply be on its way."""
@@ -56,7 +56,7 @@ class MarkedLog:
         """Whether reading up to the end would cost more than waiting for the units that read it anyway."""
         begins = self.furthest.offset if self.furthest is not None else self.low
         moving = time.monotonic() - self.moved_at < _PATIENCE_SECONDS
-        return moving and (self.end or 0) - max(begins, self.low) > _FAR_RECORDS
+        return moving and (self.end or 0) - max(begins, self.low) > FAR_RECORDS
 
     def moved_to(self, base: Prefix) -> None:
         """The furthest of the units is there by now."""

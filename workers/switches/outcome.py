@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from backend.domain.known import total
 from workers.switches.closing import MEMBERS, OWN_PROGRESS, Carried
 
-_NAMED = 200
-"""Groups that are named at most: an event is no place for a list without end."""
+NAMED = 200
+"""Groups, or clients, that are named at most: an event is no place for a list without end."""
 
 
 def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
     """How many groups and offsets were carried over, what they read again at most, and which were refused."""
     set_there = [one for one in carried if one.refused is None]
-    bounds = [one.re_read_bound for one in set_there]
     refused = {
         "/".join((*_environment(one), one.follower.group)): one.refused
         for one in carried
@@ -24,16 +24,15 @@ def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
     return {
         "groups": len({(*_environment(one), one.follower.group) for one in set_there}),
         "offsets": len(set_there),
-        # None: of one of them nobody can tell.
-        "re_read_bound": None if None in bounds else sum(bound for bound in bounds if bound is not None),
-        "refused": [{"group": group, "reason": reason} for group, reason in sorted(refused.items())[:_NAMED]],
+        "re_read_bound": total(one.re_read_bound for one in set_there),
+        "refused": [{"group": group, "reason": reason} for group, reason in sorted(refused.items())[:NAMED]],
     }
 
 
 def to_try_again(carried: Sequence[Carried]) -> list[str]:
     """Groups whose offsets could not be set, but can be: whose members are on the target is for the operator."""
     left = {one.follower.group for one in carried if one.refused not in (None, OWN_PROGRESS, MEMBERS)}
-    return sorted(left)[:_NAMED]
+    return sorted(left)[:NAMED]
 
 
 def _environment(one: Carried) -> tuple[str, str, str]:

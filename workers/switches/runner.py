@@ -34,7 +34,7 @@ from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.holding import Hold, Looked
 from workers.switches.left import WRITTEN, Left, written_until
-from workers.switches.outcome import came_to, to_try_again
+from workers.switches.outcome import NAMED, came_to, to_try_again
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
 from workers.switches.verifying import Verification
@@ -51,7 +51,6 @@ _RENEW_SECONDS = 1.0
 _STRANDED_SECONDS = 2.0
 _TELL_SECONDS = 0.25
 _AGAIN_SECONDS = 0.5
-_NAMED = 200
 _PATIENCE_SECONDS = 120.0
 """For preparations that fail again and again; nobody is held meanwhile."""
 
@@ -311,7 +310,7 @@ class SwitchRunner:
 
     def _begin_again(self, row: SwitchRow, lost: Sequence[str]) -> bool:
         """The hold begins anew: these producers may have written since, or this process cannot tell."""
-        return self._advance(row, Phase.HOLDING, {"ran_out": list(lost[:_NAMED])})
+        return self._advance(row, Phase.HOLDING, {"ran_out": list(lost[:NAMED])})
 
     def _advance(self, row: SwitchRow, phase: Phase, measured: Mapping[str, Any]) -> bool:
         return self._dispatch(row, Advance(phase=phase, measured=measured))

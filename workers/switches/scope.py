@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 from backend.domain import routes, tree_shape
 from backend.domain.errors import StateConflict
 from backend.domain.routes import Targets
+from backend.domain.switch_facts import Place
 from backend.domain.tree_shape import Node
-from backend.queries.active_clusters import Place
 from backend.queries.clusters import list_clusters
 from backend.queries.streams import list_streams
 from backend.queries.switches import SwitchRow

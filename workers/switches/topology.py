@@ -12,7 +12,7 @@ from backend.domain.assignment import Unit
 from backend.domain.edges import LeafInbound
 from backend.domain.routes import Edge
 from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.leaf_routes import list_leaves
+from backend.queries.leaf_routes import list_inbound
 from backend.queries.trees import get_tree
 from backend.settings import Settings
 from workers.offsets import directory
@@ -76,19 +76,11 @@ class Topologies:
 def _read(connection: Connection, buckets: int) -> Topology:
     # The head comes with the directory, before the rest: what comes in between is read twice, never left out.
     known, tree = directory.read(connection), get_tree(connection)
-    leaves = {
-        name: LeafInbound(version=row.wanted, ever=row.inbound, buckets_ever=row.buckets_ever)
-        for name, row in list_leaves(connection).items()
-    }
-    found = {}
-    if tree is not None:
-        root = tree.shape
-        found = routes.routes(root, tree.targets)
     return Topology(
         known=known,
         clusters={row.name: row for row in list_clusters(connection)},
-        leaves=leaves,
+        leaves=list_inbound(connection),
         targets={} if tree is None else tree.targets,
-        routes=found,
+        routes={} if tree is None else routes.routes(tree.shape, tree.targets),
         buckets=buckets,
     )
