@@ -79,7 +79,8 @@ class Reversal(Body):
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_switches(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """Every switch, the newest first."""
-    rows = queries.list_switches(connection, at)
+    before = -page.after if isinstance(page.after, int) else None
+    rows = queries.list_switches(connection, at, before=before, most=page.limit + 1)
     phases = queries.list_phases(connection, [row.id for row in rows], at)
     return listed(rows, page, lambda row: -row.started, lambda row: shown(row, phases[row.id]))
 

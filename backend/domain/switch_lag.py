@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from backend.domain import origin
+from backend.domain import draining, origin
 from backend.domain.births import Births, incarnation_at
 from backend.domain.marks import Position
 from backend.domain.origin import Vector
@@ -40,16 +40,6 @@ def lacking(
         return end - low
     furthest = max(known, key=lambda each: each.offset)
     here = origin.merge(covered)
-    missing = sum(
-        _between(here.get(number), reached)
-        for number, reached in furthest.mark.seen.items()
-        if number != target_number  # what was born on the target is there
-    )
-    return min(missing, max(0, furthest.offset - low)) + end - max(low, furthest.offset)
-
-
-def _between(here: tuple[int, int] | None, there: tuple[int, int]) -> int:
-    """Offsets of an origin behind `here`, up to and with `there`."""
-    if here is None or here[0] < there[0]:
-        return there[1] + 1
-    return max(0, there[1] - here[1]) if here[0] == there[0] else 0
+    lacks = draining.lacking(furthest.mark.seen, here, target_number)
+    missing = draining.most_missing(lacks, here, max(0, furthest.offset - low))
+    return missing + end - max(low, furthest.offset)

@@ -15,11 +15,16 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.discovery import IS_ACTIVE, IS_HELD
+from backend.domain.errors import StateConflict
 from backend.domain.switch_facts import Place
 from backend.eventlog.tables import METADATA
 
 _TIMES = ("seen_at", "still_since")
 FORGOTTEN_AFTER_SECONDS = 24 * 3600.0
+MOST_CLIENTS = 10_000
+"""Of one environment: each is looked at many times a second while clients are held."""
+_SPARED_SECONDS = 3600.0
+"""No switch lasts as long: who was silent for longer may be forgotten where room is needed."""
 
 discovery_clients = sa.Table(
     "discovery_clients",
@@ -83,7 +88,11 @@ class ClientRow(Report):
 
 def write(connection: Connection, report: Report, hold_ms: int) -> bool:
     """Replace what the client told before; whether what it had sent before it began to hold has arrived. A word to
-    hold that is older than `hold_ms` may have been let go of: then it is given anew."""
+    hold that is older than `hold_ms` may have been let go of: then it is given anew.
+
+    Raises StateConflict if the environment has as many clients as it may: one that no switch would know of is not
+    let in.
+    """
     told = {"generation": report.generation, "phase": report.phase}
     values = {**vars(report), "zone": report.zone or "", "seen_at": _NOW}
     is_still = report.phase != IS_ACTIVE
@@ -97,8 +106,28 @@ def write(connection: Connection, report: Report, hold_ms: int) -> bool:
         t.still_since.is_not(None), t.generation == report.generation, sa.literal(hold_ms) >= _SILENT_MS
     )
     fresh["still_since"] = sa.case((unbroken, t.still_since), else_=_NOW) if is_still else None
-    statement = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(t.arrived)
-    return bool(connection.execute(statement).scalar_one())
+    is_new = sa.literal_column("xmax = 0", sa.Boolean)
+    statement = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(t.arrived, is_new)
+    arrived, came = connection.execute(statement).one()
+    if came:
+        _make_room(connection, report)
+    return bool(arrived)
+
+
+def _make_room(connection: Connection, report: Report) -> None:
+    """For a client that was not there before."""
+    t = discovery_clients.c
+    mine = (t.tenant == report.tenant, t.instance == report.instance, t.environment == report.environment)
+    count = sa.select(sa.func.count()).select_from(discovery_clients).where(*mine)
+    if connection.execute(count).scalar_one() <= MOST_CLIENTS:
+        return
+    connection.execute(sa.delete(discovery_clients).where(*mine, _silent_for(_SPARED_SECONDS)))
+    if connection.execute(count).scalar_one() > MOST_CLIENTS:
+        raise StateConflict(
+            f"{report.tenant}/{report.instance}/{report.environment} has {MOST_CLIENTS} clients that were seen "
+            f"within an hour: give each process one client_id and keep it, or say goodbye "
+            f"(DELETE /discovery/clients/<client_id>)"
+        )
 
 
 def let_go_on(connection: Connection, held: Sequence[ClientRow]) -> None:
@@ -118,8 +147,11 @@ def forget(connection: Connection, place: Place, client_id: str) -> bool:
 
 def forget_silent(connection: Connection) -> None:
     """Drop clients that were not heard of for a day."""
-    silent = discovery_clients.c.seen_at < _NOW - sa.func.make_interval(0, 0, 0, 0, 0, 0, FORGOTTEN_AFTER_SECONDS)
-    connection.execute(sa.delete(discovery_clients).where(silent))
+    connection.execute(sa.delete(discovery_clients).where(_silent_for(FORGOTTEN_AFTER_SECONDS)))
+
+
+def _silent_for(seconds: float) -> sa.ColumnElement[bool]:
+    return discovery_clients.c.seen_at < _NOW - sa.func.make_interval(0, 0, 0, 0, 0, 0, seconds)
 
 
 def await_all(connection: Connection, switch: str, places: Sequence[Place], within_ms: int) -> None:

@@ -53,9 +53,14 @@ class SwitchRow:
         return frozenset(moving.tenant for moving in self.moves)
 
 
-def list_switches(connection: Connection, at: int | None = None) -> list[SwitchRow]:
-    """Every switch, the newest first."""
-    query = sa.select(switches).where(as_of(switches, at)).order_by(switches.c.started.desc())
+def list_switches(
+    connection: Connection, at: int | None = None, *, before: int | None = None, most: int | None = None
+) -> list[SwitchRow]:
+    """Switches, the newest first; `before`: those that were started before that position; `most`: no more."""
+    query = sa.select(switches).where(as_of(switches, at)).order_by(switches.c.started.desc()).limit(most)
+    if before is not None:
+        # A cursor is the caller's: it may be any number.
+        query = query.where(switches.c.started < sa.literal(before, sa.Numeric))
     return [_switch(row) for row in connection.execute(query)]
 
 

@@ -38,7 +38,8 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
             position = position_asked(at, head)
         except NoSuchPosition as why:
             return no_such_position(request, caller, why, ("/switches", "To switches as they are now"))
-        found = list_switches(connection, position)
+        # Of the past, also those that were moving then.
+        found = list_switches(connection, position, most=MOST_SHOWN + 1 if position is None else None)
         views = _views(connection, services, found[:MOST_SHOWN], position)
         active = list_active(connection, position)
         moving = moving_switches(connection) if position is None else [row for row in found if row.is_moving]

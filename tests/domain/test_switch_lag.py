@@ -22,8 +22,8 @@ def mark(seen: dict[int, tuple[int, int]], incarnation: int = 1) -> Mark:
         ([Position(35, mark({2: (1, 34)})), Position(20, mark({2: (1, 19)}))], [{2: (1, 34)}], 5),
         # What came from the target is there, what came from elsewhere may not be.
         ([Position(40, mark({2: (1, 39), 4: (1, 99), 5: (1, 9)}))], [{2: (1, 39), 5: (1, 6)}], 3),
-        # A topic that was made anew on an origin has started again.
-        ([Position(40, mark({2: (1, 39), 5: (2, 6)}))], [{2: (1, 39), 5: (1, 90)}], 7),
+        # A topic that was made anew on an origin has started again: nobody knows how far it had come before.
+        ([Position(40, mark({2: (1, 39), 5: (2, 6)}))], [{2: (1, 39), 5: (1, 90)}], 30),
         # A position in a log that is no more says nothing.
         ([Position(40, mark({2: (3, 39)}, incarnation=3))], [{2: (3, 39)}], 30),
         ([Position(90, mark({2: (1, 89)}))], [{2: (1, 89)}], 30),

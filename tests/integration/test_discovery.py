@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from httpx2 import Response
 
 from backend import deciders
@@ -232,6 +233,27 @@ def test_what_clients_tell_of_themselves_is_kept(tenant: Rest) -> None:
     assert tenant("DELETE", f"/discovery/clients/old?{place}").status_code == 204
     problem(tenant("DELETE", f"/discovery/clients/old?{place}"), 404, "not-found")
     assert len(tenant("GET", f"/discovery/clients?{place}").json()["items"]) == 2
+
+
+def test_an_environment_has_no_more_clients_than_a_switch_can_look_at(tenant: Rest) -> None:
+    discover(tenant, client_id="mine", role="producer")
+    engine = tenant.client.app.state.services.engine  # type: ignore[attr-defined]
+    with engine.begin() as connection:
+        t = discovery_clients.discovery_clients
+        (row,) = connection.execute(sa.select(t)).mappings()
+        others = [{**row, "client_id": f"c{number}"} for number in range(discovery_clients.MOST_CLIENTS - 1)]
+        connection.execute(t.insert(), others)
+    told = problem(discover(tenant, client_id="new"), 409, "state-conflict")
+    assert "acme/retail/prod has 10000 clients" in told["detail"]
+    assert discover(tenant, client_id="mine").status_code == 200, "who is there stays"
+    assert discover(tenant).status_code == 200, "who only asks is no client"
+    with engine.begin() as connection:
+        long_ago = datetime.now(UTC) - timedelta(hours=2)
+        connection.execute(sa.update(t).where(t.c.client_id.in_(["c1", "c2"])).values(seen_at=long_ago))
+    assert discover(tenant, client_id="new").status_code == 200
+    with engine.connect() as connection:
+        known = {each.client_id for each in discovery_clients.list_clients(connection, [tuple(PROD.values())])}
+    assert {"new", "mine", "c3"} <= known and not known & {"c1", "c2"}
 
 
 def test_an_answer_can_be_cached_by_who_tells_nothing(tenant: Rest) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -113,7 +115,12 @@ def test_the_newest_switch_comes_first_page_by_page(tenant: Rest) -> None:
     first = tenant("GET", "/switches?limit=2").json()
     assert [row["id"] for row in first["items"]] == ["s3", "s2"]
     rest = tenant("GET", f"/switches?limit=2&cursor={first['next_cursor']}").json()
-    assert [row["id"] for row in rest["items"]] == ["s1"]
+    assert ([row["id"] for row in rest["items"]], rest["next_cursor"]) == (["s1"], None)
+    for key, found in ((10**30, 0), (-(10**30), 3)):
+        cursor = base64.urlsafe_b64encode(json.dumps(key).encode()).decode()
+        assert len(tenant("GET", f"/switches?cursor={cursor}").json()["items"]) == found
+    other = base64.urlsafe_b64encode(b'"orders"').decode()
+    problem(tenant("GET", f"/switches?cursor={other}"), 422, "value-invalid")
 
 
 @pytest.mark.parametrize(

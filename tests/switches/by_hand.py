@@ -34,6 +34,7 @@ from tests.integration.streams import worker_records
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all
 from workers import desired
 from workers.switches.drain import Drain, Drained
+from workers.switches.estate_view import EstateView
 
 LIMITS = CopyLimits(
     batch_records=500, transaction_timeout_ms=15000, fetch_wait_max_ms=50, fetch_buffer_kbytes=8192
@@ -51,6 +52,7 @@ class ByHand:
     settings: Settings
     mark: str = field(default_factory=lambda: secrets.token_hex(4))
     streams: list[str] = field(default_factory=list)
+    views: list[EstateView] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for letter in CLUSTERS:
@@ -156,10 +158,14 @@ class ByHand:
                 finally:
                     session.close()
 
+    def view(self) -> EstateView:
+        """One that knows nothing yet."""
+        self.views.append(EstateView(self.database.engine, self.settings))
+        return self.views[-1]
+
     def drain(self, source: str, *targets: str, streams: Sequence[str] | None = None) -> Drain:
         return Drain(
-            self.database.engine,
-            self.settings,
+            self.view(),
             self.name(source),
             [self.name(target) for target in targets],
             [self.stream] if streams is None else streams,

@@ -22,5 +22,8 @@ def hand(estate: RunningEstate, database: Database) -> Iterator[ByHand]:
     """Three clusters and one stream of two partitions; nothing is copied but by hand."""
     settings = rest_settings(database.url, partition_buckets=1, probe_timeout_seconds=20.0)
     app = create_app(settings)
-    yield ByHand(estate, database, Rest(TestClient(app, raise_server_exceptions=False)), settings)
+    found = ByHand(estate, database, Rest(TestClient(app, raise_server_exceptions=False)), settings)
+    yield found
+    for view in found.views:
+        view.close()
     app.state.services.engine.dispose()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -39,15 +38,13 @@ def mixed(hand: ByHand) -> ByHand:
 
 
 @pytest.fixture
-def closing(hand: ByHand) -> Iterator[GroupClosing]:
-    found = closing_of(hand)
-    yield found
-    found.close()
+def closing(hand: ByHand) -> GroupClosing:
+    return closing_of(hand)
 
 
 def closing_of(hand: ByHand, source: str = "a", target: str = "c") -> GroupClosing:
     names = (hand.name(source), hand.name(target))
-    return GroupClosing(hand.database.engine, hand.settings, *names, [ENVIRONMENT], [hand.stream])
+    return GroupClosing(hand.view(), *names, [ENVIRONMENT], [hand.stream])
 
 
 def stands(hand: ByHand, letter: str, name: str, partition: int = 0) -> tuple[int, str]:
@@ -120,7 +117,6 @@ def test_records_that_lie_in_another_order_there_are_not_skipped(hand: ByHand, c
     (one,) = there.carry_over(2, 1)
     assert (one.re_read_bound, one.settled) == (0, True)
     assert read_on(hand, "a", "some", 2) == ["b3", "b4"]
-    there.close()
 
 
 def test_repeated_it_gives_the_same(mixed: ByHand, closing: GroupClosing):
@@ -132,7 +128,6 @@ def test_repeated_it_gives_the_same(mixed: ByHand, closing: GroupClosing):
     other = closing_of(mixed)
     assert other.carry_over(2, 6) == first
     assert stands(mixed, "c", "some")[0] == stood[0]
-    other.close()
 
 
 def test_a_group_that_is_at_work_on_the_target_is_left_alone_and_named(mixed: ByHand, closing: GroupClosing):
@@ -212,7 +207,6 @@ def test_without_origins_the_margin_is_left(hand: ByHand):
     assert (one.refused, one.re_read_bound) == (None, None)
     assert read_on(hand, "c", "some", 1) == ["a0"]
     assert (one.target_offset or 0) >= 10, "the margin of a minute before the last one that it has read"
-    closing.close()
 
 
 def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHand, closing: GroupClosing):

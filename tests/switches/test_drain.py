@@ -36,7 +36,6 @@ def test_it_is_drained_only_when_the_target_has_the_records_of_that_moment(hand:
     assert drain.look().is_drained
     drain.mark()
     assert missing(drain.look()) == {(1, "b"): 3}
-    drain.close()
 
 
 def test_over_another_leaf_it_takes_both_hops(hand: ByHand):
@@ -48,7 +47,6 @@ def test_over_another_leaf_it_takes_both_hops(hand: ByHand):
     eventually(lambda: missing(drain.look()) == {(0, "c"): 10}, "the first hop is done")
     hand.copy(("b", 1))
     until(drain)
-    drain.close()
 
 
 def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
@@ -62,7 +60,6 @@ def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
     eventually(lambda: missing(drain.look()) == {(0, "b"): 10}, told)
     hand.copy(("c", 1))
     until(drain)
-    drain.close()
 
 
 def test_a_tail_of_copies_that_no_unit_has_committed_as_skipped(hand: ByHand):
@@ -76,7 +73,6 @@ def test_a_tail_of_copies_that_no_unit_has_committed_as_skipped(hand: ByHand):
     # The units of a have not read those records, and nobody has to wait for that.
     until(drain)
     assert drain.undrained() == []
-    drain.close()
 
 
 def lost(drain):
@@ -109,7 +105,6 @@ def test_records_of_a_transaction_that_was_open_at_the_moment_belong_to_it(hand:
     else:
         open_transaction.abort_transaction(DEADLINE_SECONDS)
     until(drain)
-    drain.close()
 
 
 def test_empty_logs_and_logs_with_aborted_records_only_hold_nothing(hand: ByHand):
@@ -119,7 +114,6 @@ def test_empty_logs_and_logs_with_aborted_records_only_hold_nothing(hand: ByHand
     hand.transaction("a", 5).abort_transaction(DEADLINE_SECONDS)
     drain.mark()
     until(drain)
-    drain.close()
 
 
 def test_a_partition_that_was_added_since_the_clients_were_opened(hand: ByHand):
@@ -134,7 +128,6 @@ def test_a_partition_that_was_added_since_the_clients_were_opened(hand: ByHand):
     assert (found.total, missing(found)) == (3, {(2, "b"): 4})
     hand.copy(("a", 2))
     until(drain)
-    drain.close()
 
 
 def test_a_target_whose_topic_was_made_anew_has_nothing(hand: ByHand):
@@ -146,7 +139,6 @@ def test_a_target_whose_topic_was_made_anew_has_nothing(hand: ByHand):
     assert missing(drain.look()) == {(0, "b"): 6}
     hand.copy(("a", 2))
     until(drain)
-    drain.close()
 
 
 def test_what_retention_took_from_the_source_is_not_waited_for(hand: ByHand):
@@ -167,7 +159,6 @@ def test_what_retention_took_from_the_source_is_not_waited_for(hand: ByHand):
     until(drain)
     drain.mark()
     assert drain.look().is_drained, "it is looked for once"
-    drain.close()
 
 
 def test_what_would_be_lost_if_the_source_died_now(hand: ByHand):
@@ -181,7 +172,6 @@ def test_what_would_be_lost_if_the_source_died_now(hand: ByHand):
     hand.produce("a", 3, 1)
     drain.mark()
     eventually(lambda: lost(drain) == {(0, 6, 10, 4), (1, 0, 3, 3)}, "what was copied is covered")
-    drain.close()
 
 
 def test_a_source_that_is_gone_leaves_what_others_know(hand: ByHand):
@@ -194,14 +184,12 @@ def test_a_source_that_is_gone_leaves_what_others_know(hand: ByHand):
     drain = hand.drain("a", "b", "c")
     drain.warm_up()
     eventually(lambda: lost(drain) == {(0, 6, None, None), (1, 0, None, None)}, "what was copied is covered")
-    drain.close()
 
 
 def test_streams_that_are_not_distributed_are_no_part_of_it(hand: ByHand):
     drain = hand.drain("a", "b", streams=[hand.stream, f"acme/retail/prod/n{secrets.token_hex(4)}"])
     drain.mark()
     assert drain.look().total == 2
-    drain.close()
 
 
 def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
@@ -216,4 +204,3 @@ def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
     eventually(lambda: {target for _, target in missing(drain.look())} == {"c"}, "the first hop is done")
     hand.copy(("b", 1))
     until(drain)
-    drain.close()

@@ -14,34 +14,25 @@ from tests.offsets.groups import Made, numbered
 from tests.switches.by_hand import until
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
+from workers.switches.estate_view import EstateView
 
 OLD, NEW = "cluster-1", "cluster-5"
 
 
 @pytest.fixture
-def control_plane(estate: RunningEstate) -> Iterator[tuple[Settings, object]]:
+def view(estate: RunningEstate) -> Iterator[EstateView]:
     settings = Settings(database_url=Place(estate).database_url())
     engine = create_engine(settings.database_url)
-    yield settings, engine
+    found = EstateView(engine, settings)
+    yield found
+    found.close()
     engine.dispose()
 
 
-@pytest.fixture
-def open_clients() -> Iterator[list]:
-    opened: list = []
-    yield opened
-    for each in opened:
-        each.close()
-
-
-def test_a_group_moves_with_its_records_and_committers_leave_it_there(
-    make_groups: Made, control_plane, open_clients
-):
-    settings, engine = control_plane
+def test_a_group_moves_with_its_records_and_committers_leave_it_there(make_groups: Made, view: EstateView):
     groups = make_groups("margin", partitions=2)
-    drain = Drain(engine, settings, OLD, [NEW, "cluster-3"], [groups.stream])
-    closing = GroupClosing(engine, settings, OLD, NEW, [groups.place[:3]], [groups.stream])
-    open_clients += [drain, closing]
+    drain = Drain(view, OLD, [NEW, "cluster-3"], [groups.stream])
+    closing = GroupClosing(view, OLD, NEW, [groups.place[:3]], [groups.stream])
     for partition in range(2):
         groups.produce(OLD, numbered(100), partition)
     drain.warm_up()

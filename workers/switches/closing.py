@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Engine
-
 from backend.domain import commit_metadata, group_directory
 from backend.domain.commit_metadata import CommitMark
 from backend.domain.committing import Standing
@@ -27,14 +25,13 @@ from backend.kafka.cluster_clients import ClusterClients
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.group_members import GroupMember
 from backend.kafka.group_offsets import Refused, Setting
-from backend.settings import Settings
 from workers import checkpoints
 from workers.offsets import one_setter
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.target_logs import TargetLogs
-from workers.switches.estate_clients import EstateClients
+from workers.switches.estate_view import EstateView
 from workers.switches.progress import ProgressReader
-from workers.switches.topology import Partition, Place, Topologies, Topology
+from workers.switches.topology import Partition, Place, Topology
 
 MEMBERS = "the group has members there and is left alone"
 OWN_PROGRESS = "its progress was made there"
@@ -88,32 +85,29 @@ class GroupClosing:
 
     def __init__(
         self,
-        engine: Engine,
-        settings: Settings,
+        estate: EstateView,
         source: str,
         target: str,
         environments: Collection[EnvironmentPlace],
         streams: Collection[str],
     ) -> None:
         """`streams`: in full; of them those that are distributed and lie in the environments are moved."""
-        self._engine, self._source, self._target = engine, source, target
+        self._estate, self._source, self._target = estate, source, target
         self._environments, self._streams = frozenset(environments), frozenset(streams)
-        self._headers = (settings.copy_flags_header, settings.copy_origin_header)
-        self._topologies = Topologies(engine, settings)
-        self._clients = EstateClients()
-        self._progress = ProgressReader(engine, settings, self._clients, source)
+        self._headers = (estate.settings.copy_flags_header, estate.settings.copy_origin_header)
+        self._progress = ProgressReader(estate, source)
         self._chooser: Chooser | None = None
 
     def warm_up(self) -> None:
         """Open all clients, and walk to where the groups would go on by now; once more it costs little."""
-        topology = self._topologies.read()
+        topology = self._estate.topology()
         standing = self._standing(topology)
         self._goings(topology, standing, 0)
         self._active(topology, standing)
 
     def members(self) -> Members:
         """Groups of the moved environments that are at work on either side."""
-        topology = self._topologies.read()
+        topology = self._estate.topology()
         standing = self._standing(topology)
         return Members(
             on_source=tuple(self._at_work(topology, standing)),
@@ -132,7 +126,7 @@ class GroupClosing:
         the target. Groups with members on the target are left alone. `may_go_on` is asked right before: one that
         was overtaken sets nothing. `some_stay`: groups with members on the source are of clients that do not move.
         """
-        topology = self._topologies.read()
+        topology = self._estate.topology()
         standing = self._standing(topology)
         if self._chooser is not None:
             self._chooser.ask_all_again()
@@ -151,7 +145,7 @@ class GroupClosing:
                 metadata = self._metadata(progress[follower], flags)
                 settings.setdefault(group, {})[place] = Setting(offset=going.chosen.offset, metadata=metadata)
         # A committer that has looked at what stands before must not set what it has made of that.
-        with one_setter.alone(self._engine, self._target):
+        with one_setter.alone(self._estate.engine, self._target):
             if not may_go_on():
                 return []
             answers = self._target_clients(topology).offsets.set(settings) if settings else {}
@@ -169,12 +163,8 @@ class GroupClosing:
             found.append(_carried(follower, stands, goings.get(follower), refused))
         return found
 
-    def close(self) -> None:
-        """Give the connections back."""
-        self._clients.close()
-
     def _target_clients(self, topology: Topology) -> ClusterClients:
-        return self._clients.of(topology.clusters[self._target])
+        return self._estate.clients(topology.clusters[self._target])
 
     def _metadata(self, progress: Progress, flags: int) -> str:
         timestamp = NO_TIMESTAMP if progress.timestamp_ms is None else progress.timestamp_ms
@@ -200,7 +190,7 @@ class GroupClosing:
 
     def _wanted(self, topology: Topology, groups: Iterable[str]) -> dict[str, dict[Place, Follower]]:
         """The groups that the source's format knows in the environments, with all that they may have committed."""
-        names = topology.known.groups[self._source]
+        names = topology.groups(self._source)
         found: dict[str, dict[Place, Follower]] = {}
         topics = [
             (
@@ -220,7 +210,7 @@ class GroupClosing:
 
     def _standing(self, topology: Topology) -> dict[Follower, Standing]:
         """What the groups have committed on the source; one that cannot be asked now fails it."""
-        clients = self._clients.of(topology.clusters[self._source])
+        clients = self._estate.clients(topology.clusters[self._source])
         wanted = self._wanted(topology, clients.groups())
         found = clients.offsets.standing(wanted) if wanted else {}
         silent = [
@@ -276,23 +266,23 @@ class GroupClosing:
         if self._chooser is None:
             logs = TargetLogs(clients.reader, topology.clusters[self._target].number, self._headers)
             self._chooser = Chooser(self._target, clients.offsets, logs, self._checkpoints)
-        return self._chooser.choose(goals, lambda: self._topologies.read().known)
+        return self._chooser.choose(goals, lambda: self._estate.topology().known)
 
     def _checkpoints(self, places: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:
-        with self._engine.connect() as connection:
+        with self._estate.engine.connect() as connection:
             return checkpoints.read(connection, self._target, places)
 
     def _key(self, topology: Topology, follower: Follower) -> _Key:
         """(group, partition) on the target."""
         row = topology.known.streams[follower.stream_name]
-        group = topology.known.groups[self._target].technical_group(follower)
+        group = topology.groups(self._target).technical_group(follower)
         return group, (row.technical_names[self._target], follower.partition)
 
     def _at_work(self, topology: Topology, standing: Mapping[Follower, Standing]) -> Iterable[ActiveGroup]:
         """Groups that have members on the source, and offsets in moved streams or partitions of them."""
-        clients = self._clients.of(topology.clusters[self._source])
+        clients = self._estate.clients(topology.clusters[self._source])
         wanted = self._wanted(topology, clients.groups())
-        committed = {topology.known.groups[self._source].technical_group(each) for each in standing}
+        committed = {topology.groups(self._source).technical_group(each) for each in standing}
         for group, members in clients.members(sorted(wanted)).items():
             topics = {topic for topic, _ in wanted[group]}
             mine = [each for each in members if each.topics & topics or not each.topics]

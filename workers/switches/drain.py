@@ -20,8 +20,6 @@ import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Engine
-
 from backend.domain import draining, origin
 from backend.domain.draining import Reached
 from backend.domain.log_index import Prefix
@@ -30,14 +28,13 @@ from backend.domain.rescan import Checkpoint
 from backend.kafka.cluster_clients import ClusterClients
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ranges import LogRange
-from backend.settings import Settings
 from workers import checkpoints
 from workers.switches import unit_positions
-from workers.switches.estate_clients import EstateClients
+from workers.switches.estate_view import EstateView
 from workers.switches.hops import Hops
 from workers.switches.marked_log import MarkedLog
 from workers.switches.prefixes import AskedPrefixes, PrefixReader, bases_of
-from workers.switches.topology import Partition, Place, Topologies, Topology
+from workers.switches.topology import Partition, Place, Topology
 
 _LOOKED_THROUGH = 200_000
 """Offsets of a log that is looked through at most, for records that stay uncovered."""
@@ -102,22 +99,18 @@ class Undrained:
 class Drain:
     """Used by one thread. Calls raise KafkaCallFailed where a cluster does not answer; they can be repeated."""
 
-    def __init__(
-        self, engine: Engine, settings: Settings, source: str, targets: Sequence[str], streams: Collection[str]
-    ) -> None:
+    def __init__(self, estate: EstateView, source: str, targets: Sequence[str], streams: Collection[str]) -> None:
         """`streams`: in full; those that are not distributed are no part of it."""
-        self._engine, self._settings = engine, settings
+        self._estate, settings = estate, estate.settings
         self._source, self._targets, self._streams = source, tuple(targets), frozenset(streams)
         self._headers = (settings.copy_flags_header, settings.copy_origin_header)
-        self._topologies = Topologies(engine, settings)
-        self._clients = EstateClients()
         self._logs: dict[Partition, MarkedLog] = {}
-        self._hops = None if settings.origin_header else Hops(self._clients, source, self._targets)
+        self._hops = None if settings.origin_header else Hops(estate, source, self._targets)
 
     def warm_up(self) -> None:
         """Open all clients, and learn what does not depend on the moment: by a first mark and look, of whatever
         answers. Again before the mark it costs little."""
-        self._keep_logs(self._topologies.read())
+        self._keep_logs(self._estate.topology())
         # Of a cluster that is gone, what others know is told all the same; `mark` itself will say so.
         with contextlib.suppress(KafkaCallFailed):
             self.mark()
@@ -126,7 +119,7 @@ class Drain:
 
     def _warm_reader(self) -> None:
         """Read one record, or marker, of each log: the first reading of one costs more than all that follow."""
-        clients = self._source_clients(self._topologies.read())
+        clients = self._source_clients(self._estate.topology())
         ranges = [
             LogRange(log=0, topic=log.place[0], partition=log.place[1], first=log.decided - 1, end=log.decided)
             for log in self._logs.values()
@@ -139,7 +132,7 @@ class Drain:
 
     def mark(self) -> None:
         """Note where the logs of the source end now."""
-        topology = self._topologies.read()
+        topology = self._estate.topology()
         self._keep_logs(topology)
         clients, places = self._source_clients(topology), {log.place: log for log in self._logs.values()}
         every, decided = clients.ends(places, undecided_too=True), clients.ends(places)
@@ -150,16 +143,16 @@ class Drain:
             topic, partition = min(silent)
             raise KafkaCallFailed(f"{self._source} does not tell where {topic}/{partition} ends")
         # Whoever's records lie before those ends is known from now on.
-        self._keep_logs(self._topologies.read())
+        self._keep_logs(self._estate.topology())
         for place, log in places.items():
             log.low, log.decided, log.end = every[place][0], decided[place][1], every[place][1]
             log.is_decided, log.wanted = log.decided >= log.end, None
         if self._hops is not None:
-            self._hops.mark(self._topologies.read(), list(self._logs))
+            self._hops.mark(self._estate.topology(), list(self._logs))
 
     def look(self) -> Drained:
         """Ask what the targets have by now."""
-        topology = self._topologies.read()
+        topology = self._estate.topology()
         if self._hops is not None:
             return Drained(partitions=tuple(self._by_hops(topology)))
         try:
@@ -174,7 +167,7 @@ class Drain:
     def undrained(self) -> list[Undrained]:
         """What would be lost if the source were gone now, by the last mark and the last look: records born there
         that none of the targets has."""
-        number = self._topologies.read().clusters[self._source].number
+        number = self._estate.topology().clusters[self._source].number
         found = []
         for (stream, partition), log in self._logs.items():
             most: Vector = origin.merge(log.covered.values())
@@ -202,7 +195,7 @@ class Drain:
 
     def born(self) -> dict[Partition, Reached]:
         """How far the records that were born on the source reach at the mark, as far as a look has told."""
-        number = self._topologies.read().clusters[self._source].number
+        number = self._estate.topology().clusters[self._source].number
         found = ((log.partition, (log.wanted or {}).get(number)) for log in self._logs.values())
         return {partition: reached for partition, reached in found if reached is not None}
 
@@ -217,14 +210,10 @@ class Drain:
 
     def source_answers(self) -> bool:
         """Whether the source is known to be there."""
-        return self._source in self._topologies.read().known.clusters
-
-    def close(self) -> None:
-        """Give the connections back."""
-        self._clients.close()
+        return self._source in self._estate.topology().known.clusters
 
     def _source_clients(self, topology: Topology) -> ClusterClients:
-        return self._clients.of(topology.clusters[self._source])
+        return self._estate.clients(topology.clusters[self._source])
 
     def _keep_logs(self, topology: Topology) -> None:
         """One for each partition of the moved streams whose topic is on the source."""
@@ -272,7 +261,7 @@ class Drain:
         far = [log.partition for log in logs if log.furthest is None]
         places: Mapping[Partition, Sequence[Checkpoint]] = {}
         if far:
-            with self._engine.connect() as connection:
+            with self._estate.engine.connect() as connection:
                 places = checkpoints.read(connection, self._source, far)
         found = {}
         for log in logs:
@@ -290,7 +279,7 @@ class Drain:
 
     def _read_furthest(self, topology: Topology, logs: Sequence[MarkedLog]) -> None:
         found = unit_positions.read(
-            topology, self._clients, self._source, {log.partition: log.births for log in logs}
+            topology, self._estate, self._source, {log.partition: log.births for log in logs}
         )
         for log in logs:
             for base in found.get(log.partition, ()):
@@ -310,7 +299,7 @@ class Drain:
                 by_place[place] = log
                 for group in topology.inbound(target, log.partition):
                     wanted.setdefault(group, []).append(place)
-        found = self._clients.of(topology.clusters[target]).positions(wanted)
+        found = self._estate.clients(topology.clusters[target]).positions(wanted)
         for place, log in by_place.items():
             incarnation = topology.known.streams[log.partition[0]].incarnations[target]
             told = [each.mark for each in found.get(place, {}).values()]
@@ -365,7 +354,7 @@ class Drain:
     def _look_through(self, topology: Topology, log: MarkedLog, stuck: Vector) -> None:
         """Want no more what the source's log does not have itself."""
         assert log.wanted is not None
-        with self._engine.connect() as connection:
+        with self._estate.engine.connect() as connection:
             places = checkpoints.read(connection, self._source, [log.partition]).get(log.partition, ())
         gone = draining.gone_before(stuck, bases_of(places, log.births), log.low)
         log.gone |= {number: (reached, {}) for number, reached in gone.items()}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from backend.domain import routes
 from backend.domain.routes import Edge
 from backend.kafka.log_ranges import LogRange
-from workers.switches.estate_clients import EstateClients
+from workers.switches.estate_view import EstateView
 from workers.switches.marked_log import FAR_RECORDS
 from workers.switches.topology import Partition, Place, Topology
 
@@ -35,8 +35,8 @@ class _Chain:
 class Hops:
     """Used by one thread. All of it raises KafkaCallFailed."""
 
-    def __init__(self, clients: EstateClients, source: str, targets: Sequence[str]) -> None:
-        self._clients, self._source, self._targets = clients, source, targets
+    def __init__(self, estate: EstateView, source: str, targets: Sequence[str]) -> None:
+        self._estate, self._source, self._targets = estate, source, targets
         self._chains: list[_Chain] = []
         self._places: list[tuple[Partition, str]] = []
 
@@ -75,7 +75,7 @@ class Hops:
     def _ends(self, topology: Topology, leaf: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
         places = {topology.place(leaf, partition): partition for partition in partitions}
         wanted = [place for place in places if place is not None]
-        found = self._clients.of(topology.clusters[leaf]).ends(wanted, undecided_too=True) if wanted else {}
+        found = self._estate.clients(topology.clusters[leaf]).ends(wanted, undecided_too=True) if wanted else {}
         return {places[place]: end for place, (_, end) in found.items()}
 
     def _read_positions(self, topology: Topology) -> None:
@@ -89,7 +89,7 @@ class Hops:
                 wanted.setdefault(hop.target, {}).setdefault(group, set()).add(place)
                 by_key.setdefault((hop.target, place, group), []).append(chain)
         for target, groups in wanted.items():
-            found = self._clients.of(topology.clusters[target]).positions(groups)
+            found = self._estate.clients(topology.clusters[target]).positions(groups)
             for place, by_group in found.items():
                 for group, position in by_group.items():
                     for chain in by_key[target, place, group]:
@@ -105,7 +105,7 @@ class Hops:
             return True
         if chain.required - chain.position > FAR_RECORDS:
             return False
-        clients = self._clients.of(topology.clusters[hop.source])
+        clients = self._estate.clients(topology.clusters[hop.source])
         low, decided = clients.ends([place]).get(place, (0, 0))
         if low >= chain.required:
             return True

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
-from sqlalchemy import Engine
 
 from backend.domain.cluster_switch import EMERGENCY, Phase
 from backend.domain.switch_report import PhaseTimes
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
-from backend.settings import Settings
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
+from workers.switches.estate_view import EstateView
 from workers.switches.outcome import NAMED
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
@@ -37,8 +36,8 @@ def written_until(drain: Drain) -> int:
 class Left:
     """Of one switch; used by one thread."""
 
-    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, scope: Scope) -> None:
-        self._engine, self._settings, self._switch, self._scope = engine, settings, switch, scope
+    def __init__(self, estate: EstateView, switch: SwitchRow, scope: Scope) -> None:
+        self._estate, self._switch, self._scope = estate, switch, scope
         self._drain: Drain | None = None
         self._marked_for: frozenset[str] = frozenset()
 
@@ -47,16 +46,12 @@ class Left:
         switch, scope = self._switch, self._scope
         if switch.mode == EMERGENCY or not scope.source_is_online:
             return ()
-        closing = GroupClosing(
-            self._engine, self._settings, switch.source, switch.target, scope.environments, scope.streams
-        )
+        closing = GroupClosing(self._estate, switch.source, switch.target, scope.environments, scope.streams)
         try:
             found = closing.members().on_source
         except KafkaCallFailed as error:
             log.info("groups on the cluster that was left cannot be asked", switch=switch.id, reason=error.reason)
             return ()
-        finally:
-            closing.close()
         return ["/".join((one.tenant, one.instance, one.environment, one.group)) for one in found][:NAMED]
 
     def stray_records(self, phases: Sequence[PhaseTimes]) -> int | None:
@@ -76,8 +71,6 @@ class Left:
         except KafkaCallFailed as error:
             log.info("the cluster that was left cannot be asked", switch=self._switch.id, reason=error.reason)
             return None
-        finally:
-            drain.close()
 
     def has_arrived(self, held: Sequence[ClientRow]) -> bool:
         """Whether the target has all that was written there until these clients began to hold."""
@@ -93,19 +86,10 @@ class Left:
 
     def _to_target(self) -> Drain:
         switch = self._switch
-        return Drain(self._engine, self._settings, switch.source, (switch.target,), self._scope.streams)
-
-    def close(self) -> None:
-        """Give the connections back."""
-        if self._drain is not None:
-            self._drain.close()
+        return Drain(self._estate, switch.source, (switch.target,), self._scope.streams)
 
     def stranded(self) -> Sequence[Mapping[str, Any]]:
         """Of an emergency: what no other leaf has."""
         if self._switch.mode != EMERGENCY:
             return ()
-        stranded = Stranded(self._engine, self._settings, self._switch, self._scope)
-        try:
-            return stranded.now()
-        finally:
-            stranded.close()
+        return Stranded(self._estate, self._switch, self._scope).now()

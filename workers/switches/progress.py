@@ -11,19 +11,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Engine
-
 from backend.domain import births
 from backend.domain.births import Births
 from backend.domain.committing import Standing
 from backend.domain.log_index import Prefix
 from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.kafka.log_ranges import LogRange
-from backend.settings import Settings
 from workers import checkpoints
 from workers.switches import commit_rows, unit_positions
 from workers.switches.commit_rows import CommitRow, CommitRows
-from workers.switches.estate_clients import EstateClients
+from workers.switches.estate_view import EstateView
 from workers.switches.prefixes import AskedPrefixes, PrefixReader, Stands, bases_of
 from workers.switches.topology import Partition, Place, Topology
 
@@ -49,8 +46,9 @@ class _Log:
 class ProgressReader:
     """One cluster's; used by one thread."""
 
-    def __init__(self, engine: Engine, settings: Settings, clients: EstateClients, cluster: str) -> None:
-        self._engine, self._settings, self._clients, self._cluster = engine, settings, clients, cluster
+    def __init__(self, estate: EstateView, cluster: str) -> None:
+        self._estate, self._cluster = estate, cluster
+        settings = estate.settings
         self._headers = (settings.copy_flags_header, settings.copy_origin_header)
         self._known: dict[Partition, tuple[Births, list[Prefix]]] = {}
         """Places that were read up to the last time: from there it is the shortest way."""
@@ -62,7 +60,7 @@ class ProgressReader:
     ) -> dict[Follower, Progress]:
         """Of groups that have an offset; those whose log cannot be asked are left out. Raises KafkaCallFailed."""
         logs = self._logs(topology, {(each.stream_name, each.partition) for each in standing})
-        with self._engine.connect() as connection:
+        with self._estate.engine.connect() as connection:
             incarnations = {partition: log.births[-1][1] for partition, log in logs.items()}
             rows = commit_rows.read(connection, self._cluster, incarnations)
         asked: dict[Partition, set[int]] = {partition: set() for partition in logs}
@@ -71,7 +69,7 @@ class ProgressReader:
             if partition in logs and stands.offset is not None:
                 asked[partition].add(logs[partition].at(stands.offset))
         found: dict[tuple[Partition, int], Stands] = {}
-        if self._settings.origin_header:
+        if self._estate.settings.origin_header:
             found = self._vectors(topology, logs, asked, rows)
         progress: dict[Follower, Progress] = {}
         for follower, stands in standing.items():
@@ -81,7 +79,7 @@ class ProgressReader:
             row = rows.by_follower.get(follower)
             row = row if row is not None and row.offset == offset else None
             committed = _committed_at_ms(stands, row)
-            if self._settings.origin_header:
+            if self._estate.settings.origin_header:
                 known = found[log.partition, log.at(offset)]
                 progress[follower] = self._by_vector(topology, log, offset, known, row, committed, generation)
             else:
@@ -96,7 +94,7 @@ class ProgressReader:
             born = topology.known.births(self._cluster, stream, number)
             if place is not None and born is not None:
                 wanted[place] = ((stream, number), born)
-        clients = self._clients.of(topology.clusters[self._cluster])
+        clients = self._estate.clients(topology.clusters[self._cluster])
         high, ends = clients.ends(wanted, undecided_too=True), clients.ends(wanted)
         return {
             partition: _Log(partition, place, born, *ends[place], high[place][1])
@@ -112,8 +110,8 @@ class ProgressReader:
         rows: CommitRows,
     ) -> dict[tuple[Partition, int], Stands]:
         born = {partition: log.births for partition, log in logs.items()}
-        positions = unit_positions.read(topology, self._clients, self._cluster, born)
-        with self._engine.connect() as connection:
+        positions = unit_positions.read(topology, self._estate, self._cluster, born)
+        with self._estate.engine.connect() as connection:
             noted = checkpoints.read(connection, self._cluster, list(logs))
         wanted = []
         for partition, log in logs.items():
@@ -136,7 +134,7 @@ class ProgressReader:
                 )
             )
         row = topology.clusters[self._cluster]
-        reader = PrefixReader(self._clients.of(row).reader, row.number, self._headers)
+        reader = PrefixReader(self._estate.clients(row).reader, row.number, self._headers)
         found = reader.read(wanted, topology.known)
         known: dict[Partition, list[Prefix]] = {partition: [] for partition in logs}
         told = {place: each.timestamp_ms for place, each in found.items() if each.timestamp_ms is not None}
@@ -201,7 +199,7 @@ class ProgressReader:
         read = LogRange(log=0, topic=log.place[0], partition=log.place[1], first=first, end=end)
         last: Sequence[int] = ()
         behind: list[int] = []
-        clients = self._clients.of(topology.clusters[self._cluster])
+        clients = self._estate.clients(topology.clusters[self._cluster])
         for _, messages in clients.reader.messages([read]):
             for message in messages:
                 timestamp, at = message.timestamp()[1], message.offset() or 0

@@ -32,6 +32,7 @@ from backend.settings import Settings
 from workers import context
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
+from workers.switches.estate_view import EstateView
 from workers.switches.holding import Hold, Looked
 from workers.switches.left import WRITTEN, Left, written_until
 from workers.switches.outcome import NAMED, came_to, to_try_again
@@ -61,6 +62,7 @@ class SwitchRunner:
     def __init__(self, engine: Engine, settings: Settings, switch: str, is_mine: Callable[[str], bool]) -> None:
         """`is_mine`: whether the lease of the switch is still held; asked about once a second."""
         self._engine, self._settings, self._id, self._is_mine = engine, settings, switch, is_mine
+        self._estate = EstateView(engine, settings)
         self._drain: Drain | None = None
         self._closing: GroupClosing | None = None
         self._verification: Verification | None = None
@@ -253,7 +255,7 @@ class SwitchRunner:
             context.dispatch_all(lambda connection: self._targets(connection, row))
             self._retargeted = True
         if self._verification is None:
-            self._left = Left(self._engine, self._settings, row, self._read_scope(row))
+            self._left = Left(self._estate, row, self._read_scope(row))
             self._verification = Verification(self._engine, self._settings, row, self._left)
         report = self._verification.look()
         if report is None:
@@ -264,7 +266,7 @@ class SwitchRunner:
     def _wait_for_stranded(self, row: SwitchRow) -> bool:
         """After an emergency: until the cluster that was left is back, and the others have what it alone had."""
         if self._stranded is None:
-            self._stranded = Stranded(self._engine, self._settings, row, self._read_scope(row))
+            self._stranded = Stranded(self._estate, row, self._read_scope(row))
         arrived = self._stranded.arrived((row.report or {}).get("stranded", ()))
         if arrived is None:
             time.sleep(_STRANDED_SECONDS)
@@ -278,10 +280,8 @@ class SwitchRunner:
         if self._drain is None or self._closing is None:
             scope = self._scope = self._read_scope(row)
             targets = scope.online_leaves if row.drain == ALL_LEAVES else (row.target,)
-            self._drain = Drain(self._engine, self._settings, row.source, targets, scope.streams)
-            self._closing = GroupClosing(
-                self._engine, self._settings, row.source, row.target, scope.environments, scope.streams
-            )
+            self._drain = Drain(self._estate, row.source, targets, scope.streams)
+            self._closing = GroupClosing(self._estate, row.source, row.target, scope.environments, scope.streams)
             self._drain.warm_up()
         return self._drain, self._closing
 
@@ -290,16 +290,14 @@ class SwitchRunner:
             return Scope.read(connection, row)
 
     def _close_clients(self) -> None:
-        for client in (self._drain, self._closing, self._left, self._stranded):
-            if client is not None:
-                client.close()
+        self._estate.close()
         self._drain = self._closing = self._left = self._stranded = self._verification = None
 
     def _other_scope(self, row: SwitchRow) -> bool:
         """Whether streams were declared, or leaves came or went, since the clients for them were opened."""
         if self._drain is not None and self._read_scope(row) == self._scope:
             return False
-        self._close_clients()
+        self._drain = self._closing = None
         self._clients(row)
         return True
 

@@ -10,20 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Engine
-
 from backend.domain.switch_commands import RecordArrived
 from backend.queries.switches import SwitchRow
-from backend.settings import Settings
 from workers.switches.drain import Drain
+from workers.switches.estate_view import EstateView
 from workers.switches.scope import Scope
 
 
 class Stranded:
     """Of one switch; used by one thread. Calls raise KafkaCallFailed; they can be repeated."""
 
-    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, scope: Scope) -> None:
-        self._drain = Drain(engine, settings, switch.source, scope.online_leaves, scope.streams)
+    def __init__(self, estate: EstateView, switch: SwitchRow, scope: Scope) -> None:
+        self._drain = Drain(estate, switch.source, scope.online_leaves, scope.streams)
         self._marked = False
 
     def now(self) -> list[dict[str, Any]]:
@@ -54,7 +52,3 @@ class Stranded:
                 found.append((*place, first, born[place][1]))
         records = sum(last - first + 1 for _, _, first, last in found)
         return RecordArrived(records=records, partitions=tuple(found), lost=tuple(lost))
-
-    def close(self) -> None:
-        """Give the connections back."""
-        self._drain.close()

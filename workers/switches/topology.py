@@ -10,7 +10,9 @@ from sqlalchemy import Connection, Engine
 from backend.domain import assignment, routes
 from backend.domain.assignment import Unit
 from backend.domain.edges import LeafInbound
+from backend.domain.group_directory import GroupDirectory
 from backend.domain.routes import Edge
+from backend.kafka.errors import KafkaCallFailed
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.leaf_routes import list_inbound
 from backend.queries.trees import get_tree
@@ -42,6 +44,12 @@ class Topology:
         """What a partition is called on a cluster; None while the cluster has no topic of the stream."""
         row = self.known.streams[partition[0]]
         return (row.technical_names[cluster], partition[1]) if cluster in row.incarnations else None
+
+    def groups(self, cluster: str) -> GroupDirectory:
+        """How a cluster names groups. Raises KafkaCallFailed while it is away."""
+        if cluster not in self.known.groups:
+            raise KafkaCallFailed(f"{cluster} is offline, or no leaf of the tree")
+        return self.known.groups[cluster]
 
     def unit(self, cluster: str, level: int, partition: Partition) -> Unit:
         """Which unit of a distributor copies a partition."""

@@ -8,13 +8,13 @@ from backend.domain.births import Births
 from backend.domain.log_index import Prefix
 from backend.domain.rescan import Checkpoint
 from backend.kafka.errors import KafkaCallFailed
-from workers.switches.estate_clients import EstateClients
+from workers.switches.estate_view import EstateView
 from workers.switches.prefixes import bases_of
 from workers.switches.topology import Partition, Place, Topology
 
 
 def read(
-    topology: Topology, clients: EstateClients, source: str, births: Mapping[Partition, Births]
+    topology: Topology, estate: EstateView, source: str, births: Mapping[Partition, Births]
 ) -> dict[Partition, list[Prefix]]:
     """Of each partition the positions of all units that read it on a cluster, with the vectors before them;
     `births`: of the cluster's logs. A target that is away says nothing."""
@@ -29,7 +29,7 @@ def read(
     found: dict[Partition, list[Prefix]] = {}
     for target, groups in wanted.items():
         try:
-            told = clients.of(topology.clusters[target]).positions(groups)
+            told = estate.clients(topology.clusters[target]).positions(groups)
         except KafkaCallFailed:
             continue  # the others may say enough, and more is read where they do not
         for place, by_group in told.items():
