@@ -105,13 +105,15 @@ def _page(
             return no_such_position(request, caller, why, way)
         view = view_of(connection, services, switch, position)
     past = None if position is None else (position, head)
-    context = {**_context(caller, view), "past": past, "refused": refused, "trail": [SWITCHES]}
+    about = {"past": past, "refused": refused, "trail": [SWITCHES]}
+    context = {**_context(caller, view, is_past=past is not None), **about}
     return templates.page(TEMPLATE, {**frame(request, caller), **context}, status)
 
 
-def _context(caller: Caller, view: SwitchView) -> Mapping[str, Any]:
+def _context(caller: Caller, view: SwitchView, *, is_past: bool = False) -> Mapping[str, Any]:
     refused = refusal(caller, Action.CHANGE_ESTATE)
     return {
+        "asks_every": None if is_past else view.asks_every,
         "view": view,
         "report": view.row.report,
         "may_change": may(caller, Action.CHANGE_ESTATE) and (view.live is not None or view.is_over),

@@ -14,7 +14,18 @@ from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
 from backend.web.effect import listed
 from backend.web.figures import clock, counted, day
-from backend.web.switch_words import GLYPHS, LABELS, held_ms, moment, place_of, result, scope, span, troubles
+from backend.web.switch_words import (
+    GLYPHS,
+    LABELS,
+    awaits_stranded,
+    held_ms,
+    moment,
+    place_of,
+    result,
+    scope,
+    span,
+    troubles,
+)
 
 _PURPOSE = {
     Phase.PLANNED: "The target comes near while everybody goes on.",
@@ -142,6 +153,13 @@ class SwitchView:
     def holds(self) -> bool:
         """Whether producers are told to hold."""
         return self.row.state in HELD
+
+    @property
+    def asks_every(self) -> str | None:
+        """How often the page asks for news of it; None: there will be none."""
+        if self.live is not None:
+            return "700ms"
+        return "2s" if awaits_stranded(self.row) else None
 
     @property
     def may_be_aborted(self) -> bool:

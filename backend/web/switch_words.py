@@ -91,15 +91,19 @@ def result(row: SwitchRow, phases: Sequence[PhaseTimes]) -> str:
             return "under way; producers hold"
 
 
+def awaits_stranded(row: SwitchRow) -> bool:
+    """Whether records that only the cluster that was left has, are still to come."""
+    return bool((row.report or {}).get("stranded")) and row.arrived is None
+
+
 def troubles(row: SwitchRow) -> list[str]:
     """What the report of a switch names that an operator should look at."""
     report: dict[str, Any] = row.report or {}
     lost, stray = report.get("not_drained_records"), report.get("stray_records")
     said = [f"{counted(lost, 'record')} not drained"] if lost else []
     said += [f"{counted(stray, 'record')} written to {row.source} since"] if stray else []
-    stranded = report.get("stranded")
-    if stranded and row.arrived is None:
-        said.append(f"{counted(len(stranded), 'partition')} with records only on {row.source}")
+    if awaits_stranded(row):
+        said.append(f"{counted(len(report['stranded']), 'partition')} with records only on {row.source}")
     named = (
         ("forced_clients", "client", "not waited for"),
         ("late_clients", "client", "late"),

@@ -202,7 +202,7 @@ def test_the_report_names_who_and_what_an_operator_should_look_at(database: Data
 
 
 def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
-    database: Database, operator: Visitor
+    acme: Console, database: Database, operator: Visitor
 ) -> None:
     stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
     report = {**REPORT, "not_drained_records": None, "producers_held_ms": 0, "stranded": stranded}
@@ -212,9 +212,13 @@ def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
     assert "Producers held not at all" in said(page)
     assert "acme/retail/prod/orders/2 from offset 17, nobody knows how many" in said(page)
     assert "They come by themselves once it is back." in said(page)
+    assert LIVE in page.text and 'hx-trigger="every 2s"' in page.text, "it tells when they have come"
+    assert LIVE in operator.get("/switches/s1/-live").text
+    assert LIVE not in operator.get(f"/switches/s1?at={head(acme)}").text
     come = RecordArrived(records=5, partitions=(("acme/retail/prod/orders", 2, 17, 21),))
     commands(database, come)
-    assert "They have come: 5 records at most, each once." in said(operator.get("/switches/s1"))
+    page = operator.get("/switches/s1")
+    assert "They have come: 5 records at most, each once." in said(page) and LIVE not in page.text
 
 
 def test_targets_that_change_are_named_and_have_a_phase(database: Database, operator: Visitor) -> None:
