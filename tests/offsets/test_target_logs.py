@@ -78,7 +78,7 @@ def test_what_is_held_of_all_logs_is_bounded(log, logs, monkeypatch):
     monkeypatch.setattr(target_logs, "HELD_IN_ALL", 1_500)
     for number in range(4):
         one = replace(log, place=(f"{STREAM}-{number}", 0))
-        found = logs.walk(one, [{1: (1, 2_099)}], KNOWN)
+        (found,) = logs.walk([(one, [{1: (1, 2_099)}])], KNOWN)
         assert target_log.exact({1: (1, 2_099)}, {1: (1, 2_099)}, found).offset == 2_100
     assert sum(held.log.size for held in logs._held.values()) <= 1_500
     assert list(logs._held) == [(f"{STREAM}-3", 0)]
@@ -88,10 +88,10 @@ def test_a_walk_that_is_far_behind_is_not_gone_on_with(log, logs, monkeypatch):
     monkeypatch.setattr(target_logs, "HELD_RECORDS", 600)
     early, read = replace(log, end=400), {1: (1, 2_990)}
     assert logs.way_to(early, {}) is Way.WALK
-    logs.walk(early, [{}], KNOWN)
+    list(logs.walk([(early, [{}])], KNOWN))
     assert logs.way_to(replace(log, end=900), read) is Way.HELD
     assert logs.way_to(log, read) is Way.WALK
-    found = logs.walk(log, [read], KNOWN)
+    (found,) = logs.walk([(log, [read])], KNOWN)
     assert (found.first, target_log.exact(read, read, found).offset) == (2_500, 2_991)
 
 

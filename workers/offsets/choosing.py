@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import structlog
 from backend.domain import target_log
 from backend.domain.offset_map import Follower, Progress
 from backend.domain.rescan import Checkpoint
-from backend.domain.target_log import Chosen
+from backend.domain.target_log import Chosen, TargetLog
 from backend.domain.tenant import EXACT, MARGIN
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.group_offsets import GroupOffsets
@@ -116,17 +117,29 @@ class Chooser:
                 on[self._logs.way_to(logs[place], goal.progress.read)].setdefault(place, []).append(goal)
         found: dict[Follower, Chosen] = {}
         for way in (Way.HELD, Way.WALK):
-            for place, some in on[way].items():
-                with self._one_log(place):
-                    walked = self._logs.walk(logs[place], [goal.progress.read for goal in some], known)
-                    for goal in some:
-                        found[goal.follower] = first_unread(goal.progress, walked, logs[place].low)
+            for place, walked in self._walked(on[way], logs, known).items():
+                for goal in on[way][place]:
+                    found[goal.follower] = first_unread(goal.progress, walked, logs[place].low)
         for place, some in list(on[Way.SEARCH].items())[:1]:
             with self._one_log(place):
                 reads = [goal.progress.read for goal in some]
                 together = [some[n] for n in self._logs.neighbours(logs[place], reads)]
                 every = self._logs.look_for(logs[place], [goal.progress for goal in together], known)
                 found |= {goal.follower: each for goal, each in zip(together, every, strict=True)}
+        return found
+
+    def _walked(
+        self, wanted: Mapping[Place, Sequence[Goal]], logs: Mapping[Place, TargetPartition], known: Directory
+    ) -> dict[Place, TargetLog]:
+        asked = {place: (logs[place], [goal.progress.read for goal in some]) for place, some in wanted.items()}
+        found: dict[Place, TargetLog] = {}
+        with contextlib.suppress(KafkaCallFailed):  # it is told below, of the one that fails
+            for place, walked in zip(asked, self._logs.walk(asked.values(), known), strict=True):
+                found[place] = walked
+                self._failures.went_well(place)
+        for place in asked.keys() - found.keys():
+            with self._one_log(place):
+                (found[place],) = self._logs.walk([asked[place]], known)
         return found
 
     @contextmanager

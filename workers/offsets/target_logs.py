@@ -7,7 +7,7 @@ walk of its own, with its neighbours, which ends where they are found and holds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -82,28 +82,52 @@ class TargetLogs:
             return Way.HELD
         return Way.WALK if one.end - self._start(one, vector).offset <= HELD_RECORDS else Way.SEARCH
 
-    def walk(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> TargetLog:
-        """The log up to its end, from a place before which all vectors have everything. All have the same way, and
-        it is no search. Raises KafkaCallFailed."""
+    def walk(
+        self, asked: Iterable[tuple[TargetPartition, Sequence[Vector]]], known: Directory
+    ) -> Iterator[TargetLog]:
+        """Each log up to its end, from a place before which all of its vectors have everything. Those of one log
+        have the same way, and it is no search. Logs of which little is to be read are read together. Raises
+        KafkaCallFailed."""
+        some: list[tuple[TargetPartition, _Walked]] = []
+        wanted: list[Sequence[Vector]] = []
+        left = 0
+        for one, vectors in asked:
+            walked = self._to_walk(one, vectors, known)
+            some.append((one, walked))
+            wanted.append(vectors)
+            left += one.end - walked.log.end
+            if left > HELD_RECORDS:
+                yield from self._walked(some, wanted)
+                some, wanted, left = [], [], 0
+        yield from self._walked(some, wanted)
+
+    def _to_walk(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> _Walked:
+        """The walk that is held, or one that begins. It is held no more until all is well: while it is walked, the
+        judge may have seen what the log lacks."""
         held = self._usable(one)
         start = min((self._start(one, vector) for vector in vectors), key=lambda at: at.offset)
         if held is not None and not held.log.knows_all_from(held.log.first) and start.offset > held.log.first:
             held = None  # what nobody can tell of may lie before what all have read by now
         if held is None or not all(held.log.reaches_back_to(vector) for vector in vectors):
             held = self._begun(one, start, known)
-        # Until all is well: the judge may have seen what the log lacks.
         self._held.pop(one.place, None)
         held.judge.known_origins = known.known_origins
         held.judge.holes = known.holes.get(one.place, frozenset())
-        for _ in self._records(one, held):
+        return held
+
+    def _walked(
+        self, some: Sequence[tuple[TargetPartition, _Walked]], wanted: Sequence[Sequence[Vector]]
+    ) -> Iterator[TargetLog]:
+        for _ in self._records(some):
             pass
-        held.log.walked_to(one.end)
-        if held.log.size > HELD_RECORDS:
-            held.log.forget_before(min(held.log.first_uncovered(vector) for vector in vectors))
-        if held.log.size <= 2 * HELD_RECORDS:
-            self._held[one.place] = held
-            self._forget_oldest()
-        return held.log
+        for (one, held), vectors in zip(some, wanted, strict=True):
+            held.log.walked_to(one.end)
+            if held.log.size > HELD_RECORDS:
+                held.log.forget_before(min(held.log.first_uncovered(vector) for vector in vectors))
+            if held.log.size <= 2 * HELD_RECORDS:
+                self._held[one.place] = held
+                self._forget_oldest()
+            yield held.log
 
     def _forget_oldest(self) -> None:
         """The logs that nobody asked about for longest, if too much is held."""
@@ -125,7 +149,7 @@ class TargetLogs:
         was seen, and something that it has not read; or at the log's end. Raises KafkaCallFailed."""
         start = min((self._start(one, each.read) for each in progresses), key=lambda at: at.offset)
         walked, found, left = self._begun(one, start, known), {}, dict(enumerate(progresses))
-        for _ in self._records(one, walked):
+        for _ in self._records([(one, walked)]):
             end = walked.log.end
             seen = walked.log.seen_at(end)
             for index, each in list(left.items()):
@@ -156,18 +180,22 @@ class TargetLogs:
         # One that is far behind by now would have to read, and hold, all that came since.
         return held if one.end - held.log.end <= HELD_RECORDS else None
 
-    def _records(self, one: TargetPartition, walked: _Walked) -> Iterable[None]:
-        """Walk on to the log's end; yields now and then."""
-        read = LogRange(
-            log=0,
-            topic=one.topic,
-            partition=one.place[1],
-            first=max(walked.log.end, one.low),
-            end=one.end,
-        )
+    def _records(self, walks: Sequence[tuple[TargetPartition, _Walked]]) -> Iterator[None]:
+        """Walk on to the logs' ends; yields now and then."""
+        ranges = [
+            LogRange(
+                log=index,
+                topic=one.topic,
+                partition=one.place[1],
+                first=max(walked.log.end, one.low),
+                end=one.end,
+            )
+            for index, (one, walked) in enumerate(walks)
+        ]
         rows = LogRows()
-        add = row_adder(rows, 0, walked.judge, walked.born)
-        for _, messages in self._reader.messages([read]):
+        adders = [row_adder(rows, 0, walked.judge, walked.born) for _, walked in walks]
+        for read, messages in self._reader.messages(ranges):
+            walked, add = walks[read.log][1], adders[read.log]
             for message in messages:
                 add(message)
             for place, number, incarnation, reached in zip(
