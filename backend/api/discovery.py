@@ -219,7 +219,8 @@ def list_clients(
 
 
 def _client(row: ClientRow) -> dict[str, Any]:
-    return {name: value or None if name == "role" else value for name, value in asdict(row).items()}
+    told = {name: value for name, value in asdict(row).items() if name != "still_since"}
+    return {**told, "role": row.role or None}
 
 
 @router.delete("/clients/{client_id}", status_code=204, openapi_extra=needs(Action.DECLARE_STREAMS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from backend.domain import routes
 from backend.domain.cluster_switch import CLOSED, HELD, Phase
@@ -58,8 +59,8 @@ class Word:
     phase: str
     silent_ms: int
     """Since it said so last."""
-    still_ms: int | None
-    """For how long it has held without a break; None: it does not."""
+    still_since: datetime | None
+    """Since when it has held without a break; None: it does not."""
 
 
 def missing(
@@ -68,21 +69,23 @@ def missing(
     hold_ms: int,
     closing: bool,
     forced: Collection[str] = (),
-    still_for_ms: int = 0,
+    measured_at: datetime | None = None,
 ) -> list[str]:
     """Clients that are waited for: their word that they hold is not given, or does not count any more.
 
-    `closing`: whether consumers are told to close as well; `still_for_ms`: producers must have held for as long:
-    since before a drain was measured. One that let go meanwhile, and holds again, may have written.
+    `closing`: whether consumers are told to close as well; `measured_at`: of the drain, by the clock of words:
+    producers must have held since before. One that let go meanwhile, and holds again, may have written.
     """
     return sorted(
         client
         for client, word in expected.items()
         if client not in forced
         and (word.role != CONSUMER or closing)
-        and not (does(word.role, word.phase) and word.silent_ms <= hold_ms and _kept(word, still_for_ms))
+        and not (does(word.role, word.phase) and word.silent_ms <= hold_ms and _kept(word, measured_at))
     )
 
 
-def _kept(word: Word, still_for_ms: int) -> bool:
-    return word.role == CONSUMER or (word.still_ms is not None and word.still_ms >= still_for_ms)
+def _kept(word: Word, measured_at: datetime | None) -> bool:
+    if word.role == CONSUMER:
+        return True
+    return word.still_since is not None and (measured_at is None or word.still_since <= measured_at)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,7 +20,6 @@ from backend.domain.errors import StateConflict
 from backend.domain.switch_facts import Place
 from backend.eventlog.tables import METADATA
 
-_TIMES = ("seen_at", "still_since")
 FORGOTTEN_AFTER_SECONDS = 24 * 3600.0
 MOST_CLIENTS = 10_000
 """Of one environment: each is looked at many times a second while clients are held."""
@@ -76,6 +76,8 @@ class ClientRow(Report):
     silent_ms: int
     still_ms: int | None
     """For how long it has kept its word to hold without a break; None while it is active."""
+    still_since: datetime | None
+    """The same as a moment, by the database's clock."""
     awaited_by: str | None
     """The switch that waits for it, since it was there when that told clients to hold."""
     arrived: bool
@@ -154,6 +156,12 @@ def _silent_for(seconds: float) -> sa.ColumnElement[bool]:
     return discovery_clients.c.seen_at < _NOW - sa.func.make_interval(0, 0, 0, 0, 0, 0, seconds)
 
 
+def now(connection: Connection) -> datetime:
+    """By the clock that clients' words are noted by."""
+    found: datetime = connection.execute(sa.select(_NOW)).scalar_one()
+    return found
+
+
 def await_all(connection: Connection, switch: str, places: Sequence[Place], within_ms: int) -> None:
     """From now on a switch waits for the clients of these environments that were seen within so many milliseconds,
     also if they are never seen again."""
@@ -171,6 +179,6 @@ def list_clients(connection: Connection, places: Sequence[Place]) -> list[Client
     query = sa.select(discovery_clients, *told).where(place)
     rows = connection.execute(query.order_by(*discovery_clients.primary_key.columns)).mappings()
     return [
-        ClientRow(**{**{k: v for k, v in row.items() if k not in _TIMES}, "zone": row["zone"] or None})
+        ClientRow(**{**{k: v for k, v in row.items() if k != "seen_at"}, "zone": row["zone"] or None})
         for row in rows
     ]

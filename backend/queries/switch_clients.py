@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -51,13 +52,16 @@ def moved_clients(
 
 
 def missing(
-    switch: SwitchRow, clients: Collection[ClientRow], settings: Settings, still_for_ms: int = 0
+    switch: SwitchRow,
+    clients: Collection[ClientRow],
+    settings: Settings,
+    measured_at: datetime | None = None,
 ) -> list[str]:
-    """Those that are waited for in the phase that the switch is in; `still_for_ms`: see the rule."""
+    """Those that are waited for in the phase that the switch is in; `measured_at`: see the rule."""
     if switch.state not in HELD:
         return []
     words = {
-        row.client_id: Word(role=row.role, phase=row.phase, silent_ms=row.silent_ms, still_ms=row.still_ms)
+        row.client_id: Word(role=row.role, phase=row.phase, silent_ms=row.silent_ms, still_since=row.still_since)
         for row in clients
     }
     return discovery.missing(
@@ -65,5 +69,5 @@ def missing(
         hold_ms=settings.discovery_hold_ms - min(_CLOCKS_MS, settings.discovery_hold_ms // 4),
         closing=switch.state in CLOSED,
         forced=switch.forced,
-        still_for_ms=still_for_ms,
+        measured_at=measured_at,
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from backend.domain import discovery, tree_shape
 from backend.domain.cluster_switch import BEFORE_MOVE, CLOSED, HELD, Phase
 from backend.domain.discovery import Word
 from tests.trees import UNBALANCED, parsed
+
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("phase", [None, *Phase])
@@ -63,15 +67,18 @@ def test_a_switch_waits_for_those_whose_word_does_not_count(
     role: str, phase: str, silent_ms: int, holding: bool, closing: bool
 ) -> None:
     for is_closing, waits in ((False, holding), (True, closing)):
-        expected = {"one": Word(role=role, phase=phase, silent_ms=silent_ms, still_ms=9_000)}
+        expected = {"one": Word(role=role, phase=phase, silent_ms=silent_ms, still_since=NOON)}
         assert discovery.missing(expected, hold_ms=13_000, closing=is_closing) == (["one"] if waits else [])
         assert discovery.missing(expected, hold_ms=13_000, closing=is_closing, forced={"one"}) == []
 
 
-@pytest.mark.parametrize(("still_ms", "waited"), [(5_000, False), (4_999, True), (None, True)])
-def test_a_producer_that_let_go_since_the_drain_was_measured_is_waited_for(still_ms: int, waited: bool) -> None:
-    word = Word(role="producer", phase="held", silent_ms=0, still_ms=still_ms)
-    found = discovery.missing({"one": word}, hold_ms=13_000, closing=True, still_for_ms=5_000)
+@pytest.mark.parametrize(("since_us", "waited"), [(-1, False), (0, False), (1, True), (None, True)])
+def test_a_producer_that_let_go_since_the_drain_was_measured_is_waited_for(
+    since_us: int | None, waited: bool
+) -> None:
+    since = None if since_us is None else NOON + timedelta(microseconds=since_us)
+    word = Word(role="producer", phase="held", silent_ms=0, still_since=since)
+    found = discovery.missing({"one": word}, hold_ms=13_000, closing=True, measured_at=NOON)
     assert found == (["one"] if waited else [])
 
 

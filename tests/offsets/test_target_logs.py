@@ -139,17 +139,21 @@ def test_a_log_that_cannot_be_read_leaves_out_its_own_groups_alone(log, servers,
         goals.append(Goal(follower=whose, topic=topic, progress=progress(10), exact=True))
     walk, asked = logs.walk, []
 
-    def refused(one, *more):
-        asked.append(one.topic)
-        if one.topic == broken:
+    def refused(some, known):
+        some = list(some)
+        topics = [one.topic for one, _ in some]
+        asked.extend([topics] if topics else [])
+        if broken in topics:
             raise KafkaCallFailed("Broker: Topic authorization failed")
-        return walk(one, *more)
+        return walk(some, known)
 
     monkeypatch.setattr(logs, "walk", refused)
     for _ in range(2):
         going = chooser.choose(goals, lambda: known)
         assert {each.stream_name: found.chosen.offset for each, found in going.items()} == {STREAM: 10}
-    assert asked.count(broken) == 1, "it is left alone for a while"
+    assert asked[0] == [broken, log.topic], "they are read together"
+    assert sorted(asked[1:3]) == sorted([[broken], [log.topic]]), "until one cannot be read"
+    assert asked[3:] == [[log.topic]], "that is left alone for a while then"
     reader.close()
 
 

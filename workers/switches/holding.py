@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
@@ -36,20 +37,22 @@ class Hold:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
         self._awaited_at = 0.0
-        self._marked_at: float | None = None
+        self._measured_at: datetime | None = None
 
     @property
     def is_marked(self) -> bool:
         """Whether this process has measured the drain since clients began to hold."""
-        return self._marked_at is not None
+        return self._measured_at is not None
 
     def note_mark(self) -> None:
         """The drain is measured from now on: who has not held since before may have written since."""
-        self._marked_at = time.monotonic()
+        # By the clock of the clients' words: two clocks, read one after the other, call a word broken that is not.
+        with self._engine.connect() as connection:
+            self._measured_at = discovery_clients.now(connection)
 
     def forget_mark(self) -> None:
         """The hold begins again."""
-        self._marked_at = None
+        self._measured_at = None
 
     def begin(self, switch: SwitchRow) -> None:
         """Clients are about to be told to hold: those there now are waited for, whatever becomes of them."""
@@ -78,8 +81,7 @@ class Hold:
         return self._missing(switch, clients_of(connection, switch, self._settings))
 
     def _missing(self, switch: SwitchRow, clients: Collection[ClientRow]) -> list[str]:
-        still_for_ms = 0 if self._marked_at is None else int((time.monotonic() - self._marked_at) * 1000)
-        return missing(switch, clients, self._settings, still_for_ms)
+        return missing(switch, clients, self._settings, self._measured_at)
 
     def _await(self, connection: Connection, switch: SwitchRow) -> None:
         places = sorted({moving.place for moving in switch.moves})
