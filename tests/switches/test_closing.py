@@ -156,6 +156,32 @@ def test_who_has_not_closed_on_the_source_is_named(mixed: ByHand, closing: Group
     eventually(lambda: closing.members().on_source == (), "it has left")
 
 
+def test_who_has_closed_is_taken_along_while_others_close(mixed: ByHand, closing: GroupClosing, monkeypatch):
+    """And what stands by then is not set once more, unless the group has committed since."""
+    asked, setting = [], GroupOffsets.set
+    monkeypatch.setattr(
+        GroupOffsets, "set", lambda self, wanted: (asked.append(set(wanted)), setting(self, wanted))[1]
+    )
+    for name in ("idle", "back"):
+        mixed.commit("a", name, offset_behind(mixed, "a", 33))
+    still = mixed.consumer("a", "last", **{"auto.offset.reset": "earliest"})
+    still.subscribe([mixed.topic("a")])
+    eventually(lambda: still.poll(0.2) or still.assignment(), "it has joined")
+    still.commit(offsets=[TopicPartition(mixed.topic("a"), 0, offset_behind(mixed, "a", 20))], asynchronous=False)
+    early = by_group(closing.carry_over(2, 6, some_stay=True))
+    assert early.keys() == {"idle", "back"} and stands(mixed, "c", "last")[0] == -1001
+    still.commit(offsets=[TopicPartition(mixed.topic("a"), 0, offset_behind(mixed, "a", 40))], asynchronous=False)
+    still.close()
+    mixed.commit("a", "back", offset_behind(mixed, "a", 45))
+    found = by_group(closing.carry_over(2, 6))
+    assert {name: one.refused for name, one in found.items()} == {"idle": None, "back": None, "last": None}
+    assert found["idle"] == early["idle"]
+    assert asked == [{mixed.group("idle"), mixed.group("back")}, {mixed.group("back"), mixed.group("last")}]
+    for name, behind in (("idle", 33), ("back", 45), ("last", 40)):
+        assert found[name].source_offset == offset_behind(mixed, "a", behind)
+        assert stands(mixed, "c", name)[0] == found[name].target_offset
+
+
 def test_a_commit_before_the_beginning_of_the_log(mixed: ByHand, closing: GroupClosing):
     mixed.commit("a", "late", offset_behind(mixed, "a", 25))
     admin = AdminClient({"bootstrap.servers": mixed.servers("a")})

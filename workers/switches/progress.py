@@ -54,6 +54,8 @@ class ProgressReader:
         """Places that were read up to the last time: from there it is the shortest way."""
         self._times: dict[tuple[Partition, int], int] = {}
         """Times of the last records before them."""
+        self._noticed: dict[Follower, tuple[int, int]] = {}
+        """(offset, when it was seen first) of commits that nobody has dated yet."""
 
     def read(
         self, topology: Topology, standing: Mapping[Follower, Standing], generation: int
@@ -78,13 +80,23 @@ class ProgressReader:
                 continue
             row = rows.by_follower.get(follower)
             row = row if row is not None and row.offset == offset else None
-            committed = _committed_at_ms(stands, row)
+            committed = self._committed_at_ms(follower, offset, stands, row)
             if self._estate.settings.origin_header:
                 known = found[log.partition, log.at(offset)]
                 progress[follower] = self._by_vector(topology, log, offset, known, row, committed, generation)
             else:
                 progress[follower] = self._by_time(topology, log, follower, offset, row, committed, generation)
         return progress
+
+    def _committed_at_ms(self, follower: Follower, offset: int, stands: Standing, row: CommitRow | None) -> int:
+        """By which it is ordered: what is known of it, or when it was seen first, which is later than it was."""
+        if stands.mark is not None:
+            return stands.mark.committed_at_ms
+        if row is not None:
+            return row.committed_at_ms
+        if self._noticed.get(follower, (-1, 0))[0] != offset:
+            self._noticed[follower] = (offset, int(time.time() * 1000))
+        return self._noticed[follower][1]
 
     def _logs(self, topology: Topology, partitions: set[Partition]) -> dict[Partition, _Log]:
         """Where they begin and end now."""
@@ -212,10 +224,3 @@ class ProgressReader:
         if not last and first > log.low:
             return []  # nothing was found that was read: from the beginning then, so that nothing is skipped
         return [*last, *([min(behind)] if behind else ())]
-
-
-def _committed_at_ms(standing: Standing, row: CommitRow | None) -> int:
-    """By which it is ordered: what is known of it, or now, which is later than it was."""
-    if standing.mark is not None:
-        return standing.mark.committed_at_ms
-    return row.committed_at_ms if row is not None else int(time.time() * 1000)
