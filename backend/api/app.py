@@ -110,6 +110,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
         dependencies=[Depends(bearer_scheme), Depends(allowed), Depends(known_parameters)],
     )
     for module in (
+        discovery,  # routes are tried in turn, and this one is asked more than all others together
         clusters,
         adoption,
         trees,
@@ -123,7 +124,6 @@ def create_app(config: Settings | None = None) -> FastAPI:
         trace,
         edge_losses,
         offsets,
-        discovery,
         switch_plans,
         switches,
         schemas,

@@ -22,7 +22,7 @@ log = logging.getLogger("treeline_client")
 
 _LONGEST_WAIT_MS = 10_000
 _PACE_S = 0.25
-"""Between two requests while the client settles or waits: it has more to do than to wait for an answer."""
+"""Between two requests while the client settles, moves or waits: it has more to do than to wait for an answer."""
 _EARLY_S = 1.0
 """Between two requests that are answered at once though nothing changed."""
 _FIRST_BACKOFF_S = 0.1
@@ -162,10 +162,11 @@ class Follower:
         ordered = self._decide(lambda standing: rules.heard(standing, answer, now))
         # An answer that says nothing new before its time (one that does not wait) must not be asked for at once.
         early = now - began < min(wait_ms / 2000, _PACE_S)
-        if not patient:
+        if ordered or not patient:
+            # First things first: what was ordered is carried out, and told as soon as it is done.
             self._ask_at = now + _PACE_S
         else:
-            self._ask_at = now + (_EARLY_S if early and not ordered else 0.0)
+            self._ask_at = now + (_EARLY_S if early else 0.0)
 
     def _failed(self, detail: str, may_have_arrived: bool) -> None:
         if self._stop.is_set():

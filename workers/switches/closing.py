@@ -128,6 +128,8 @@ class GroupClosing:
         not closed yet, or are of clients that do not move.
         """
         topology = self._estate.topology()
+        # Who is not at work any more has made its last commit before what is read now.
+        stay = {each.technical_group for each in self._at_work(topology, None)} if some_stay else set()
         standing = self._standing(topology)
         if self._chooser is not None:
             self._chooser.ask_all_again()
@@ -136,9 +138,8 @@ class GroupClosing:
         progress, goings = self._goings(
             topology, {each: stands for each, stands in standing.items() if each not in own}, generation
         )
-        if some_stay:
-            stay = {each.group for each in self._at_work(topology, standing)}
-            standing = {each: stands for each, stands in standing.items() if each.group not in stay}
+        here = topology.groups(self._source)
+        standing = {each: stands for each, stands in standing.items() if here.technical_group(each) not in stay}
         settings: dict[str, dict[Place, Setting]] = {}
         for follower, going in goings.items():
             group, place = self._key(topology, follower)
@@ -295,15 +296,17 @@ class GroupClosing:
         group = topology.groups(self._target).technical_group(follower)
         return group, (row.technical_names[self._target], follower.partition)
 
-    def _at_work(self, topology: Topology, standing: Mapping[Follower, Standing]) -> Iterable[ActiveGroup]:
-        """Groups that have members on the source, and offsets in moved streams or partitions of them."""
+    def _at_work(self, topology: Topology, standing: Mapping[Follower, Standing] | None) -> Iterable[ActiveGroup]:
+        """Groups that have members on the source, and offsets in moved streams (None: perhaps) or partitions of
+        them."""
         clients = self._estate.clients(topology.clusters[self._source])
         wanted = self._wanted(topology, clients.groups())
-        committed = {topology.groups(self._source).technical_group(each) for each in standing}
+        here = topology.groups(self._source)
+        committed = None if standing is None else {here.technical_group(each) for each in standing}
         for group, members in clients.members(sorted(wanted)).items():
             topics = {topic for topic, _ in wanted[group]}
             mine = [each for each in members if each.topics & topics or not each.topics]
-            if mine and (group in committed or any(each.topics for each in mine)):
+            if mine and (committed is None or group in committed or any(each.topics for each in mine)):
                 yield _active_group(next(iter(wanted[group].values())), group, members)
 
     def _active(self, topology: Topology, standing: Mapping[Follower, Standing]) -> Iterable[ActiveGroup]:

@@ -71,8 +71,7 @@ class SwitchRunner:
         self._hold = Hold(engine, settings)
         self._failing_since: float | None = None
         self._asked_at = self._told_at = 0.0
-        self._retargeted = False
-        self._closing_for: Sequence[str] | None = None
+        self._walked = self._retargeted = False
 
     def run(self) -> None:
         """Until the switch is over, or somebody else has it."""
@@ -105,7 +104,7 @@ class SwitchRunner:
             if row.state is Phase.HOLDING:
                 # What was measured of a hold that ran out says nothing of this one.
                 self._hold.forget_mark()
-                self._closing_for = None
+                self._walked = False
             advanced = self._step(row)
             self._failing_since = None
         except DatabaseUnavailable as error:
@@ -184,11 +183,10 @@ class SwitchRunner:
             return self._begin_again(row, seen.lost)
         _, closing = self._clients(row)
         if seen.waiting:
-            if seen.waiting != self._closing_for:
-                # Those that have closed are taken along meanwhile.
-                self._closing_for = seen.waiting
-                flags = self._scope.flags
-                closing.carry_over(row.generation, flags, lambda: self._is_still(row), some_stay=True)
+            if not self._walked:
+                # While consumers close there is time to look at all that has come since.
+                closing.warm_up()
+                self._walked = True
             return False
         some_stay = any(moving.zone is not None for moving in row.moves)
         carried = closing.carry_over(
