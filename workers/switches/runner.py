@@ -104,7 +104,6 @@ class SwitchRunner:
             if row.state is Phase.HOLDING:
                 # What was measured of a hold that ran out says nothing of this one.
                 self._hold.forget_mark()
-                self._walked = False
             advanced = self._step(row)
             self._failing_since = None
         except DatabaseUnavailable as error:
@@ -158,7 +157,13 @@ class SwitchRunner:
 
     def _hold_on(self, row: SwitchRow) -> bool:
         seen = self._look(row)
-        if seen.waiting or self._other_scope(row):
+        if seen.waiting:
+            if not self._walked:
+                # While producers come to rest there is time to look at all that has come since.
+                self._clients(row)[1].warm_up()
+                self._walked = True
+            return False
+        if self._other_scope(row):
             return False
         return self._advance(row, Phase.DRAINING, {"clients": seen.clients, "forced": list(row.forced)})
 
@@ -181,13 +186,9 @@ class SwitchRunner:
         seen = self._look(row)
         if seen.lost or not self._hold.is_marked:
             return self._begin_again(row, seen.lost)
-        _, closing = self._clients(row)
         if seen.waiting:
-            if not self._walked:
-                # While consumers close there is time to look at all that has come since.
-                closing.warm_up()
-                self._walked = True
             return False
+        _, closing = self._clients(row)
         some_stay = any(moving.zone is not None for moving in row.moves)
         carried = closing.carry_over(
             row.generation, self._scope.flags, lambda: self._is_still(row), some_stay=some_stay
