@@ -21,6 +21,10 @@ FOLDERS_THAT_SHARE = {
 }
 
 
+BESIDE_FOLDERS = ("tests/pages/", "tests/registry/", "tests/simulation/")
+"""What goes on beside the folders that need the session's estate."""
+
+
 def shared_with(test: str) -> str:
     """What a test shares its process with, by its node id: what its folder's tests do, or those of its file."""
     for folder, shared in FOLDERS_THAT_SHARE.items():
@@ -32,14 +36,16 @@ def shared_with(test: str) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What uses the session's estate comes last, together: an estate costs a fifth of a core while it lives.
 
-    Of either half, whole folders come first: one that began last would keep a process waiting for the other.
+    Of either half, whole folders come first: one that began last would keep a process waiting for the others.
+    Therefore the late half's folders begin while the others still have work for minutes that needs no estate.
     """
     late = {shared_with(item.nodeid) for item in items if "estate" in getattr(item, "fixturenames", ())}
     folders = set(FOLDERS_THAT_SHARE.values())
 
-    def turn(item: pytest.Item) -> tuple[bool, bool]:
+    def turn(item: pytest.Item) -> tuple[bool, bool, bool]:
         shared = shared_with(item.nodeid)
-        return shared in late, shared not in folders
+        is_late, is_folder = shared in late, shared in folders
+        return is_late and not is_folder, is_late or item.nodeid.startswith(BESIDE_FOLDERS), not is_folder
 
     items.sort(key=turn)
 
