@@ -6,6 +6,7 @@ asked before. Those who set offsets of a group without members see to it that th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from backend.kafka.group_reader import Committed
 from backend.kafka.log_ends import Place, ends_by
 
 _REQUEST_SECONDS = 10.0
+_MOST_CONNECTIONS, _GROUPS_EACH = 8, 3
 _WITH_MEMBERS = frozenset(
     {
         KafkaError.UNKNOWN_MEMBER_ID,
@@ -63,10 +65,21 @@ class GroupOffsets:
         """Raises KafkaCallFailed."""
         self._config = dict(config)
         self._reader: Consumer | None = None
+        self._admins: list[AdminClient] = []
+        self.open_for(1)
+
+    def open_for(self, groups: int) -> None:
+        """Connect so often that offsets of as many groups are set side by side: a broker takes some 7 ms for each,
+        and the requests of a connection one after the other. Raises KafkaCallFailed."""
+        wanted = min(_MOST_CONNECTIONS, -(-groups // _GROUPS_EACH))
         try:
-            self._admin = AdminClient(self._config)
-        except (KafkaException, ValueError) as error:
+            more = [AdminClient(self._config) for _ in range(wanted - len(self._admins))]
+            if self._admins:  # the first connects when it is used
+                for answer in [admin.describe_cluster(request_timeout=_REQUEST_SECONDS) for admin in more]:
+                    answer.result(_REQUEST_SECONDS + 1)
+        except (KafkaException, ValueError, TimeoutError) as error:
             raise KafkaCallFailed(sentence(error)) from error
+        self._admins += more
 
     def standing(self, wanted: Mapping[str, Iterable[Place]]) -> dict[tuple[str, Place], Standing]:
         """What the groups have committed; those that cannot be asked now are left out. Raises KafkaCallFailed if
@@ -97,10 +110,11 @@ class GroupOffsets:
     def set(self, wanted: Mapping[str, Mapping[Place, Setting]]) -> dict[tuple[str, Place], Refused | None]:
         """Set groups' offsets; None: done. Raises KafkaCallFailed if the cluster cannot be asked."""
         asked: dict[str, Future[ConsumerGroupTopicPartitions]] = {}
+        self.open_for(len(wanted))
         try:
-            for group, settings in wanted.items():
+            for (group, settings), admin in zip(wanted.items(), itertools.cycle(self._admins)):
                 parts = [TopicPartition(*place, each.offset, each.metadata) for place, each in settings.items()]
-                asked |= self._admin.alter_consumer_group_offsets(
+                asked |= admin.alter_consumer_group_offsets(
                     [ConsumerGroupTopicPartitions(group, parts)], request_timeout=_REQUEST_SECONDS
                 )
         except (KafkaException, ValueError) as error:
@@ -120,7 +134,7 @@ class GroupOffsets:
     def ends(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
         """(first offset, end for readers of committed records) of each partition; those that cannot be asked are
         left out. Raises KafkaCallFailed."""
-        return ends_by(self._admin, places, _REQUEST_SECONDS)
+        return ends_by(self._admins[0], places, _REQUEST_SECONDS)
 
     def at_timestamps(self, wanted: Mapping[Place, Sequence[int]]) -> dict[tuple[Place, int], int | None]:
         """(partition, timestamp) -> the first offset whose record has that timestamp or a later one, None if there
@@ -136,7 +150,7 @@ class GroupOffsets:
                     for place, times in wanted.items()
                     if turn < len(times)
                 }
-                answers = self._admin.list_offsets(
+                answers = self._admins[0].list_offsets(
                     {part: OffsetSpec.for_timestamp(at) for part, (_, at) in specs.items()},
                     isolation_level=IsolationLevel.READ_COMMITTED,
                     request_timeout=_REQUEST_SECONDS,

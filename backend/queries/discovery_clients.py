@@ -15,16 +15,19 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
+from backend.domain.cluster_switch import ENDED
 from backend.domain.discovery import IS_ACTIVE, IS_HELD
 from backend.domain.errors import StateConflict
 from backend.domain.switch_facts import Place
 from backend.eventlog.tables import METADATA
+from backend.projections.switches import switches
+from backend.projections.temporal import as_of
 
 FORGOTTEN_AFTER_SECONDS = 24 * 3600.0
 MOST_CLIENTS = 10_000
 """Of one environment: each is looked at many times a second while clients are held."""
-_SPARED_SECONDS = 3600.0
-"""No switch lasts as long: who was silent for longer may be forgotten where room is needed."""
+_SPARED_SECONDS = 600.0
+"""Who was silent for longer may be forgotten where room is needed, unless a switch waits for it."""
 
 discovery_clients = sa.Table(
     "discovery_clients",
@@ -123,12 +126,18 @@ def _make_room(connection: Connection, report: Report) -> None:
     count = sa.select(sa.func.count()).select_from(discovery_clients).where(*mine)
     if connection.execute(count).scalar_one() <= MOST_CLIENTS:
         return
-    connection.execute(sa.delete(discovery_clients).where(*mine, _silent_for(_SPARED_SECONDS)))
+    awaited = sa.exists().where(
+        switches.c.id == t.awaited_by,
+        switches.c.state.not_in(ENDED),
+        as_of(switches, None),
+    )
+    forgotten = (_silent_for(_SPARED_SECONDS), sa.not_(awaited))
+    connection.execute(sa.delete(discovery_clients).where(*mine, *forgotten))
     if connection.execute(count).scalar_one() > MOST_CLIENTS:
         raise StateConflict(
             f"{report.tenant}/{report.instance}/{report.environment} has {MOST_CLIENTS} clients that were seen "
-            f"within an hour: give each process one client_id and keep it, or say goodbye "
-            f"(DELETE /discovery/clients/<client_id>)"
+            f"within {_SPARED_SECONDS / 60:.0f} minutes: start fewer at once, or say goodbye to those that are "
+            f"gone (DELETE /discovery/clients/<client_id>)"
         )
 
 

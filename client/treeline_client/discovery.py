@@ -20,7 +20,7 @@ from treeline_client.errors import DiscoveryRefused, DiscoveryUnavailable
 
 _PATH = "/api/v1/discovery"
 _CONNECT_SECONDS = 3.0
-_REFUSALS = frozenset({400, 401, 403, 404, 422})
+_REFUSALS = frozenset({400, 401, 403, 404, 409, 422})
 _GONE_IDLE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 
 

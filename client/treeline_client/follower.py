@@ -159,10 +159,12 @@ class Follower:
             self._cache.keep(answer, body)
         else:
             log.warning("ignored: %s; this client knows generation %d", _shown(answer), asked.answer.generation)
-        ordered = self._decide(lambda standing: rules.heard(standing, answer, now))
+        order = self._decide(lambda standing: rules.heard(standing, answer, now))
         # An answer that says nothing new before its time (one that does not wait) must not be asked for at once.
         early = now - began < min(wait_ms / 2000, _PACE_S)
-        if ordered or not patient:
+        if isinstance(order, Resume):
+            self._ask_at = now  # the word that it holds still counts: it is taken back at once
+        elif order is not None or not patient:
             # First things first: what was ordered is carried out, and told as soon as it is done.
             self._ask_at = now + _PACE_S
         else:
@@ -181,14 +183,13 @@ class Follower:
         self._failures += 1
         self._ask_at = now + backoff * random.uniform(0.5, 1.0)  # jitter: many clients lose one control plane
 
-    def _decide(self, rule: Callable[[Standing], tuple[Standing, Order | None]]) -> bool:
+    def _decide(self, rule: Callable[[Standing], tuple[Standing, Order | None]]) -> Order | None:
         before = self._standing
         self._standing, order = rule(before)
-        if order is None:
-            return False
-        self._count(before, order)
-        self._client.carry_out(order)
-        return True
+        if order is not None:
+            self._count(before, order)
+            self._client.carry_out(order)
+        return order
 
     def _count(self, before: Standing, order: Order) -> None:
         if isinstance(order, Move):

@@ -57,7 +57,7 @@ class GivenBack:
     ) -> tuple[list[Record], int]:
         """The records to send elsewhere, in order, and how many outcomes are unknown.
 
-        The unknown ones are reported, or first among those to send again (`resend`). Without statistics, all that
+        The unknown ones are reported, or among those to send again (`resend`). Without statistics, all that
         had a partition may have been sent.
         """
         unknown: list[tuple[Record, Message]] = list(self._on_their_way)

@@ -26,7 +26,7 @@ from tests.client.control_plane import TOKEN, ControlPlane
 from tests.client.flows import Flow, stored
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 422])
+@pytest.mark.parametrize("status", [401, 403, 404, 409, 422])
 def test_a_refusal_at_the_start_is_raised_with_what_the_control_plane_says(plane, status):
     plane.says()
     plane.status, plane.problem = status, "no environment acme/retail/prod"

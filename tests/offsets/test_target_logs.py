@@ -12,7 +12,7 @@ from backend.domain.offset_map import Follower, Progress
 from backend.domain.rescan import Checkpoint
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.group_offsets import GroupOffsets
+from backend.kafka.group_offsets import GroupOffsets, Setting
 from backend.kafka.log_ends import ends
 from backend.kafka.log_ranges import RangeReader
 from tests.kafka import create_topic, produce
@@ -72,6 +72,23 @@ def test_a_partition_that_cannot_be_asked_is_left_out_and_the_cluster_goes_on(lo
     assert ends(config, [(log.topic, 99), ("there-is-none", 0)], 10) == {}
     with pytest.raises(KafkaCallFailed):
         ends(client_config("127.0.0.1:1", {}), [(log.topic, 0)], 2)
+
+
+def test_offsets_of_many_groups_are_set_side_by_side_each_its_own(log, servers):
+    mark, config = secrets.token_hex(4), client_config(servers["cluster-1"], {})
+    place = (log.topic, 0)
+    wanted = {f"many-{mark}-{n}": {place: Setting(offset=n, metadata=f"of {n}")} for n in range(60)}
+    offsets = GroupOffsets(config)
+    answers = offsets.set({**wanted, f"lost-{mark}": {("no-such-topic", 0): Setting(offset=1, metadata="")}})
+    refused = answers.pop((f"lost-{mark}", ("no-such-topic", 0)))
+    assert refused is not None and not refused.has_members
+    assert answers == {(group, place): None for group in wanted}
+    stood = GroupOffsets(config).standing(dict.fromkeys(wanted, (place,)))
+    assert {key: (each.offset, each.metadata) for key, each in stood.items()} == {
+        (group, place): (one[place].offset, one[place].metadata) for group, one in wanted.items()
+    }
+    with pytest.raises(KafkaCallFailed):
+        GroupOffsets(client_config("127.0.0.1:1", {})).open_for(60)
 
 
 def test_what_is_held_of_all_logs_is_bounded(log, logs, monkeypatch):

@@ -117,7 +117,7 @@ class Chooser:
                 on[self._logs.way_to(logs[place], goal.progress.read)].setdefault(place, []).append(goal)
         found: dict[Follower, Chosen] = {}
         for way in (Way.HELD, Way.WALK):
-            for place, walked in self._walked(on[way], logs, known).items():
+            for place, walked in self._walked(on[way], logs, known):
                 for goal in on[way][place]:
                     found[goal.follower] = first_unread(goal.progress, walked, logs[place].low)
         for place, some in list(on[Way.SEARCH].items())[:1]:
@@ -130,17 +130,18 @@ class Chooser:
 
     def _walked(
         self, wanted: Mapping[Place, Sequence[Goal]], logs: Mapping[Place, TargetPartition], known: Directory
-    ) -> dict[Place, TargetLog]:
+    ) -> Iterator[tuple[Place, TargetLog]]:
+        """Each log as soon as it is walked: of many, few are held at once."""
         asked = {place: (logs[place], [goal.progress.read for goal in some]) for place, some in wanted.items()}
-        found: dict[Place, TargetLog] = {}
+        left = dict(asked)
         with contextlib.suppress(KafkaCallFailed):  # it is told below, of the one that fails
             for place, walked in zip(asked, self._logs.walk(asked.values(), known), strict=True):
-                found[place] = walked
+                del left[place]
                 self._failures.went_well(place)
-        for place in asked.keys() - found.keys():
+                yield place, walked
+        for place, one in left.items():
             with self._one_log(place):
-                (found[place],) = self._logs.walk([asked[place]], known)
-        return found
+                yield from ((place, walked) for walked in self._logs.walk([one], known))
 
     @contextmanager
     def _one_log(self, place: Place) -> Iterator[None]:

@@ -104,6 +104,7 @@ class GroupClosing:
         standing = self._standing(topology)
         self._goings(topology, standing, 0)
         self._active(topology, standing)
+        self._target_clients(topology).offsets.open_for(len({self._key(topology, each)[0] for each in standing}))
 
     def members(self) -> Members:
         """Groups of the moved environments that are at work on either side."""
@@ -130,7 +131,12 @@ class GroupClosing:
         topology = self._estate.topology()
         # Who is not at work any more has made its last commit before what is read now.
         stay = {each.technical_group for each in self._at_work(topology, None)} if some_stay else set()
-        standing = self._standing(topology)
+        here = topology.groups(self._source)
+        standing = {
+            each: stands
+            for each, stands in self._standing(topology).items()
+            if here.technical_group(each) not in stay
+        }
         if self._chooser is not None:
             self._chooser.ask_all_again()
         busy = {each.technical_group for each in self._active(topology, standing)}
@@ -138,12 +144,10 @@ class GroupClosing:
         progress, goings = self._goings(
             topology, {each: stands for each, stands in standing.items() if each not in own}, generation
         )
-        here = topology.groups(self._source)
-        standing = {each: stands for each, stands in standing.items() if here.technical_group(each) not in stay}
         settings: dict[str, dict[Place, Setting]] = {}
         for follower, going in goings.items():
             group, place = self._key(topology, follower)
-            if group not in busy and follower in standing:
+            if group not in busy:
                 metadata = self._metadata(progress[follower], flags)
                 settings.setdefault(group, {})[place] = Setting(offset=going.chosen.offset, metadata=metadata)
         # A committer that has looked at what stands before must not set what it has made of that.

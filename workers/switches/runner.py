@@ -7,6 +7,7 @@ look takes milliseconds; everything slow is done before (`planned`) or after (`v
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -158,10 +159,12 @@ class SwitchRunner:
     def _hold_on(self, row: SwitchRow) -> bool:
         seen = self._look(row)
         if seen.waiting:
+            _, closing = self._clients(row)
             if not self._walked:
-                # While producers come to rest there is time to look at all that has come since.
-                self._clients(row)[1].warm_up()
+                # While producers come to rest there is time to look at all that has come since. It can do without.
                 self._walked = True
+                with contextlib.suppress(KafkaCallFailed):
+                    closing.warm_up()
             return False
         if self._other_scope(row):
             return False
@@ -284,6 +287,7 @@ class SwitchRunner:
             self._drain = Drain(self._estate, row.source, targets, scope.streams)
             self._closing = GroupClosing(self._estate, row.source, row.target, scope.environments, scope.streams)
             self._drain.warm_up()
+            self._walked = False
         return self._drain, self._closing
 
     def _read_scope(self, row: SwitchRow) -> Scope:
@@ -343,6 +347,8 @@ class SwitchRunner:
         self._told_at = 0.0
         self._tell({"failing": reason})
         self._close_clients()
+        if row.state is Phase.DRAINING:
+            self._hold.forget_mark()  # where the logs ended is not known any more
         self._failing_since = self._failing_since or time.monotonic()
         if row.state is Phase.PLANNED and time.monotonic() - self._failing_since > _PATIENCE_SECONDS:
             self._take_back(row, reason)
