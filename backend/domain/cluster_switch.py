@@ -60,6 +60,8 @@ HELD = BEFORE_MOVE[1:]
 CLOSED = (Phase.CLOSING, Phase.RETARGETING, Phase.MOVING)
 """Phases in which consumers are closed."""
 ENDED = (Phase.COMPLETED, Phase.ABORTED, Phase.FAILED)
+NEAR_RECORDS = 5_000
+"""So many records the target may lack for clients to be told to hold: they arrive within the blink of an eye."""
 
 # --- events
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from backend.domain import tree_shape
-from backend.domain.cluster_switch import Moving, Retarget
+from backend.domain.cluster_switch import ALL_LEAVES, NEAR_RECORDS, Moving, Retarget
 from backend.domain.known import total
 from backend.domain.switch_checks import Finding, check
 from backend.domain.switch_facts import (
@@ -29,9 +29,10 @@ from backend.domain.switch_facts import (
 from backend.domain.switch_routes import Kept, restored, retargets
 from backend.domain.switch_what_if import WhatIf, leave_out, told
 
-_LEAST_RECORDS_PER_SECOND = 1_000.0
-"""An edge that has nothing to copy shows no rate; it does more than this."""
-_HEARD_MS, _COPY_MS, _CLOSE_MS, _MOVE_MS = 1_000, 500, 1_000, 500
+_LEAST_RECORDS_PER_SECOND = 10_000.0
+"""An edge that keeps up shows the rate at which records come; it can do more than this."""
+_HEARD_MS, _COPY_MS, _CLOSE_MS, _MOVE_MS = 500, 100, 500, 200
+"""Of a switch under load, rounded up (docs/benchmarks.md); a hop's, apart from its records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,12 +275,16 @@ def _group(
 def _expected(facts: Facts, wish: Wish, lag: int | None, retargeted: int) -> tuple[Expected, ...]:
     """For how long producers wait, phase by phase."""
     if wish.is_emergency:
-        return (Expected(phase="moving", ms=_MOVE_MS, because="nothing is waited for"),)
+        return (Expected(phase="moving", ms=_HEARD_MS + _MOVE_MS, because="nothing is waited for"),)
     hops = facts.way(wish.source, wish.target)
+    if wish.drain == ALL_LEAVES:
+        hops = max((facts.way(wish.source, leaf) for leaf in facts.leaves), key=len, default=hops)
     rates = [facts.edges[edge.source, edge.level].records_per_second or 0.0 for edge in hops if _seen(facts, edge)]
     rate = max(_LEAST_RECORDS_PER_SECOND, min(rates, default=0.0))
-    copying = round(1000 * (lag or 0) / rate) + _COPY_MS * len(hops)
-    because = f"records: {'unknown' if lag is None else lag}, hops: {len(hops)}"
+    # Nobody is held before the target has come near.
+    left = NEAR_RECORDS if lag is None else min(lag, NEAR_RECORDS)
+    copying = round(1000 * left / rate) + _COPY_MS * len(hops)
+    because = f"records: at most {left}, hops: {len(hops)}"
     parts = [
         Expected(phase="holding", ms=_HEARD_MS, because="clients that wait for news hear of the hold at once"),
         Expected(

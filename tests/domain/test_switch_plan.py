@@ -9,78 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import switch_plan, tree_shape
+from backend.domain import switch_plan
 from backend.domain.cluster_switch import Moving, Retarget
 from backend.domain.switch_checks import Finding
 from backend.domain.switch_facts import (
-    ActiveFact,
     ApplicationFact,
     Asked,
     ClientFact,
     ClusterFact,
-    EdgeFact,
     Facts,
     GroupFact,
     NotFollowedFact,
     OffsetFact,
-    StreamFact,
-    Timing,
     Wish,
     Without,
 )
 from backend.domain.switch_plan import Plan, generation_of, make, moves_of
-from tests.trees import UNBALANCED, parsed
-
-ROOT = parsed(UNBALANCED)
-LEAVES = tree_shape.leaves(ROOT)
-PROD = ("acme", "retail", "prod")
-ORDERS = "acme/retail/prod/orders"
-WISH = Wish(source="2", target="4", tenant="acme")
-RUNNING = EdgeFact(paused=False, state="running", reason=None)
-
-
-def active(place: tuple[str, str, str] = PROD, cluster: str = "2", generation: int = 1, zone: str | None = None):
-    tenant, instance, environment = place
-    return ActiveFact(
-        tenant=tenant,
-        instance=instance,
-        environment=environment,
-        zone=zone,
-        cluster=cluster,
-        generation=generation,
-    )
-
-
-def stream(name: str = ORDERS, **changes: Any) -> StreamFact:
-    known: dict[str, Any] = {"partitions": 2, "distributed": True, "applied": dict.fromkeys(LEAVES, "applied")}
-    return StreamFact(**{"stream": name, "place": tuple(name.split("/")[:3]), **known, **changes})
-
-
-FACTS = Facts(
-    position=7,
-    taken_at="2026-11-23T02:00:00+00:00",
-    root=ROOT,
-    primary="1",
-    targets=tree_shape.default_targets(ROOT),
-    clusters={name: ClusterFact(name=name, zone=f"az{name}", state="online") for name in LEAVES},
-    active=(active(),),
-    busy={},
-    edges=dict.fromkeys(tree_shape.default_targets(ROOT), RUNNING),
-    streams=(stream(),),
-    other_streams=(),
-    applications=(),
-    clients=(),
-    offsets=(),
-    not_followed=(),
-    margin=frozenset(),
-    at_risk=dict.fromkeys(LEAVES, 0),
-    timing=Timing(ttl_ms=10_000, reconcile_ms=1_000),
-    asked=Asked(
-        looked_at=frozenset({"2", "4"}),
-        partitions={(cluster, ORDERS): 2 for cluster in ("2", "4")},
-        lacking={(ORDERS, 0): 0, (ORDERS, 1): 0},
-    ),
-)
+from tests.domain.switch_facts import FACTS, LEAVES, ORDERS, PROD, RUNNING, WISH, active, stream
 
 
 def slugs(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
@@ -391,6 +336,25 @@ def test_a_target_that_is_supposed_to_be_gone_is_offline() -> None:
     assert slugs(what_if(clusters=frozenset({"4"})).blockers) == [("target-offline", "4")]
     planned = make(FACTS, replace(WISH, without=Without(clusters=frozenset({"2"}))))
     assert {"source-offline", "edge-blocked"} <= {each.slug for each in planned.blockers}
+
+
+def draining_ms(facts: Facts, wish: Wish) -> int:
+    return next(part.ms for part in make(facts, wish).expected if part.phase == "draining")
+
+
+def test_producers_wait_for_what_the_target_may_still_lack_when_they_are_told_to_hold() -> None:
+    def lacking(records: int | None) -> Facts:
+        return replace(FACTS, asked=replace(FACTS.asked, lacking={(ORDERS, 0): records, (ORDERS, 1): 0}))
+
+    nothing, near = draining_ms(lacking(0), WISH), draining_ms(lacking(5_000), WISH)
+    assert nothing < draining_ms(lacking(1_000), WISH) < near
+    assert draining_ms(lacking(10**9), WISH) == near, "nobody is held before the target is near"
+    assert draining_ms(lacking(None), WISH) == near
+    # From 2 to 1 it is one hop, from there to 4 another one; all leaves have it after two.
+    assert draining_ms(FACTS, replace(WISH, target="1")) < nothing
+    assert draining_ms(FACTS, replace(WISH, target="1", drain="all_leaves")) == nothing
+    emergency = make(FACTS, replace(WISH, mode="emergency"))
+    assert 0 < emergency.expected_ms < make(FACTS, WISH).expected_ms
 
 
 def test_a_plan_is_a_document() -> None:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine
 from backend import deciders
 from backend.changes.switches import event_stream, taking_back
 from backend.dispatch import Directed
-from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, Phase
+from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, NEAR_RECORDS, Phase
 from backend.domain.errors import DomainError, StaleVersion, StateConflict
 from backend.domain.switch_commands import WORKER, Abort, Advance, Complete, Move, SwitchCommand
 from backend.domain.tree import SwitchTarget
@@ -44,8 +44,6 @@ from workers.switches.verifying import Verification
 log = structlog.get_logger("switches")
 
 ACTOR = "worker:switches"
-NEAR_RECORDS = 5_000
-"""So many records the target may lack for clients to be told to hold: they arrive within the blink of an eye."""
 _HELD_SECONDS = 0.02
 _CALM_SECONDS = 0.2
 _FAR_SECONDS = 1.0
