@@ -69,8 +69,8 @@ class GroupOffsets:
         self.open_for(1)
 
     def open_for(self, groups: int) -> None:
-        """Connect so often that offsets of as many groups are set side by side: a broker takes some 7 ms for each,
-        and the requests of a connection one after the other. Raises KafkaCallFailed."""
+        """Connect so often that offsets of as many groups are set side by side, for whoever is in a hurry: a broker
+        takes some 7 ms for each, and the requests of a connection one after the other. Raises KafkaCallFailed."""
         wanted = min(_MOST_CONNECTIONS, -(-groups // _GROUPS_EACH))
         try:
             more = [AdminClient(self._config) for _ in range(wanted - len(self._admins))]
@@ -110,7 +110,6 @@ class GroupOffsets:
     def set(self, wanted: Mapping[str, Mapping[Place, Setting]]) -> dict[tuple[str, Place], Refused | None]:
         """Set groups' offsets; None: done. Raises KafkaCallFailed if the cluster cannot be asked."""
         asked: dict[str, Future[ConsumerGroupTopicPartitions]] = {}
-        self.open_for(len(wanted))
         try:
             for (group, settings), admin in zip(wanted.items(), itertools.cycle(self._admins)):
                 parts = [TopicPartition(*place, each.offset, each.metadata) for place, each in settings.items()]

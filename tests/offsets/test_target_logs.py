@@ -79,6 +79,7 @@ def test_offsets_of_many_groups_are_set_side_by_side_each_its_own(log, servers):
     place = (log.topic, 0)
     wanted = {f"many-{mark}-{n}": {place: Setting(offset=n, metadata=f"of {n}")} for n in range(60)}
     offsets = GroupOffsets(config)
+    offsets.open_for(60)
     answers = offsets.set({**wanted, f"lost-{mark}": {("no-such-topic", 0): Setting(offset=1, metadata="")}})
     refused = answers.pop((f"lost-{mark}", ("no-such-topic", 0)))
     assert refused is not None and not refused.has_members
