@@ -69,7 +69,7 @@ class GroupOffsets:
         self.open_for(1)
 
     def open_for(self, groups: int) -> None:
-        """Connect so often that offsets of as many groups are set side by side, for whoever is in a hurry: a broker
+        """Connect so often that offsets of as many groups are set side by side, for whoever has no time: a broker
         takes some 7 ms for each, and the requests of a connection one after the other. Raises KafkaCallFailed."""
         wanted = min(_MOST_CONNECTIONS, -(-groups // _GROUPS_EACH))
         try:
