@@ -29,6 +29,8 @@ class Found:
     """Of those that the switch moved, seen in its generation."""
     late: Sequence[str]
     """Clients that were not."""
+    silent: Sequence[str]
+    """Clients that nobody waited for, since they had been silent for long; if they run, they hear of it late."""
     left_behind: Sequence[str]
     """Groups that still have members on the cluster that was left."""
     stray_records: int | None
@@ -57,6 +59,7 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "forced_clients": list(forced),
         "clients_moved": found.clients,
         "late_clients": list(found.late),
+        "silent_clients": list(found.silent),
         "groups_left_behind": list(found.left_behind),
         "stray_records": found.stray_records,
         "stranded": [dict(each) for each in found.stranded],

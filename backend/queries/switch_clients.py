@@ -24,13 +24,25 @@ _CLOCKS_MS = 2_000
 
 def clients_of(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
     """Clients that the switch moves: seen not long ago, or waited for since it told them to hold."""
+    return _told_apart(connection, switch, settings)[0]
+
+
+def silent_clients(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
+    """The others that it moves: heard of within a day, but not lately, and not in its generation."""
+    others = _told_apart(connection, switch, settings)[1]
+    return [row for row in others if row.generation < switch.generation]
+
+
+def _told_apart(
+    connection: Connection, switch: SwitchRow, settings: Settings
+) -> tuple[list[ClientRow], list[ClientRow]]:
     active = list_active(connection, places={moving.place for moving in switch.moves})
     recent_ms = SILENT_TTLS * settings.discovery_ttl_ms
-    return [
-        row
-        for row in moved_clients(connection, active, switch.moves)
-        if row.silent_ms <= recent_ms or row.awaited_by == switch.id
-    ]
+    there: list[ClientRow] = []
+    others: list[ClientRow] = []
+    for row in moved_clients(connection, active, switch.moves):
+        (there if row.silent_ms <= recent_ms or row.awaited_by == switch.id else others).append(row)
+    return there, others
 
 
 def moved_clients(

@@ -274,13 +274,13 @@ class SwitchingConsumer:
         after = at_offset(topic, partition, offset + 1, None, message.leader_epoch())
         if read is None:
             self._check_offsets([after], None)
-        elif read[0] != self._place.wanted_generation():
+        elif not self._place.is_present(read[0]):
             raise self._place.stale(f"read on {read[1]} in generation {read[0]}")
         return after
 
     def _check_offsets(self, offsets: list[TopicPartition], generation: int | None) -> None:
         if generation is not None:
-            if generation != self._place.wanted_generation():
+            if not self._place.is_present(generation):
                 raise self._place.stale(f"read in generation {generation}")
             return
         reader = self._place.to_commit()

@@ -16,7 +16,7 @@ from treeline_client.configuration import Configuration
 from treeline_client.discovery import Cache, Discovery
 from treeline_client.errors import DiscoveryRefused, DiscoveryUnavailable
 from treeline_client.metrics import Counters
-from treeline_client.standing import Move, Order, Phase, Resume, Standing
+from treeline_client.standing import Move, Order, Phase, Resume, Standing, Stay
 
 log = logging.getLogger("treeline_client")
 
@@ -162,7 +162,7 @@ class Follower:
         order = self._decide(lambda standing: rules.heard(standing, answer, now))
         # An answer that says nothing new before its time (one that does not wait) must not be asked for at once.
         early = now - began < min(wait_ms / 2000, _PACE_S)
-        if isinstance(order, Resume):
+        if isinstance(order, Resume | Stay):
             self._ask_at = now  # the word that it holds still counts: it is taken back at once
         elif order is not None or not patient:
             # First things first: what was ordered is carried out, and told as soon as it is done.
@@ -192,9 +192,15 @@ class Follower:
         return order
 
     def _count(self, before: Standing, order: Order) -> None:
-        if isinstance(order, Move):
+        if isinstance(order, Move) and order.answer.destination == before.answer.destination:
+            self.counters.aborts += 1
+            log.info("a switch was taken back: going on, on %s", _shown(order.answer))
+        elif isinstance(order, Move):
             self.counters.switches += 1
             log.info("moved from %s to %s (%s)", _shown(before.answer), _shown(order.answer), order.way.value)
+        elif isinstance(order, Stay):
+            self.counters.aborts += 1
+            log.info("a switch was taken back: going on, on %s", _shown(order.answer))
         elif isinstance(order, Resume):
             self.counters.aborts += not order.ran_out
             self.counters.promises_run_out += order.ran_out

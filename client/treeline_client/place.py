@@ -20,7 +20,7 @@ from treeline_client.deadlines import Deadline
 from treeline_client.errors import ClientClosed, StaleGeneration
 from treeline_client.follower import Follower
 from treeline_client.reader import Reader, Subscription
-from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Way
+from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 
 _SLICE_SECONDS = 0.1
 
@@ -35,6 +35,8 @@ class Wanted:
     """Whether to close with a last commit first; else the cluster to leave may be gone."""
     since: float
     """Wall clock, for messages to people only."""
+    stays: frozenset[int] = frozenset()
+    """A reader that is open in one of these generations stays, and is in the new one."""
 
 
 class Place:
@@ -72,14 +74,16 @@ class Place:
 
     def carry_out(self, order: Order) -> None:
         """Say what is wanted from now on."""
-        before = self._wanted.answer
+        before, stays = self._wanted.answer, self._wanted.stays
         if isinstance(order, Settle):
-            wanted = Wanted(before, False, True, time.time())
+            wanted = Wanted(before, False, True, time.time(), stays)
+        elif isinstance(order, Stay):
+            wanted = Wanted(order.answer, not order.answer.hold, True, time.time(), stays | {before.generation})
         elif isinstance(order, Move):
             wanted = Wanted(order.answer, not order.hold, order.way is Way.HELD, time.time())
         else:
             assert isinstance(order, Resume | Leave)
-            wanted = Wanted(before, True, True, time.time())
+            wanted = Wanted(before, True, True, time.time(), stays)
         with self._changed:
             self._wanted = wanted
             self._changed.notify_all()
@@ -92,10 +96,6 @@ class Place:
         """Whether the consumer is closed, as wanted."""
         return not self._wanted.open and self.reader is None
 
-    def wanted_generation(self) -> int:
-        """The generation that clients are in, as far as this one knows."""
-        return self._wanted.answer.generation
-
     def settled(self) -> Reader | None:
         """The reader, if the consumer is open where it is wanted."""
         return self.reader if self._here is self._wanted else None
@@ -107,14 +107,30 @@ class Place:
         wanted = self._wanted
         if self._moving:
             return self.reader
+        self._stay(wanted)
         if self.reader is not None and (not wanted.open or self._at.generation != wanted.answer.generation):
             self._leave(wanted.gently, moving=True)
         if self.reader is None and wanted.open:
             self._open(wanted, again=True)
         if self.reader is not None:
-            self._here = wanted
+            if wanted.open:
+                self._here = wanted
             self.reader.commit_in_time()
         return self.reader
+
+    def _stay(self, wanted: Wanted) -> None:
+        """What was read before a switch was taken back may still be committed: the group was nowhere else."""
+        if self.reader is not None and self.reader.generation in wanted.stays:
+            self.reader.stay(wanted.answer)
+            self._at = wanted.answer
+
+    def is_present(self, generation: int) -> bool:
+        """Whether what was read in a generation may be committed now."""
+        present = self._wanted.answer.generation
+        reader = self.reader
+        if reader is not None and reader.generation == present:
+            return generation in reader.generations
+        return generation == present
 
     def wait(self, seconds: float) -> None:
         """Wait, between clusters, until something else is wanted."""
@@ -143,6 +159,7 @@ class Place:
         """The reader, for a commit. Raises StaleGeneration between clusters, and where a move was heard of."""
         if self._closed:
             raise ClientClosed("the consumer is closed")
+        self._stay(self._wanted)
         reader = self.reader
         if reader is None or reader.generation != self._wanted.answer.generation:
             raise self.stale(f"of {self._at.cluster} in generation {self._at.generation}")
@@ -223,15 +240,15 @@ class Place:
         try:
             reader = self.reader
             assert reader is not None
-            if gently:
-                reader.close(moving)
-            else:
+            if not gently:
                 reader.abandon(self._subscription)
+            elif not reader.close(moving):
+                return  # tried again with the next poll; until then discovery is not told that it has closed
         finally:
             self._moving = False
-            self.reader = self._here = None
-            self._closed_at = time.monotonic()
-            self._follower.wake()
+        self.reader = self._here = None
+        self._closed_at = time.monotonic()
+        self._follower.wake()
 
     def _open(self, wanted: Wanted, again: bool) -> None:
         reader = Reader(self._configuration, wanted.answer, self._owner)

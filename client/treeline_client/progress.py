@@ -42,6 +42,12 @@ class Progress:
         self._technical: dict[tuple[str | None, int | None], _Given] = {}
         self._logical: dict[tuple[str, int], _Given] = {}
 
+    def renew_topics(self) -> None:
+        """Topics know another generation from now on."""
+        for (technical, _), given in self._technical.items():
+            if technical is not None:
+                given.topic = self._topic(technical)
+
     def give(self, message: Message) -> Message:
         """Make a message the application's: its topic is the logical one, and knows this generation."""
         place = (message.topic(), message.partition())

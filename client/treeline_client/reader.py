@@ -40,6 +40,8 @@ class Reader:
         """`owner` is whom rebalance listeners get as their consumer. Raises KafkaException."""
         self.answer = answer
         self.generation = answer.generation
+        self.generations = {answer.generation}
+        """All that it was in since it was opened: what was read in them may be committed."""
         kafka = dict(configuration.kafka)
         self._auto_commit = _true(kafka.get("enable.auto.commit", True))
         # librdkafka's own commits carry no metadata and overwrite those that do: so they are made here.
@@ -60,6 +62,12 @@ class Reader:
         kafka["on_commit"] = self._answered
         self.consumer = Consumer(kafka)
         self._beginnings = Beginnings(self.consumer, kafka.get("auto.offset.reset"))
+
+    def stay(self, answer: Answer) -> None:
+        """Be in a later generation of the same cluster from now on."""
+        self.answer, self.generation = answer, answer.generation
+        self.generations.add(answer.generation)
+        self.progress.renew_topics()
 
     def technical_name(self, topic: str) -> str:
         """What this cluster calls a topic."""
@@ -130,23 +138,27 @@ class Reader:
             self._commit_at = now + self._every_s
             self._commit(self.progress.to_send() if self._auto_commit else [], asynchronous=True)
 
-    def commit_stored(self) -> None:
+    def commit_stored(self) -> bool:
         """Before partitions are given back: commit what is stored, with `enable.auto.commit`. Then commit again
         what was to be committed and is not known to be, the application's own commits too: their answer may never
-        have come.
+        have come. Whether all is acknowledged.
         """
-        self._commit(self.progress.to_commit() if self._auto_commit else [], asynchronous=False)
-        self._commit(self.progress.to_repeat(), asynchronous=False)
+        stored = self._commit(self.progress.to_commit() if self._auto_commit else [], asynchronous=False)
+        return self._commit(self.progress.to_repeat(), asynchronous=False) and stored
 
-    def close(self, moving: bool = False) -> None:
+    def close(self, moving: bool = False) -> bool:
         """Close with a last commit. The listener that is told of the revocation may still commit by hand.
 
-        One that closes to be moved (`moving`) also commits where it begins to read partitions without a commit.
+        One that closes to be moved (`moving`) also commits where it begins to read partitions without a commit,
+        and stays open (false) while the cluster does not acknowledge that: else records come again elsewhere.
         """
-        self.commit_stored()
+        acknowledged = self.commit_stored()
         if moving and self._auto_commit:
-            self._commit_beginnings()
+            acknowledged = self._commit_beginnings() and acknowledged
+        if moving and not acknowledged:
+            return False
         self.consumer.close()
+        return True
 
     def abandon(self, subscription: Subscription | None) -> None:
         """Close without waiting for the cluster, which may be gone; partitions count as lost."""
@@ -172,20 +184,24 @@ class Reader:
             self.commit_stored()
         self.progress.forget(partitions)
 
-    def _commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> None:
-        if offsets:
-            try:
-                self.commit(offsets, asynchronous)
-            except KafkaException as error:
-                self._not_committed(error)
+    def _commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> bool:
+        """Whether the cluster has acknowledged all, or will be heard of that."""
+        if not offsets:
+            return True
+        try:
+            answered = self.commit(offsets, asynchronous)
+        except KafkaException as error:
+            self._not_committed(error)
+            return False
+        return all(one.error is None for one in answered or ())
 
-    def _commit_beginnings(self) -> None:
+    def _commit_beginnings(self) -> bool:
         try:
             technical = self._beginnings.to_commit(lambda one: self.progress.first(self.logical([one])[0]))
         except KafkaException as error:
             self._not_committed(error)
-        else:
-            self._commit(self.logical(technical), asynchronous=False)
+            return False
+        return self._commit(self.logical(technical), asynchronous=False)
 
     def _answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """An asynchronous commit is answered, or its time is over."""

@@ -21,7 +21,7 @@ from treeline_client.errors import ClientClosed
 from treeline_client.follower import Follower
 from treeline_client.handle import Handle
 from treeline_client.records import Record, Reports
-from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Way
+from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 from treeline_client.transactions import Transactions
 
 log = logging.getLogger("treeline_client")
@@ -155,6 +155,12 @@ class Sender:
 
     def carry_out(self, order: Order) -> None:
         """Begin what discovery orders."""
+        if isinstance(order, Stay):
+            if self._moving is not None:
+                self._moving = replace(self._moving, answer=order.answer)
+            else:
+                self.handle.at(order.answer)
+            order = Settle(order.answer.next) if order.answer.hold else Resume(ran_out=False)
         if self._moving is not None and isinstance(order, Settle | Resume):
             # On its way to another cluster, where it hands over nothing yet: it goes on there, and is still there.
             self._moving = replace(self._moving, hold=isinstance(order, Settle))

@@ -6,6 +6,7 @@
 
     ACTIVE or SETTLING --higher generation--> ACTIVE, at once: consumers, and producers after an emergency
     ACTIVE or SETTLING --higher generation--> WAITING --arrived, or the longest way is over--> ACTIVE: producers
+    ACTIVE or SETTLING --higher generation of the same cluster--> ACTIVE: the switch was taken back
 
 Times are seconds of the client's own monotonic clock; no clock of the control plane is ever compared with it.
 Source: decision 34 of Treeline ("How a cluster switch is made").
@@ -70,7 +71,14 @@ class Move:
     """It is already moving on: stay still there."""
 
 
-Order = Settle | Resume | Leave | Move
+@dataclass(frozen=True)
+class Stay:
+    """Go on where you are, in this generation: a switch was taken back after it had set offsets."""
+
+    answer: Answer
+
+
+Order = Settle | Resume | Leave | Move | Stay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +136,8 @@ def heard(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Ord
 
 
 def _heard_move(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Order]:
+    if _stays(standing, answer):
+        return _moved(standing, answer, Way.HELD, now)[0], Stay(answer)
     if standing.phase is Phase.HELD:
         return _moved(standing, answer, Way.HELD, now)
     if answer.emergency:
@@ -135,6 +145,16 @@ def _heard_move(standing: Standing, answer: Answer, now: float) -> tuple[Standin
     if standing.role == CONSUMER:
         return _moved(standing, answer, Way.LATE, now)
     return replace(standing, phase=Phase.WAITING, target=answer, heard_at=now), Leave()
+
+
+def _stays(standing: Standing, answer: Answer) -> bool:
+    """Whether the client goes on as if nothing had happened. A consumer that missed a generation does not: its
+    group may have been elsewhere."""
+    if answer.destination != standing.answer.destination:
+        return False
+    if standing.role == PRODUCER:
+        return True
+    return standing.phase is not Phase.HELD and answer.generation == standing.answer.generation + 1
 
 
 def _heard_waiting(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Order | None]:
@@ -166,6 +186,8 @@ def settled(standing: Standing, now: float) -> Standing:
         return replace(standing, phase=Phase.HELD)
     if standing.phase is Phase.WAITING and standing.wait_until is None and standing.target is not None:
         longest = max(standing.answer.longest_way_s, standing.target.longest_way_s)
+        if standing.target.destination == standing.answer.destination:
+            longest = 0.0  # what it sent is there already
         return replace(standing, wait_until=now + longest)
     return standing
 

@@ -97,8 +97,9 @@ class ControlPlane:
             **self._at(to),
         )
 
-    def abort(self) -> None:
-        self.says(phase="active", next=None, switch=None)
+    def abort(self, *, offsets_were_set: bool = False) -> None:
+        rise = 1 if offsets_were_set else 0
+        self.says(phase="active", next=None, switch=None, mode=None, generation=self.answer["generation"] + rise)
 
     def wait_reported(self, phase: str, generation: int | None = None, clients: int = 1) -> None:
         """Until so many clients report a phase (in the present generation)."""

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.serialization import StringDeserializer
 from treeline_client import ClientClosed, StaleGeneration, SwitchingConsumer
+from treeline_client.reader import Reader
 
 from tests import kafka
 from tests.client.conftest import technical
@@ -138,6 +139,50 @@ def test_an_abort_opens_it_where_it_was(plane, clusters, filled, group):
         assert [m.value() for m in read(consumer, 1)] == [b"cluster-1 30"]
         assert consumer.generation() == 3
         assert consumer.metrics().aborts == 1
+
+
+def test_an_abort_after_offsets_were_set_leaves_a_busy_one_as_it_is(plane, clusters, filled, group):
+    """Its application works on what it has read, meanwhile, and commits that: nothing of it comes again."""
+    with SwitchingConsumer(conf(plane, group, enable_auto_commit=False)) as consumer:
+        consumer.subscribe([filled])
+        messages = read(consumer, 30)
+        member = consumer.memberid()
+        plane.hold("cluster-2")
+        plane.wait(lambda: consumer.metrics().phase == "settling")
+        plane.abort(offsets_were_set=True)
+        plane.wait_reported("active", generation=4)
+        for message in messages:
+            consumer.commit(message=message, asynchronous=False)
+        left = commits(clusters, "cluster-1", filled, group)
+        assert {place.offset for place in left.values()} == {10}
+        assert consumer.memberid() == member
+        kafka.produce(clusters["cluster-1"].servers, technical("cluster-1", filled), [{"value": "cluster-1 30"}])
+        (message,) = read(consumer, 1)
+        assert (message.value(), message.topic().generation) == (b"cluster-1 30", 4)
+        assert (consumer.generation(), consumer.metrics().aborts, consumer.metrics().switches) == (4, 1, 0)
+        move(plane, consumer)
+        assert {m.value().decode().split()[0] for m in read(consumer, 30)} == {"cluster-2"}
+        with pytest.raises(StaleGeneration):
+            consumer.commit(message=messages[-1], asynchronous=False)
+
+
+def test_one_whose_last_commit_is_not_acknowledged_has_not_closed(plane, clusters, filled, group, monkeypatch):
+    commit, refused = Reader.commit, []
+
+    def refuse(reader, offsets, asynchronous):
+        if len(refused) < 3:
+            refused.append(offsets)
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return commit(reader, offsets, asynchronous)
+
+    with SwitchingConsumer(conf(plane, group)) as consumer:
+        consumer.subscribe([filled])
+        read(consumer, 30)
+        monkeypatch.setattr(Reader, "commit", refuse)
+        move(plane, consumer)
+        assert len(refused) == 3
+        left = commits(clusters, "cluster-1", filled, group)
+        assert {place.offset for place in left.values()} == {10}
 
 
 def test_a_promise_ends_when_the_control_plane_is_gone(plane, clusters, filled, group):

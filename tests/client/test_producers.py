@@ -125,6 +125,27 @@ def test_the_applications_own_purge_is_reported_to_it(plane, clusters, topic):
         producer.produce(topic, "late")
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_an_abort_after_offsets_were_set_stops_no_producer(plane, clusters, topic, held):
+    """Its generation rises where it is: there is nothing to wait for, and nothing to open."""
+    plane.says(distributor_timeout_ms=600_000)
+    with SwitchingProducer(plane.conf()) as producer:
+        flow = Flow(producer, topic)
+        flow.send(50)
+        if held:
+            plane.hold("cluster-2")
+            plane.wait_reported("held")
+            flow.send(50)
+        plane.abort(offsets_were_set=True)
+        plane.wait_reported("active", generation=4)
+        flow.send(50)
+        flow.finish()
+        assert (producer.generation(), producer.cluster()) == (4, "cluster-1")
+        assert (producer.metrics().aborts, producer.metrics().switches) == (1, 0)
+    assert not flow.failed
+    check_exactly_once([clusters["cluster-1"]], topic, range(flow.sent))
+
+
 def test_a_producer_that_starts_during_a_hold_is_held(plane, clusters, topic):
     plane.hold("cluster-2")
     with SwitchingProducer(plane.conf()) as producer:

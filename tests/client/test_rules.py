@@ -15,14 +15,17 @@ from treeline_client.given_back import NOT_SENT, ON_ITS_WAY, GivenBack
 from treeline_client.names import Format, Topic
 from treeline_client.progress import Progress, read_in
 from treeline_client.records import Record
-from treeline_client.standing import CONSUMER, PRODUCER, Leave, Move, Phase, Resume, Settle, Way
+from treeline_client.standing import CONSUMER, PRODUCER, Leave, Move, Phase, Resume, Settle, Stay, Way
 
 GIVEN = {"tenant": "acme", "instance": "retail", "environment": "prod"}
 
 
-def answer(generation=3, hold=False, emergency=False, arrived=False):
+def answer(generation=3, hold=False, emergency=False, arrived=False, at=None):
     there = Destination(
-        cluster=f"cluster-{generation}", bootstrap_servers="b:1", topic_format="{topic}", group_format="{group}"
+        cluster=f"cluster-{at or generation}",
+        bootstrap_servers="b:1",
+        topic_format="{topic}",
+        group_format="{group}",
     )
     return Answer(
         destination=there, generation=generation, hold=hold, ttl_ms=1000, hold_ms=10_000,
@@ -62,6 +65,16 @@ HEARD = [
     (PRODUCER, Phase.HELD, answer(4, hold=True), Phase.SETTLING, Way.HELD),
     (PRODUCER, Phase.HELD, answer(2), Phase.HELD, None),
     (CONSUMER, Phase.HELD, answer(5), Phase.ACTIVE, Way.HELD),
+    # The switch was taken back after it had set offsets.
+    (PRODUCER, Phase.ACTIVE, answer(4, at=3), Phase.ACTIVE, Stay),
+    (PRODUCER, Phase.SETTLING, answer(4, at=3), Phase.ACTIVE, Stay),
+    (PRODUCER, Phase.HELD, answer(4, at=3), Phase.ACTIVE, Stay),
+    (PRODUCER, Phase.HELD, answer(4, hold=True, at=3), Phase.SETTLING, Stay),
+    (PRODUCER, Phase.ACTIVE, answer(6, at=3), Phase.ACTIVE, Stay),
+    (CONSUMER, Phase.ACTIVE, answer(4, at=3), Phase.ACTIVE, Stay),
+    (CONSUMER, Phase.SETTLING, answer(4, at=3), Phase.ACTIVE, Stay),
+    (CONSUMER, Phase.HELD, answer(4, at=3), Phase.ACTIVE, Way.HELD),
+    (CONSUMER, Phase.ACTIVE, answer(5, at=3), Phase.ACTIVE, Way.LATE),
     (PRODUCER, Phase.WAITING, answer(3), Phase.WAITING, None),
     (PRODUCER, Phase.WAITING, answer(4, arrived=True), Phase.WAITING, None),
     (PRODUCER, Phase.WAITING, answer(5), Phase.WAITING, None),
@@ -125,6 +138,13 @@ def test_a_control_plane_that_takes_reports_and_answers_none_is_promised_no_more
 def test_one_that_settles_without_hearing_anything_goes_on_too():
     settling = standing.missed(standing_in(Phase.SETTLING), True, 9.0)
     assert standing.elapsed(settling, 10.0)[1] == Resume(ran_out=True)
+
+
+def test_a_late_one_that_is_to_go_where_it_is_waits_for_nothing():
+    waiting, order = standing.heard(standing_in(Phase.WAITING), answer(5, at=3), 1.0)
+    assert (waiting.phase, order) == (Phase.WAITING, None)
+    sent = standing.settled(waiting, 50.0)
+    assert standing.elapsed(sent, 50.0)[1] == Move(answer(5, at=3), Way.LATE, False)
 
 
 def test_a_late_one_waits_the_longest_way_from_when_it_had_sent_everything():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from backend import deciders
 from backend.changes.switches import taking_back
@@ -18,6 +19,9 @@ from backend.domain.cluster_switch import Phase, Retarget
 from backend.domain.switch_commands import WORKER, Abort, Complete, Force, RecordArrived, StartSwitch
 from backend.domain.tree import SwitchTarget
 from backend.eventlog.recorded import Metadata
+from backend.queries import discovery_clients
+from backend.queries.switch_clients import clients_of, silent_clients
+from backend.queries.switches import find_switch
 from tests.integration.conftest import Rest, problem
 from tests.integration.streams import worker_records
 from tests.integration.test_discovery import MOVED, PROD, discover, start, switched, to
@@ -222,6 +226,22 @@ def test_nobody_is_moved_by_two_switches(online: Rest) -> None:
 
 
 # --- force
+
+
+def test_who_was_silent_for_long_is_told_apart_from_who_is_waited_for(tenant: Rest) -> None:
+    for name in ("here", "killed", "cut-off", "followed"):
+        discover(tenant, client_id=name, role="producer", generation=2 if name == "followed" else 1)
+    services = tenant.client.app.state.services  # type: ignore[attr-defined]
+    switched(tenant, start(), to(Phase.HOLDING))
+    with services.engine.begin() as connection:
+        t = discovery_clients.discovery_clients
+        away = {"seen_at": datetime.now(UTC) - timedelta(minutes=5)}
+        connection.execute(sa.update(t).where(t.c.client_id != "here").values(away))
+        connection.execute(sa.update(t).where(t.c.client_id == "killed").values(awaited_by="s1"))
+        row = find_switch(connection, "s1")
+        there = [each.client_id for each in clients_of(connection, row, services.config)]
+        silent = [each.client_id for each in silent_clients(connection, row, services.config)]
+    assert (there, silent) == (["here", "killed"], ["cut-off"])
 
 
 def test_who_is_forced_is_named_and_not_waited_for(tenant: Rest) -> None:

@@ -34,6 +34,7 @@ REPORT = {
     "forced_clients": ["checkout-7"],
     "clients_moved": 11,
     "late_clients": ["batch-1"],
+    "silent_clients": ["cut-off-3"],
     "groups_left_behind": ["acme-retail-prod-audit"],
     "stray_records": 0,
 }

@@ -16,10 +16,11 @@ from backend.queries import discovery_clients
 from backend.queries.active_clusters import generations, list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.leaf_routes import list_leaves
-from backend.queries.switch_clients import SILENT_TTLS, clients_of
+from backend.queries.switch_clients import SILENT_TTLS, clients_of, silent_clients
 from backend.queries.switches import SwitchRow, list_phases
 from backend.settings import Settings
 from workers.switches.left import Left
+from workers.switches.outcome import NAMED
 
 
 class Verification:
@@ -39,19 +40,27 @@ class Verification:
             closed = self._closed_leaves(connection)
             over = self._is_over(connection)
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
+            silent = [each.client_id for each in silent_clients(connection, self._switch, self._settings)][:NAMED]
         self._let_late_go_on(behind)
         late = [each.client_id for each in behind]
         self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
         waited_long = time.monotonic() - self._began > SILENT_TTLS * self._settings.discovery_ttl_ms / 1000
         if (late or closed) and not waited_long and not over:
             return None
-        found = self._found(clients, late, phases)
+        found = self._found(clients, late, silent, phases)
         return switch_report.report(phases, self._switch.forced, found)
 
-    def _found(self, clients: Sequence[ClientRow], late: Sequence[str], phases: Sequence[PhaseTimes]) -> Found:
+    def _found(
+        self,
+        clients: Sequence[ClientRow],
+        late: Sequence[str],
+        silent: Sequence[str],
+        phases: Sequence[PhaseTimes],
+    ) -> Found:
         return Found(
             clients=len(clients) - len(late),
             late=late,
+            silent=silent,
             left_behind=self._left.groups(),
             stray_records=self._left.stray_records(phases),
             stranded=self._left.stranded(),
