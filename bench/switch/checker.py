@@ -14,6 +14,8 @@ Anomalies looked for:
 - read again: read by a group more than once.
 - read out of order: of one key, by a group, before an earlier one that it had not read.
 - two clusters in one generation: clients that stood on different clusters in the same generation.
+- written elsewhere: the records of a key were not written to the active clusters, one after the other. The logs
+  alone tell that: where a record was written it has no copy flags.
 
 After an emergency, order and single reading are not promised: what was stranded comes late, and groups go on where
 the last offsets that arrived had them. Then these are counted only.
@@ -106,6 +108,27 @@ def anomalies(
         if len(clusters) > 1:
             found.append(f"two clusters in generation {generation}: {', '.join(sorted(clusters))}")
     return found, counted
+
+
+def written_elsewhere(born: Mapping[str, str], way: Sequence[str]) -> list[str]:
+    """Anomalies of where records were written. `born`: id -> cluster; `way`: the active clusters, one after the
+    other."""
+    by_key: dict[str, list[tuple[int, str]]] = {}
+    for one, cluster in born.items():
+        key, sequence = key_of(one)
+        by_key.setdefault(key, []).append((sequence, cluster))
+    found = []
+    for key, rows in sorted(by_key.items()):
+        step = 0
+        for sequence, cluster in sorted(rows):
+            while step < len(way) and way[step] != cluster:
+                step += 1
+            if step == len(way):
+                found.append(
+                    f"written elsewhere: {key} number {sequence} on {cluster}, active were {', '.join(way)}"
+                )
+                break
+    return found
 
 
 def _out_of_order(ids: Sequence[str]) -> list[tuple[str, str]]:

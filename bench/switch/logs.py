@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from backend.kafka.client_config import client_config
@@ -25,9 +26,22 @@ def settle(status: dict[str, Any], stream: str) -> None:
     time.sleep(READ_SECONDS)
 
 
-def all_of(status: dict[str, Any], stream: str) -> dict[str, list[list[str]]]:
+@dataclass
+class Logs:
+    """What all clusters have of a stream."""
+
+    ids: dict[str, list[list[str]]] = field(default_factory=dict)
     """Cluster -> ids of each partition in log order."""
-    return {name: _log(row["bootstrap_servers"], stream) for name, row in status["clusters"].items()}
+    born: dict[str, str] = field(default_factory=dict)
+    """Id -> the cluster that it was written to: there it has no copy flags."""
+
+
+def all_of(status: dict[str, Any], stream: str) -> Logs:
+    """Every log, from its beginning to its end."""
+    found = Logs()
+    for name, row in status["clusters"].items():
+        _read(found, name, row["bootstrap_servers"], stream)
+    return found
 
 
 def _lengths(servers: str, stream: str) -> dict[tuple[str, int], tuple[int, int]]:
@@ -40,12 +54,16 @@ def _lengths(servers: str, stream: str) -> dict[tuple[str, int], tuple[int, int]
     raise SystemExit(f"{servers} has no topic of {stream}")
 
 
-def _log(servers: str, stream: str) -> list[list[str]]:
+def _read(logs: Logs, cluster: str, servers: str, stream: str) -> None:
     wanted = [
         LogRange(log=number, topic=topic, partition=number, first=low, end=end)
         for (topic, number), (low, end) in _lengths(servers, stream).items()
     ]
     found: dict[int, list[str]] = {one.partition: [] for one in wanted}
     for one, some in messages(client_config(servers, {}), wanted):
-        found[one.partition] += [(message.value() or b"").decode().rpartition(":")[0] for message in some]
-    return [found[number] for number in sorted(found)]
+        for message in some:
+            record = (message.value() or b"").decode().rpartition(":")[0]
+            found[one.partition].append(record)
+            if "copy-flags" not in dict(message.headers() or ()):
+                logs.born[record] = cluster
+    logs.ids[cluster] = [found[number] for number in sorted(found)]

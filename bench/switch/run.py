@@ -83,8 +83,11 @@ def run(one: Estate, part: str, out: Path, options: argparse.Namespace) -> bool:
                 each.kill()
                 each.wait()
     seen = checker.histories(folder)
-    found, counted = checker.anomalies(seen, logs.all_of(status, stream), CLUSTERS, emergency=part == "emergency")
-    told = report.make(part, seen, found, counted, switches)
+    all_logs, way = logs.all_of(status, stream), [switches[0]["from"], *(row["to"] for row in switches)]
+    found, counted = checker.anomalies(seen, all_logs.ids, CLUSTERS, emergency=part == "emergency")
+    found += checker.written_elsewhere(all_logs.born, way)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
+    told = {"commit": head.stdout.strip(), **report.make(part, seen, found, counted, switches)}
     (folder / "report.json").write_text(json.dumps(told, indent=1) + "\n")
     report.show(told, options.groups)
     return not told["anomalies"] and not told["limits_missed"]
