@@ -38,6 +38,6 @@ def test_applications_come_after_all_streams(database: Database, tmp_path: Path)
             changed = apply_estate(api, layout, {"c1", "c2"}, print)
             assert changed[-1] == "application acme/retail/prod/b"
             assert apply_estate(api, layout, {"c1", "c2"}, print) == []
-        rest = Rest(httpx2.Client(base_url=url, trust_env=False))
+        rest = Rest(httpx2.Client(base_url=url, trust_env=False, timeout=30))
         there = "/tenants/acme/instances/retail/environments/prod/applications/b"
         assert rest("GET", there).json()["consumes"][0]["state"] == "granted"

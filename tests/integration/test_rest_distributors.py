@@ -163,7 +163,7 @@ def shell(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliRu
         settings.cache_clear()
         import httpx2
 
-        with httpx2.Client(base_url=url, trust_env=False) as client:
+        with httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:
             Rest(client).set_up()
         yield CliRunner()
     settings.cache_clear()

@@ -129,7 +129,7 @@ def test_a_stream_gives_history_then_news_goes_on_where_it_broke_and_ends_with_t
 ) -> None:
     with (
         served(database.url) as (url, process),
-        httpx2.Client(base_url=url, headers=BEARER, trust_env=False) as client,
+        httpx2.Client(base_url=url, headers=BEARER, trust_env=False, timeout=30) as client,
     ):
 
         def create(name: str) -> None:

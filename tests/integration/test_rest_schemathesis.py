@@ -28,7 +28,7 @@ NOT_CHECKED = [positive_data_acceptance]
 def described(postgres: RunningPostgres) -> Iterator[BaseSchema]:
     """The OpenAPI of an API with clusters, a tree and a tenant; the endless event stream left out."""
     with served(new_database(postgres)) as (url, _):
-        with httpx2.Client(base_url=url, trust_env=False) as client:
+        with httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:
             Rest(client).set_up()
         yield from_url(f"{url}/openapi.json").exclude(path_regex="/events/stream$")
 

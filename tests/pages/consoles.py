@@ -48,7 +48,7 @@ class Console:
     def get(self, path: str) -> httpx2.Response:
         """A page, by token and without a browser."""
         headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx2.get(f"{self.url}{path}", headers=headers, trust_env=False)
+        return httpx2.get(f"{self.url}{path}", headers=headers, trust_env=False, timeout=30)
 
 
 @contextmanager

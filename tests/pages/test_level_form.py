@@ -93,4 +93,4 @@ def test_who_may_not_set_a_level_is_told_what_the_registry_tells(
     assert member.client.post(FORM, data=data).status_code == 403
     foreign = {"Sec-Fetch-Site": "cross-site"}
     assert member.client.post(FORM, data={"key": member.key, **data}, headers=foreign).status_code == 403
-    assert httpx2.get(f"{console.url}{FORM}?subject={MINE}", trust_env=False).status_code == 401
+    assert httpx2.get(f"{console.url}{FORM}?subject={MINE}", trust_env=False, timeout=30).status_code == 401

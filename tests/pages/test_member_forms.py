@@ -139,5 +139,5 @@ def test_only_owners_and_admins_change_members_by_forms_of_their_own_session(acm
         assert admin.client.post(path, data=data).status_code == 403
         foreign = {"Sec-Fetch-Site": "cross-site"}
         assert admin.client.post(path, data={"key": admin.key, **data}, headers=foreign).status_code == 403
-        assert httpx2.get(f"{acme.url}{path}", trust_env=False).status_code == 401
+        assert httpx2.get(f"{acme.url}{path}", trust_env=False, timeout=30).status_code == 401
     assert (head(acme), members(acme)) == (before, there)
