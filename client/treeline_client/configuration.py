@@ -78,6 +78,8 @@ def read(given: Mapping[str, Any]) -> Configuration:
     """Check what an application gives. Raises ConfigurationRefused naming the first key that is wrong."""
     ours = {key: value for key, value in given.items() if key.startswith("treeline.")}
     kafka = {key: value for key, value in given.items() if not key.startswith("treeline.")}
+    # Clusters and discovery are to know the client by the same name: librdkafka's own default is "rdkafka".
+    kafka.setdefault("client.id", "treeline")
     for key in ("bootstrap.servers", "metadata.broker.list"):
         if key in kafka:
             raise ConfigurationRefused(f"{key} is not for this client: discovery says which cluster is active")

@@ -51,7 +51,7 @@ class Follower:
 
         Raises DiscoveryRefused, or DiscoveryUnavailable if nobody answers and nothing was kept.
         """
-        base = str(configuration.kafka.get("client.id", "treeline"))
+        base = str(configuration.kafka["client.id"])
         self.client_id = f"{base}-{secrets.token_hex(4)}"
         self.counters = Counters()
         self._discovery = Discovery(configuration, self.client_id, role)

@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.serialization import StringDeserializer
 from treeline_client import ClientClosed, StaleGeneration, SwitchingConsumer
 from treeline_client.reader import Reader
@@ -125,6 +126,17 @@ def test_where_it_begins_to_read_goes_along_if_nothing_was_read(plane, clusters,
         left = commits(clusters, "cluster-1", filled, group)
         assert [left[number].offset for number in range(3)] == [10, 10, 10]
         assert {place.metadata for place in left.values()} == {"treeline-client:1;gen=3"}
+
+
+def test_cluster_and_discovery_know_it_by_the_same_name(plane, clusters, filled, group):
+    """By that a plan tells members of a group that follow discovery from those that do not."""
+    with SwitchingConsumer(conf(plane, group)) as consumer:
+        consumer.subscribe([filled])
+        read(consumer, 30)
+        admin = AdminClient({"bootstrap.servers": clusters["cluster-1"].servers})
+        (found,) = admin.describe_consumer_groups([GROUPS["cluster-1"].format(group)]).values()
+        (member,) = found.result(DEADLINE_SECONDS).members
+        assert [name.rpartition("-")[0] for name in plane.reports] == [member.client_id] == ["treeline"]
 
 
 def test_an_abort_opens_it_where_it_was(plane, clusters, filled, group):
