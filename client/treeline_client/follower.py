@@ -192,15 +192,12 @@ class Follower:
         return order
 
     def _count(self, before: Standing, order: Order) -> None:
-        if isinstance(order, Move) and order.answer.destination == before.answer.destination:
+        if isinstance(order, Move | Stay) and order.answer.destination == before.answer.destination:
             self.counters.aborts += 1
             log.info("a switch was taken back: going on, on %s", _shown(order.answer))
         elif isinstance(order, Move):
             self.counters.switches += 1
             log.info("moved from %s to %s (%s)", _shown(before.answer), _shown(order.answer), order.way.value)
-        elif isinstance(order, Stay):
-            self.counters.aborts += 1
-            log.info("a switch was taken back: going on, on %s", _shown(order.answer))
         elif isinstance(order, Resume):
             self.counters.aborts += not order.ran_out
             self.counters.promises_run_out += order.ran_out

@@ -40,27 +40,22 @@ class Verification:
             closed = self._closed_leaves(connection)
             over = self._is_over(connection)
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
-            silent = [each.client_id for each in silent_clients(connection, self._switch, self._settings)][:NAMED]
         self._let_late_go_on(behind)
         late = [each.client_id for each in behind]
         self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
         waited_long = time.monotonic() - self._began > SILENT_TTLS * self._settings.discovery_ttl_ms / 1000
         if (late or closed) and not waited_long and not over:
             return None
-        found = self._found(clients, late, silent, phases)
+        found = self._found(clients, late, phases)
         return switch_report.report(phases, self._switch.forced, found)
 
-    def _found(
-        self,
-        clients: Sequence[ClientRow],
-        late: Sequence[str],
-        silent: Sequence[str],
-        phases: Sequence[PhaseTimes],
-    ) -> Found:
+    def _found(self, clients: Sequence[ClientRow], late: Sequence[str], phases: Sequence[PhaseTimes]) -> Found:
+        with self._engine.connect() as connection:
+            silent = silent_clients(connection, self._switch, self._settings)
         return Found(
             clients=len(clients) - len(late),
             late=late,
-            silent=silent,
+            silent=[each.client_id for each in silent][:NAMED],
             left_behind=self._left.groups(),
             stray_records=self._left.stray_records(phases),
             stranded=self._left.stranded(),
