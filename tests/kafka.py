@@ -32,10 +32,11 @@ _NO_BROKER = frozenset(
 
 
 def create_topic(servers: str, name: str, partitions: int = 1, **config: str) -> None:
-    """Make a topic and wait until it can be read. Waits for a broker, which a busy machine may be without for a
-    moment (fenced, since its heartbeats came too late)."""
+    """Make a topic and wait until it can be read. It keeps records however old their timestamps are, if `config`
+    says nothing else. Waits for a broker, which a busy machine may be without for a moment (fenced, since its
+    heartbeats came too late)."""
     admin = AdminClient({"bootstrap.servers": servers})
-    settings = {key.replace("_", "."): value for key, value in config.items()}
+    settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
     deadline = time.monotonic() + DEADLINE_SECONDS
     tried = False
     while True:
