@@ -8,8 +8,7 @@ from backend.registry.app import with_registries
 
 logs.configure()
 api = create_app()
-for router in web.routes():
-    api.include_router(router)
+api.router.routes.extend(web.routes())
 app = with_registries(api, api.state.services)
 # Pages of schemas read what the registries have read, and show it by the registries' rules.
 api.state.registries = app

@@ -1,9 +1,13 @@
-"""The web console: one router per page, mounted by `backend.asgi`."""
+"""The web console: one router per page; their routes are added by `backend.asgi`."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import functools
+from collections.abc import Sequence
 
+from starlette.routing import BaseRoute
+
+from backend.shared_routes import shared_routes
 from backend.web import (
     account_page,
     application_forms,
@@ -30,8 +34,9 @@ from backend.web import (
 )
 
 
-def routes() -> list[APIRouter]:
-    """Every page's router."""
+@functools.cache
+def routes() -> Sequence[BaseRoute]:
+    """Every page's routes, which all applications of a process share."""
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
         *(static, login_page, tree_page, users_page, account_page),
@@ -40,4 +45,4 @@ def routes() -> list[APIRouter]:
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),
     )
-    return [page.router for page in pages]
+    return shared_routes(page.router for page in pages)

@@ -22,8 +22,7 @@ from tests.integration.conftest import TREE, Rest, problem, rest_settings
 @pytest.fixture
 def rest(rest: Rest) -> Rest:
     """With the console's pages."""
-    for router in web.routes():
-        rest.client.app.include_router(router)  # type: ignore[attr-defined]
+    rest.client.app.router.routes.extend(web.routes())  # type: ignore[attr-defined]
     return rest
 
 

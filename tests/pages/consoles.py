@@ -66,8 +66,7 @@ def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any
         "probe_timeout_seconds": 0.5,
     }
     app = create_app(Settings(**{**known, **settings}))
-    for router in web.routes():
-        app.include_router(router)
+    app.router.routes.extend(web.routes())
     served = with_registries(app, app.state.services)
     app.state.registries = served
     # Following clusters that are away costs their threads' time; few pages ask for it.
