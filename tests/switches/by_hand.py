@@ -23,7 +23,7 @@ from backend.domain.assignment import Unit
 from backend.domain.stream_records import RecordApplied
 from backend.kafka.copy import CopySession
 from backend.kafka.copy_clients import CopyLimits
-from backend.kafka.knowledge import Knowledge
+from backend.kafka.knowledge import Gone, Knowledge
 from backend.kafka.topics import TopicAdmin
 from backend.settings import Settings
 from tests.database_fixture import Database
@@ -53,6 +53,8 @@ class ByHand:
     mark: str = field(default_factory=lambda: secrets.token_hex(4))
     streams: list[str] = field(default_factory=list)
     views: list[EstateView] = field(default_factory=list)
+    losses: list[Gone] = field(default_factory=list)
+    """That distributors have told of."""
 
     def __post_init__(self) -> None:
         for letter in CLUSTERS:
@@ -150,7 +152,8 @@ class ByHand:
             plans = desired.read(connection, self.settings).plans
         for letter, level in edges:
             for bucket in range(self.settings.partition_buckets):
-                session = CopySession(plans[Unit(self.name(letter), level, bucket)], LIMITS, knowledge=Knowledge())
+                plan = plans[Unit(self.name(letter), level, bucket)]
+                session = CopySession(plan, LIMITS, knowledge=Knowledge(lost=self.losses.append))
                 try:
                     session.open(lambda: True)
                     while session.lag_records() != 0:

@@ -1,0 +1,81 @@
+"""After an emergency: what only the cluster that was left has, and whether it came to the others or is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.queries.switches import find_switch
+from tests.eventually import eventually
+from tests.switches.by_hand import ByHand
+from workers.switches.scope import Scope
+from workers.switches.stranded import Stranded
+
+
+@pytest.fixture
+def stranded(hand: ByHand) -> Stranded:
+    """Of an emergency from `a` to `b`, after which `a` alone has the last 5 of 35 records."""
+    hand.produce("a", 30)
+    hand.copy(("a", 2), ("b", 1))
+    hand.produce("a", 5)
+    return after_emergency(hand)
+
+
+def after_emergency(hand: ByHand) -> Stranded:
+    body = {"from": hand.name("a"), "to": hand.name("b"), "mode": "emergency"}
+    answer = hand.rest("POST", "/switches", body)
+    assert answer.status_code == 202, answer.text
+    with hand.database.engine.connect() as connection:
+        row = find_switch(connection, answer.json()["id"])
+        return Stranded(hand.view(), row, Scope.read(connection, row))
+
+
+def named(found):
+    return [(each["stream"], each["partition"], each["first"], each["records"]) for each in found]
+
+
+def test_what_no_other_cluster_has_is_named_and_has_arrived_once_all_have_it(hand: ByHand, stranded: Stranded):
+    found = stranded.now()
+    # The end is known only where the cluster that was left is asked, which an emergency does not wait for.
+    assert [each[:3] for each in named(found)] == [(hand.stream, 0, 30)]
+    assert stranded.arrived(found) is None
+    hand.copy(("a", 2))
+    assert stranded.arrived(found) is None, "one other cluster has it, another has not"
+    hand.copy(("b", 1))
+    arrived = eventually(lambda: stranded.arrived(found), "all have it")
+    assert (arrived.records, arrived.partitions, arrived.lost) == (5, ((hand.stream, 0, 30, 34),), ())
+    assert hand.values("b") == hand.values("c") == hand.values("a")
+
+
+def test_what_another_process_found_is_enough_to_see_it_arrive(hand: ByHand, stranded: Stranded):
+    found = stranded.now()
+    hand.copy(("a", 2), ("b", 1))
+    arrived = eventually(lambda: after_restart(hand).arrived(found), "all have it")
+    assert arrived.records == 5
+
+
+def after_restart(hand: ByHand) -> Stranded:
+    """Of the same switch, in a process that knows nothing."""
+    with hand.database.engine.connect() as connection:
+        (switch,) = hand.rest("GET", "/switches").json()["items"]
+        row = find_switch(connection, switch["id"])
+        return Stranded(hand.view(), row, Scope.read(connection, row))
+
+
+def test_what_was_stranded_in_a_topic_that_was_made_anew_is_lost(hand: ByHand, stranded: Stranded):
+    found = stranded.now()
+    hand.make_anew("a")
+    hand.produce("a", 40)
+    hand.copy(("a", 2), ("b", 1))
+    arrived = eventually(lambda: stranded.arrived(found), "all have what there is")
+    assert (arrived.records, arrived.partitions) == (0, ())
+    assert arrived.lost == ((hand.stream, 0, 30),), "though the new log is longer than the old one was"
+    assert [loss.first_offset for loss in hand.losses if loss.partition == 0][:1] == [30]
+
+
+def test_nothing_was_stranded(hand: ByHand):
+    hand.produce("a", 30)
+    hand.copy(("a", 2), ("b", 1))
+    stranded = after_emergency(hand)
+    assert stranded.now() == []
+    arrived = eventually(lambda: stranded.arrived([]), "all have what there is")
+    assert (arrived.records, arrived.partitions, arrived.lost) == (0, (), ())
