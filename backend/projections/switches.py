@@ -44,9 +44,9 @@ switches = temporal_table(
     # Clients that are not waited for.
     sa.Column("forced", JSONB, nullable=False),
     sa.Column("reason", sa.Text),
-    sa.Column("report", JSONB),
+    sa.Column("report", JSONB(none_as_null=True)),
     # Of an emergency, once the cluster that was left is back: {records, partitions}.
-    sa.Column("arrived", JSONB),
+    sa.Column("arrived", JSONB(none_as_null=True)),
     # Position of the event that started it: switches are listed in this order.
     sa.Column("started", sa.BigInteger, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),

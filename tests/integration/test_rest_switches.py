@@ -21,7 +21,7 @@ from backend.domain.tree import SwitchTarget
 from backend.eventlog.recorded import Metadata
 from backend.queries import discovery_clients
 from backend.queries.switch_clients import clients_of, silent_clients
-from backend.queries.switches import find_switch
+from backend.queries.switches import find_switch, running_switches
 from tests.integration.conftest import Rest, problem
 from tests.integration.streams import worker_records
 from tests.integration.test_discovery import MOVED, PROD, discover, start, switched, to
@@ -360,12 +360,21 @@ def test_what_has_moved_nobody_is_not_reversed(tenant: Rest) -> None:
 def test_what_was_stranded_is_shown_once_it_has_come(tenant: Rest) -> None:
     emergency = replace(start(), mode="emergency")
     arrived = RecordArrived(records=3, partitions=(("acme/retail/prod/orders", 0, 5, 7),))
-    switched(tenant, emergency, Complete(measured={}, report={}), arrived, arrived)
+    switched(tenant, emergency, Complete(measured={}, report={}))
+    assert carried_on(tenant) == ["s1"], "whoever comes next waits for them"
+    switched(tenant, arrived, arrived)
+    assert carried_on(tenant) == []
     assert get(tenant)["stranded_arrived"] == {
         "records": 3,
         "partitions": [["acme/retail/prod/orders", 0, 5, 7]],
         "lost": [],
     }
+
+
+def carried_on(rest: Rest) -> list[str]:
+    services = rest.client.app.state.services  # type: ignore[attr-defined]
+    with services.engine.connect() as connection:
+        return [row.id for row in running_switches(connection)]
 
 
 def test_a_forced_client_is_forced_for_good(tenant: Rest) -> None:

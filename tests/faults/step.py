@@ -1,0 +1,74 @@
+"""A step of the control plane that is stopped in its middle, however short it is."""
+
+from __future__ import annotations
+
+import contextlib
+from types import TracebackType
+
+import psycopg
+
+from tests.eventually import eventually
+from tests.faults.runs import Place
+
+_LOCK = 7_011_953
+
+
+class StoppedStep:
+    """The append of one event waits in the database, within its transaction, from `with` to `let_go`.
+
+    Whoever takes the step waits for a lock that is held here, as it may for any row. PostgreSQL may be killed
+    meanwhile; the step then ends with it, and is not stopped again.
+    """
+
+    def __init__(self, place: Place, event: str, phase: str | None = None) -> None:
+        self._place = place
+        self._condition = f"NEW.name = '{event}'" + (f" AND NEW.data ->> 'phase' = '{phase}'" if phase else "")
+        self._connection: psycopg.Connection | None = None
+
+    def __enter__(self) -> StoppedStep:
+        connection = self._connection = self._connect()
+        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION stopped_step() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN PERFORM pg_advisory_xact_lock({_LOCK}); RETURN NEW; END $$"
+        )
+        connection.execute(
+            f"CREATE TRIGGER stopped_step BEFORE INSERT ON events FOR EACH ROW WHEN ({self._condition}) "
+            "EXECUTE FUNCTION stopped_step()"
+        )
+        return self
+
+    def reached(self) -> None:
+        """Until somebody is in the middle of it."""
+        connection = self._connection
+        assert connection is not None
+        waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND NOT granted"
+        eventually(lambda: connection.execute(waiting, [_LOCK]).fetchone(), "the step is reached")
+
+    def let_go(self) -> None:
+        """It goes on, if whoever took it is still there."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        with contextlib.suppress(psycopg.OperationalError):  # the database died, and with it the lock
+            connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+            connection.close()
+        with self._connect() as after:
+            after.execute("DROP TRIGGER IF EXISTS stopped_step ON events")
+            after.execute("DROP FUNCTION IF EXISTS stopped_step")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.let_go()
+
+    def _connect(self) -> psycopg.Connection:
+        url = self._place.database_url().replace("+psycopg", "")
+
+        def connect() -> psycopg.Connection | None:
+            try:
+                return psycopg.connect(url, autocommit=True)
+            except psycopg.OperationalError:
+                return None
+
+        return eventually(connect, "the database answers", 0.2)
