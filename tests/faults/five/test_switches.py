@@ -219,21 +219,30 @@ def test_clients_that_are_held_by_a_control_plane_that_hangs_go_on_and_are_not_m
     assert applications.histories.stood == {1: {OLD}, 2: {NEW}}
 
 
-def test_a_whole_cluster_is_left_and_its_targets_come_back(place: Place, tenant: Tenant):
-    """The distributors that copied to it get another leaf, with the move; `reverse` takes both back."""
+def neighbours(place: Place) -> tuple[str, str]:
+    """A leaf that records of the old cluster are copied to, and the one that can take its place."""
     leaving = next(
         row["target"] for row in place.distributors() if (row["cluster"], row["level"]) == on_the_way(place)
     )
-    other = next(name for name in ("cluster-2", "cluster-3") if name != leaving)
+    return leaving, next(name for name in ("cluster-2", "cluster-3") if name != leaving)
+
+
+def leave_whole(place: Place, tenant: Tenant, leaving: str, other: str) -> str:
+    """The switch that is begun, of the tenant too."""
+    body = {"from": leaving, "to": other}
+    plan = place._ask("POST", "/switches/plan", body)
+    assert tenant.name in [each["tenant"] for each in plan["moves"]], "with all that other tests have left there"
+    row = place._ask("POST", "/switches", {**body, "plan_digest": plan["digest"]})
+    return str(row["id"])
+
+
+def test_a_whole_cluster_is_left_and_its_targets_come_back(place: Place, tenant: Tenant):
+    """The distributors that copied to it get another leaf, with the move; `reverse` takes both back."""
+    leaving, other = neighbours(place)
     before = targets(place)
     with Applications(tenant, groups=1) as applications:
         assert tenant.over(tenant.start(OLD, leaving)["id"])["state"] == "completed"
-        body = {"from": leaving, "to": other}
-        plan = place._ask("POST", "/switches/plan", body)
-        assert tenant.name in [each["tenant"] for each in plan["moves"]], (
-            "with all that other tests have left there"
-        )
-        switch = place._ask("POST", "/switches", {**body, "plan_digest": plan["digest"]})["id"]
+        switch = leave_whole(place, tenant, leaving, other)
         row = tenant.over(switch)
         assert row["state"] == "completed", row
         changed = {(each["cluster"], each["level"]): each["target"] for each in row["retargets"]}
@@ -244,6 +253,33 @@ def test_a_whole_cluster_is_left_and_its_targets_come_back(place: Place, tenant:
         assert back["state"] == "completed", back
         assert targets(place) == before
         assert tenant.active() == (leaving, 4)
+        applications.all_read()
+        applications.finish(OLD, leaving, other)
+    assert applications.histories.stood == {1: {OLD}, 2: {leaving}, 3: {other}, 4: {leaving}}
+
+
+@pytest.mark.parametrize("victim", [API, WORKER, DATABASE])
+def test_the_control_plane_is_killed_while_distributors_get_other_targets(
+    place: Place, tenant: Tenant, victim: str
+):
+    leaving, other = neighbours(place)
+    before = targets(place)
+    with ExitStack() as closed:
+        applications = closed.enter_context(Applications(tenant, groups=1))
+        assert tenant.over(tenant.start(OLD, leaving)["id"])["state"] == "completed"
+        step = closed.enter_context(StoppedStep(place, "SwitchAdvanced", "moving"))
+        switch = leave_whole(place, tenant, leaving, other)
+        step.reached()
+        assert place._ask("GET", f"/switches/{switch}")["state"] == "retargeting"
+        place.kill(victim)
+        step.let_go()
+        row = tenant.over(switch)
+        assert row["state"] == "completed", row
+        changed = {(each["cluster"], each["level"]): each["target"] for each in row["retargets"]}
+        assert changed and targets(place) == {**before, **changed}
+        assert tenant.active() == (other, 3)
+        back = tenant.over(place._ask("POST", f"/switches/{switch}/reverse")["id"])
+        assert back["state"] == "completed" and targets(place) == before, back
         applications.all_read()
         applications.finish(OLD, leaving, other)
     assert applications.histories.stood == {1: {OLD}, 2: {leaving}, 3: {other}, 4: {leaving}}

@@ -1,0 +1,82 @@
+"""A switch that is aborted after a kill, or that nobody carries on for longer than clients may be held."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+
+from backend.settings import Settings
+from tests.eventually import eventually
+from tests.faults.five.test_switches import API, OLD, WORKER, Reached, tenant
+from tests.faults.runs import Place
+from tests.switches.applications import Applications, Tenant
+
+__all__ = ["tenant"]
+# As in test_switches.
+pytestmark = pytest.mark.nightly
+
+HOLD_SECONDS = Settings().switch_hold_seconds
+
+
+def state(place: Place, switch: str) -> str:
+    """As the database has it: for a time without the API."""
+    with psycopg.connect(place.database_url().replace("+psycopg", "")) as connection:
+        query = "SELECT state FROM switches WHERE id = %s AND valid_to IS NULL"
+        row = connection.execute(query, [switch]).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+@pytest.mark.parametrize(
+    ("victim", "phase"),
+    [(WORKER, "holding"), (WORKER, "draining"), (WORKER, "closing"), (WORKER, "moving"), (API, "closing")],
+)
+def test_it_is_aborted_after_a_kill(place: Place, tenant: Tenant, victim: str, phase: str):
+    """At once, perhaps before anybody carries it on again."""
+    with ExitStack() as closed:
+        applications = closed.enter_context(Applications(tenant))
+        reached = Reached(place, tenant, applications, closed)
+        let_go = getattr(reached, phase)()
+        place.kill(victim)
+        if phase == "moving":
+            let_go()  # what the dead worker had begun keeps everybody from appending
+        row = place._ask("POST", f"/switches/{reached.switch}/abort")
+        assert row["state"] == "aborted", row
+        applications.all_read()
+        assert tenant.active()[0] == OLD
+        let_go()
+        applications.finish(OLD)
+    assert {cluster for stood in applications.histories.stood.values() for cluster in stood} == {OLD}
+
+
+@pytest.mark.parametrize("phase", ["holding", "closing"])
+@pytest.mark.parametrize("away", [(API,), (API, WORKER)], ids=["api", "api and worker"])
+def test_nobody_can_be_told_anything_for_longer_than_clients_may_be_held(
+    place: Place, tenant: Tenant, phase: str, away: tuple[str, ...]
+):
+    """They go on where they are; whoever carries the switch on takes it back."""
+    with ExitStack() as closed:
+        applications = closed.enter_context(Applications(tenant))
+        reached = Reached(place, tenant, applications, closed)
+        let_go = getattr(reached, phase)()
+        began = time.monotonic()
+        for name in away:
+            place.stop(place.pid(name))
+        # They go on by themselves, which nobody but the records can tell.
+        applications.all_read()
+        eventually(lambda: time.monotonic() - began > HOLD_SECONDS, "too long for anybody to be held", 1)
+        if WORKER not in away:
+            eventually(lambda: state(place, reached.switch) == "failed", "it is taken back", 0.5)
+        for name in away:
+            place.go_on(place.pid(name))
+        row = tenant.over(reached.switch)
+        assert row["state"] == "failed", row
+        assert "clients were held for 60 s" in row["reason"], row
+        let_go()
+        applications.all_read()
+        assert tenant.active()[0] == OLD
+        applications.finish(OLD)
+    assert {cluster for stood in applications.histories.stood.values() for cluster in stood} == {OLD}
