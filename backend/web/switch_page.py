@@ -64,7 +64,7 @@ def switch_live(switch: str, request: Request, services: Shared, viewer: Viewer)
     with services.reading() as connection:
         view = view_of(connection, services, switch)
     context = {**frame(request, caller), **_context(caller, view)}
-    return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
+    return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context))
 
 
 @router.post(SWITCH + "/-abort")

@@ -197,6 +197,11 @@ class PlanView:
         clients = Counter(client.place for client in self.plan.clients)
         return [(place_of(moving), clients[moving.place]) for moving in self.plan.moves]
 
+    @property
+    def client_names(self) -> list[str]:
+        """That discovery knows, of whom moves."""
+        return sorted(client.client_id for client in self.plan.clients)
+
     @cached_property
     def streams(self) -> list[StreamLag]:
         """The one that lacks most first; those of which nobody can tell before all."""

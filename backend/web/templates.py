@@ -15,6 +15,7 @@ from backend.web import figures
 from backend.web.static import address
 
 _FRONTEND = PROJECT_ROOT / "frontend"
+_AFTER_TITLE = " · Treeline"
 
 
 def _quoted(text: str) -> str:
@@ -38,7 +39,7 @@ _environment.filters.update(
     day=figures.day,
     quoted=_quoted,
 )
-_environment.globals.update(static=address)
+_environment.globals.update(static=address, after_title=_AFTER_TITLE)
 
 
 def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
@@ -49,3 +50,9 @@ def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLRe
 def block(template: str, name: str, context: Mapping[str, Any]) -> str:
     """One named block of a page."""
     return render_block(_environment, template, name, context)
+
+
+def titled_block(template: str, name: str, context: Mapping[str, Any]) -> str:
+    """The same, with the page's title before it: htmx gives that to the window, which may be in the background."""
+    title = block(template, "title", context)
+    return f"<title>{title}{_AFTER_TITLE}</title>{block(template, name, context)}"
