@@ -49,8 +49,6 @@ def spawn(spec: ProcessSpec) -> int:
         die_with_parent(signal.SIGQUIT if spec.name == "postgres" else signal.SIGKILL)
         if os.getppid() != parent:  # the parent ended before the request was made
             os._exit(1)
-        if spec.nice:
-            _let_others_go_first(spec.nice)
 
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -66,14 +64,6 @@ def spawn(spec: ProcessSpec) -> int:
     # The supervisor collects by wait(-1); Popen must not warn about, or poll, a child that is still alive.
     process.returncode = 0
     return process.pid
-
-
-def _let_others_go_first(nice: int) -> None:
-    """Of the calling process, which leads a session of its own."""
-    os.nice(nice)
-    # Where the kernel shares processors out by sessions first (sched(7), autogroup), nice counts within one only.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(nice))
 
 
 def send(pid: int | None, number: signal.Signals) -> None:

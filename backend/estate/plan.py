@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from backend.estate.broker import Broker, BrokerPorts
@@ -26,8 +26,6 @@ BEHIND_PROXY_PORT = 19691
 POSTGRES_PORT = 15432
 REDIS_PORT = 16379
 PROXY_CONTROL_PORT = 19890
-BATCH_NICE = 10
-"""Of what runs on Spark: clients that wait for an answer, a broker or a switch go first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +236,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
             stop_seconds=stop_seconds,
         )
 
-    def worker(name: str, queue: str, processes: int, nice: int = 0) -> ProcessSpec:
+    def worker(name: str, queue: str, processes: int) -> ProcessSpec:
         ready_file = layout.home.run / f"worker-{name}.ready"
         spec = process(
             f"worker:{name}",
@@ -250,7 +248,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
             stop_seconds=8.0,
         )  # fmt: skip
         spec.environment["TREELINE_READY_FILE"] = str(ready_file)
-        return replace(spec, nice=nice)
+        return spec
 
     schedule = layout.home.run / "beat-schedule"
     return [
@@ -264,7 +262,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
         ),
         worker("control", "treeline.control", 1),
         worker("shifts", "treeline.shifts", 2),
-        worker("offsets", "treeline.offsets", 1, BATCH_NICE),
+        worker("offsets", "treeline.offsets", 1),
         worker("schemas", "treeline.schemas", 1),
         process(
             "beat",

@@ -36,8 +36,7 @@ class ProcessSpec:
     """One supervised process.
 
     `after` names processes that must be running first. `stop_signal` asks it to end, and after
-    `stop_seconds` its whole process group is killed. `group` orders the stop: the highest ends first. `nice`: how
-    far it lets others go first where processors are short (as nice(1); 0: not at all).
+    `stop_seconds` its whole process group is killed. `group` orders the stop: the highest ends first.
     """
 
     name: str
@@ -50,7 +49,6 @@ class ProcessSpec:
     stop_signal: str = "SIGTERM"
     stop_seconds: float = 10.0
     group: int = 0
-    nice: int = 0
 
     @property
     def once(self) -> bool:

@@ -30,7 +30,6 @@ SERVICE_KEYS: dict[str, type | tuple[type, ...]] = {
     "cap_drop": list,
     "command": list,
     "configs": list,
-    "cpu_shares": int,
     "depends_on": dict,
     "environment": dict,
     "healthcheck": dict,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from backend.estate.children import end_leftovers, marked
@@ -32,9 +31,7 @@ class Supervision:
         self.home.make()
         self.specs: list[ProcessSpec] = []
 
-    def add(
-        self, name: str, script: str, *, once: bool = False, after: list[str] | None = None, nice: int = 0
-    ) -> None:
+    def add(self, name: str, script: str, *, once: bool = False, after: list[str] | None = None) -> None:
         self.specs.append(
             ProcessSpec(
                 name=name,
@@ -46,7 +43,6 @@ class Supervision:
                 after=after or [],
                 stop_seconds=1.0,
                 group=len(self.specs),
-                nice=nice,
             )
         )
 
@@ -112,19 +108,6 @@ def test_a_run_once_process_is_done_and_is_not_started_again(supervision: Superv
     supervision.until("after", "running")
     assert supervision.row("once")["state"] == "done"
     assert (supervision.home.path / "runs").read_text() == "x\n"
-
-
-def test_one_that_lets_others_go_first_does_so_with_its_children(supervision: Supervision) -> None:
-    supervision.add("batches", PARENT_AND_CHILD, nice=7)
-    supervision.add("another", PARENT_AND_CHILD)
-    supervision.start()
-    own = os.getpriority(os.PRIO_PROCESS, 0)
-    for name, nice in (("batches", own + 7), ("another", own)):
-        parent = supervision.until(name, "running")["pid"]
-        pids = [parent, *(child.pid for child in psutil.Process(parent).children())]
-        assert [os.getpriority(os.PRIO_PROCESS, pid) for pid in pids] == [nice, nice]
-        share = Path(f"/proc/{parent}/autogroup")
-        assert not share.exists() or share.read_text().endswith(f" nice {nice - own}\n")
 
 
 def test_a_killed_process_runs_again_with_another_pid(supervision: Supervision) -> None:
