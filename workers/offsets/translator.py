@@ -14,17 +14,15 @@ import structlog
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from backend.domain.cluster_switch import HELD
 from backend.domain.log_index import Prefixes
 from backend.domain.offset_map import Follower
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ends import ends
 from backend.queries.clusters import ClusterRow
-from backend.queries.switches import moving_switches
 from backend.settings import Settings
 from spark import micro_batch
-from workers import checkpoints
+from workers import batches, checkpoints
 from workers.offsets import store
 from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog, Batch, Stand, Turns
@@ -74,11 +72,11 @@ class Translator:
     def tick(self) -> int:
         """Take what has come; translate and publish it. How many commits were.
 
-        Nothing while clients are held for a switch: their last commits are carried over directly, and what else
-        was committed can wait for a second better than they can.
+        Nothing while clients are held for a switch, or about to be: their last commits are carried over directly,
+        and what else was committed can wait for a second better than they can.
         """
         with self._engine.connect() as connection:
-            if any(switch.state in HELD for switch in moving_switches(connection)):
+            if batches.must_rest(connection):
                 return 0
         known = self._directories.read()
         if known.position != self._swept_at:
@@ -88,9 +86,13 @@ class Translator:
             self._take_back(known)
         self._logs.follow(known)
         ready = self._logs.ready()
-        translated = self._translate(ready, known) if ready else 0
+        translated = self._translate_unless_held(ready, known) if ready else 0
         self._clear_up(known)
         return translated
+
+    def _translate_unless_held(self, ready: Ready, known: Directory) -> int:
+        with batches.running(self._engine) as may_run:
+            return self._translate(ready, known) if may_run else 0
 
     def _clear_up(self, known: Directory) -> None:
         """What nobody has to know any more."""

@@ -30,7 +30,7 @@ from backend.queries.leaf_routes import list_leaves
 from backend.queries.switches import SwitchRow, find_switch
 from backend.queries.trees import get_tree
 from backend.settings import Settings
-from workers import context
+from workers import batches, context
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
@@ -49,6 +49,8 @@ _CALM_SECONDS = 0.2
 _FAR_SECONDS = 1.0
 _RENEW_SECONDS = 1.0
 _STRANDED_SECONDS = 2.0
+_BATCH_SECONDS = 10.0
+"""For so long a batch that runs is waited for before clients are told to hold."""
 _TELL_SECONDS = 0.25
 _AGAIN_SECONDS = 0.5
 _PATIENCE_SECONDS = 120.0
@@ -69,6 +71,7 @@ class SwitchRunner:
         self._stranded: Stranded | None = None
         self._hold = Hold(engine, settings)
         self._failing_since: float | None = None
+        self._resting_since: float | None = None
         self._asked_at = self._told_at = 0.0
         self._walked = self._retargeted = False
 
@@ -146,13 +149,27 @@ class SwitchRunner:
         drain, closing = self._clients(row)
         drain.mark()
         lacking = drain.look().missing_records
-        closing.warm_up()
         if lacking > NEAR_RECORDS:
+            self._resting_since = None
             self._tell({"missing_records": lacking})
             time.sleep(_FAR_SECONDS)
             return False
+        if not self._batches_rest(lacking):
+            return False
+        closing.warm_up()
         self._hold.begin(row)
         return self._advance(row, Phase.HOLDING, {"missing_records": lacking})
+
+    def _batches_rest(self, lacking: int) -> bool:
+        """Whether clients that are held will have the machine for themselves; asked until it is so."""
+        if self._resting_since is None:
+            self._resting_since = time.monotonic()
+            with self._engine.begin() as connection:
+                told = {"missing_records": lacking, batches.ABOUT_TO_HOLD: True}
+                switch_progress.write(connection, self._id, told)
+        with self._engine.begin() as connection:
+            resting = not batches.are_running(connection)
+        return resting or time.monotonic() > self._resting_since + _BATCH_SECONDS
 
     def _hold_on(self, row: SwitchRow) -> bool:
         seen = self._look(row)
