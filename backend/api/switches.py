@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -121,12 +121,26 @@ def force_switch(switch: str, write: Writing, body: Clients | None = None) -> Re
 
     def build(connection: Connection) -> Force:
         row = find_switch(connection, switch)
-        if body is not None and body.clients is not None:
-            return Force(clients=tuple(body.clients))
         clients = clients_of(connection, row, write.services.config)
-        return Force(clients=tuple(missing(row, clients, write.services.config)))
+        if body is None or body.clients is None:
+            return Force(clients=tuple(missing(row, clients, write.services.config)))
+        if row.is_moving:
+            _check_known(body.clients, {each.client_id for each in clients})
+        return Force(clients=tuple(body.clients))
 
     return write.run(SWITCH, changes.event_stream(switch), build, _answer(switch))
+
+
+def _check_known(named: Sequence[str], known: Collection[str]) -> None:
+    """A name with a slip would be forced, and whoever was meant be waited for."""
+    errors = [
+        FieldError(f"/clients/{number}", f"discovery knows no client {name[:60]!a} that this switch moves")
+        for number, name in enumerate(named)
+        if name not in known
+    ]
+    if errors:
+        detail = f"{errors[0].detail}; nobody was forced: now.waiting_for of GET /switches names who is waited for"
+        raise ValueInvalid(detail, tuple(errors[:100]))
 
 
 @router.post("/{switch}/reverse", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))

@@ -254,6 +254,11 @@ def test_who_is_forced_is_named_and_not_waited_for(tenant: Rest) -> None:
         return [each["client_id"] for each in get(tenant)["now"]["waiting_for"]]
 
     assert waiting() == ["orders-1", "orders-2"]
+    refused = problem(
+        tenant("POST", "/switches/s1/force", {"clients": ["orders-2", "orders-3"]}), 422, "value-invalid"
+    )
+    assert [each["pointer"] for each in refused["errors"]] == ["/clients/1"] and "orders-3" in refused["detail"]
+    assert waiting() == ["orders-1", "orders-2"], "nobody was forced"
     found = tenant("POST", "/switches/s1/force", {"clients": ["orders-2"]})
     assert (found.status_code, found.json()["forced"]) == (202, ["orders-2"])
     assert waiting() == ["orders-1"]
