@@ -333,7 +333,10 @@ def _due(state: Application, revision: int) -> Application:
 
 def _deleted(state: Application, event: ApplicationDeleted) -> Application:
     gone = replace(state, settings=None, grants={}, credentials=None, revision=event.revision)
-    return replace(gone, clusters={cluster: OnCluster(removing=True) for cluster in event.clusters})
+    # What was applied is kept: it may be left where a cluster can no longer be asked.
+    parts = {cluster: state.clusters[cluster].parts for cluster in event.clusters if cluster in state.clusters}
+    clusters = {cluster: OnCluster(removing=True, parts=parts.get(cluster, {})) for cluster in event.clusters}
+    return replace(gone, clusters=clusters)
 
 
 def _with_grant(state: Application, event: AccessEvent) -> Application:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backend.domain.application import Application
-from backend.domain.application_commands import ApplicationCommand
+from backend.domain.application_commands import (
+    ApplicationCommand,
+    DeclareApplication,
+    DeleteApplication,
+    Facts,
+)
+from backend.domain.application_records import RecordAccessApplied
 from backend.eventlog.memory import MemoryEventLog
 from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import domain_registry
@@ -24,6 +30,13 @@ KEY = {"tenant": "acme", "instance": "retail", "environment": "prod", "applicati
 
 @settings(deadline=None)
 @given(st.lists(commands, max_size=25))
+@example(
+    [
+        DeclareApplication(name=NAME, produces=(), consumes=(), quotas={}, facts=Facts()),
+        RecordAccessApplied(cluster="c1", revision=1, parts={"acls": "applied"}, anew=False),
+        DeleteApplication(clusters=frozenset({"c1"})),
+    ]
+)
 def test_rows_say_what_the_state_says(asked: list[ApplicationCommand]) -> None:
     log, rows = MemoryEventLog(domain_registry()), MemoryRows()
     stream = f"application-{NAME}"
