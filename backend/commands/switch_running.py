@@ -196,6 +196,9 @@ def _show(row: dict[str, Any], form: Form) -> None:
         typer.echo(f"{row['state']}: {row['reason']}", err=True)
     if row["report"] is not None:
         show(row, form, ("report", ""), [{"report": name, "": _told(v)} for name, v in row["report"].items()])
+    if row["stranded_arrived"] is not None:
+        late = [{"came late": name, "": _told(v)} for name, v in row["stranded_arrived"].items()]
+        show(row, form, ("came late", ""), late)
 
 
 def _told(value: Any) -> str:

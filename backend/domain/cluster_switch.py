@@ -191,7 +191,8 @@ class StrandedRecordsArrived(Event, name="StrandedRecordsArrived", version=1):
     partitions: tuple[tuple[str, int, int, int], ...]
     """(stream, partition, first offset, last offset) on that cluster, of records that came late."""
     lost: tuple[tuple[str, int, int], ...]
-    """(stream, partition, first offset) where the log was made anew or cut off: what only it had is gone."""
+    """(stream, partition, first offset) where what only it had is gone, or may be: the log was made anew or cut
+    off, or records were removed from its beginning before they were seen to arrive."""
 
 
 SwitchEvent = (

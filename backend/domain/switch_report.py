@@ -55,6 +55,7 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "groups": closing.get("groups"),
         "offsets": closing.get("offsets"),
         "re_read_bound": closing.get("re_read_bound"),
+        "read_again": closing.get("read_again", []),
         "refused_groups": closing.get("refused", []),
         "forced_clients": list(forced),
         "clients_moved": found.clients,

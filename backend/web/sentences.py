@@ -54,7 +54,7 @@ SENTENCES: Mapping[str, str] = {
     "ClientsMoved": "Clients moved from {source} to {target}, generation {generation} (switch {switch})",
     "SwitchCompleted": "Switch {switch} completed",
     "SwitchAborted": "Switch {switch} aborted while {phase}",
-    "StrandedRecordsArrived": "What only the cluster left by switch {switch} had is everywhere: {records} records",
+    "StrandedRecordsArrived": "What only the cluster left by switch {switch} had is late: {records} records{lost}",
     "SwitchFailed": "Switch {switch} could not go on while {phase}: {reason}",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
@@ -127,6 +127,9 @@ def sentence(name: str, stream: str, data: Mapping[str, Any]) -> str:
         known["state"] = "disabled" if data["disabled"] else "enabled"
     if name == "AccessRefused" and data.get("reason") is None:
         pattern = pattern.partition(":")[0] + ": {stream}"
+    if name == "StrandedRecordsArrived":
+        gone = data.get("lost")
+        known["lost"] = f"; lost on {counted(len(gone), 'partition')}" if isinstance(gone, list) and gone else ""
     if name == "TreeReplaced":
         known.update(_shape(data.get("root")))
     return shortened(pattern.format_map(known), _LONGEST)

@@ -103,7 +103,10 @@ def troubles(row: SwitchRow) -> list[str]:
     said = [f"{counted(lost, 'record')} not drained"] if lost else []
     said += [f"{counted(stray, 'record')} written to {row.source} since"] if stray else []
     if awaits_stranded(row):
-        said.append(f"{counted(len(report['stranded']), 'partition')} with records only on {row.source}")
+        said.append(f"{counted(len(report['stranded']), 'partition')} perhaps with records only on {row.source}")
+    gone = (row.arrived or {}).get("lost")
+    if gone:
+        said.append(f"records of {counted(len(gone), 'partition')} lost with {row.source}")
     named = (
         ("forced_clients", "client", "not waited for"),
         ("late_clients", "client", "late"),

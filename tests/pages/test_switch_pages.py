@@ -210,8 +210,8 @@ def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
     page = operator.get("/switches/s1")
     assert list(steps(page.text)) == ["planned", "verifying"]
     assert "Producers held not at all" in said(page)
-    assert "acme/retail/prod/orders/2 from offset 17, nobody knows how many" in said(page)
-    assert "They come by themselves once it is back." in said(page)
+    assert "acme/retail/prod/orders/2 from offset 17, nobody knows how many, if any" in said(page)
+    assert "It comes by itself once c1 is back." in said(page)
     assert LIVE in page.text and 'hx-trigger="every 2s"' in page.text, "it tells when they have come"
     assert LIVE in operator.get("/switches/s1/-live").text
     assert LIVE not in operator.get(f"/switches/s1?at={head(acme)}").text
@@ -219,6 +219,22 @@ def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
     commands(database, come)
     page = operator.get("/switches/s1")
     assert "They have come: 5 records at most, each once." in said(page) and LIVE not in page.text
+    assert "acme/retail/prod/orders/2 offsets 17 to 21 came late" in said(page)
+    assert "Lost" not in said(page)
+
+
+def test_what_was_stranded_and_is_lost_is_not_said_to_have_come(
+    acme: Console, database: Database, operator: Visitor
+) -> None:
+    stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
+    report = {**REPORT, "not_drained_records": None, "producers_held_ms": 0, "stranded": stranded}
+    lost = RecordArrived(records=0, partitions=(), lost=(("acme/retail/prod/orders", 2, 17),))
+    commands(database, start(mode="emergency"), Complete(measured={}, report=report), lost)
+    page = operator.get("/switches/s1")
+    assert "They have come" not in said(page)
+    assert "Lost on 1 partition: the log was made anew or cut off" in said(page)
+    assert "records of 1 partition lost with c1" in said(operator.get("/switches"))
+    assert "lost on 1 partition" in said(operator.get("/"))
 
 
 def test_targets_that_change_are_named_and_have_a_phase(database: Database, operator: Visitor) -> None:
@@ -348,12 +364,14 @@ def test_with_nobody_to_wait_for_there_is_nothing_to_force(database: Database, o
 
 def test_names_of_clients_and_reasons_are_text(database: Database, operator: Visitor) -> None:
     report = {**REPORT, "late_clients": [HOSTILE], "refused_groups": [{"group": HOSTILE, "reason": HOSTILE}]}
+    report["read_again"] = [{"group": HOSTILE, "stream": "acme/retail/prod/orders", "partition": 3, "records": 4}]
     commands(database, *HOLDING, Force(clients=(HOSTILE,)))
     assert HOSTILE not in operator.get("/switches/s1").text
     assert HOSTILE in said(operator.get("/switches/s1"))
     commands(database, *MOVED[2:], Complete(measured={"late": [HOSTILE]}, report=report))
     for path in ("/switches/s1", "/switches", "/tree"):
         assert HOSTILE not in operator.get(path).text
+    assert f"{HOSTILE} acme/retail/prod/orders/3: 4 records" in said(operator.get("/switches/s1"))
 
 
 def test_the_tree_marks_where_environments_are_active(acme: Console, database: Database, viewer: Visitor) -> None:

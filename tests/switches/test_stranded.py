@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from backend.queries.switches import find_switch
 from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
@@ -70,6 +73,20 @@ def test_what_was_stranded_in_a_topic_that_was_made_anew_is_lost(hand: ByHand, s
     assert (arrived.records, arrived.partitions) == (0, ())
     assert arrived.lost == ((hand.stream, 0, 30),), "though the new log is longer than the old one was"
     assert [loss.first_offset for loss in hand.losses if loss.partition == 0][:1] == [30]
+
+
+@pytest.mark.parametrize(("removed", "late"), [(32, ((32, 34),)), (35, ())])
+def test_what_retention_removed_before_it_was_seen_to_arrive_may_be_lost(
+    hand: ByHand, stranded: Stranded, removed: int, late: tuple[tuple[int, int], ...]
+):
+    found = stranded.now()
+    admin = AdminClient({"bootstrap.servers": hand.servers("a")})
+    place = TopicPartition(hand.topic("a"), 0, removed)
+    admin.delete_records([place])[place].result(DEADLINE_SECONDS)
+    hand.copy(("a", 2), ("b", 1))
+    arrived = eventually(lambda: stranded.arrived(found), "all have what there is")
+    assert arrived.partitions == tuple((hand.stream, 0, *each) for each in late)
+    assert arrived.lost == ((hand.stream, 0, 30),)
 
 
 def test_nothing_was_stranded(hand: ByHand):

@@ -203,6 +203,10 @@ class Drain:
         """(incarnation of the newest records, end at the mark) of each log."""
         return {log.partition: (log.births[-1][1], log.end or 0) for log in self._logs.values()}
 
+    def lows(self) -> dict[Partition, int]:
+        """Where each log begins, as of the last look."""
+        return {log.partition: log.low for log in self._logs.values()}
+
     @property
     def is_told(self) -> bool:
         """Whether it is known of all logs what the source held at the mark."""

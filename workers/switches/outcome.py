@@ -25,8 +25,24 @@ def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
         "groups": len({(*_environment(one), one.follower.group) for one in set_there}),
         "offsets": len(set_there),
         "re_read_bound": total(one.re_read_bound for one in set_there),
+        "read_again": [_read_again(one) for one in sorted(set_there, key=_worst_first) if one.re_read_bound != 0][
+            :NAMED
+        ],
         "refused": [{"group": group, "reason": reason} for group, reason in sorted(refused.items())[:NAMED]],
     }
+
+
+def _worst_first(one: Carried) -> tuple[bool, int, str, str, int]:
+    """What nobody can tell before all."""
+    follower, bound = one.follower, one.re_read_bound
+    return bound is not None, -(bound or 0), follower.group, follower.stream_name, follower.partition
+
+
+def _read_again(one: Carried) -> dict[str, Any]:
+    follower = one.follower
+    group = "/".join((*_environment(one), follower.group))
+    partition = {"stream": follower.stream_name, "partition": follower.partition}
+    return {"group": group, **partition, "records": one.re_read_bound}
 
 
 def to_try_again(carried: Sequence[Carried]) -> list[str]:

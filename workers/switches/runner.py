@@ -72,6 +72,7 @@ class SwitchRunner:
         self._hold = Hold(engine, settings)
         self._failing_since: float | None = None
         self._resting_since: float | None = None
+        self._beside_a_batch = False
         self._asked_at = self._told_at = 0.0
         self._walked = self._retargeted = False
 
@@ -158,7 +159,9 @@ class SwitchRunner:
             return False
         closing.warm_up()
         self._hold.begin(row)
-        return self._advance(row, Phase.HOLDING, {"missing_records": lacking})
+        return self._advance(
+            row, Phase.HOLDING, {"missing_records": lacking, "beside_a_batch": self._beside_a_batch}
+        )
 
     def _batches_rest(self, lacking: int) -> bool:
         """Whether clients that are held will have the machine for themselves; asked until it is so."""
@@ -168,8 +171,8 @@ class SwitchRunner:
                 told = {"missing_records": lacking, batches.ABOUT_TO_HOLD: True}
                 switch_progress.write(connection, self._id, told)
         with self._engine.begin() as connection:
-            resting = not batches.are_running(connection)
-        return resting or time.monotonic() > self._resting_since + _BATCH_SECONDS
+            self._beside_a_batch = batches.are_running(connection)
+        return not self._beside_a_batch or time.monotonic() > self._resting_since + _BATCH_SECONDS
 
     def _hold_on(self, row: SwitchRow) -> bool:
         seen = self._look(row)
@@ -360,6 +363,7 @@ class SwitchRunner:
         if row is None:
             return
         self._told_at = 0.0
+        self._resting_since = None  # what is told now replaces the word to batches
         self._tell({"failing": reason})
         self._close_clients()
         if row.state is Phase.DRAINING:

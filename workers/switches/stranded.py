@@ -40,7 +40,7 @@ class Stranded:
             self._marked = True
         if not self._drain.look().is_drained:
             return None
-        born, ends = self._drain.born(), self._drain.ends()
+        born, ends, lows = self._drain.born(), self._drain.ends(), self._drain.lows()
         found, lost = [], []
         for each in stranded:
             place, first = (each["stream"], each["partition"]), each["first"]
@@ -48,7 +48,12 @@ class Stranded:
             if incarnation != each["incarnation"] or end < first:
                 # The log was made anew, or was cut off: what it alone held is nowhere any more.
                 lost.append((*place, first))
-            elif born.get(place, (0, -1))[1] >= first:
+                continue
+            if lows[place] > first:
+                # Removed there meanwhile, perhaps before anybody had it: what cannot be told is not told as well.
+                lost.append((*place, first))
+            first = max(first, lows[place])
+            if born.get(place, (0, -1))[1] >= first:
                 found.append((*place, first, born[place][1]))
         records = sum(last - first + 1 for _, _, first, last in found)
         return RecordArrived(records=records, partitions=tuple(found), lost=tuple(lost))
