@@ -120,6 +120,8 @@ def test_where_it_begins_to_read_goes_along_if_nothing_was_read(plane, clusters,
         consumer.subscribe([filled], on_assign=lambda _, found: assigned.extend(p.partition for p in found))
         while not assigned:
             assert consumer.poll(0.05) is None
+        # It is polled all the while, and must not come to it before the consumer closes.
+        consumer.pause([TopicPartition(filled, 1)])
         name = technical("cluster-1", filled)
         kafka.produce(clusters["cluster-1"].servers, name, [{"value": "not polled", "partition": 1}])
         move(plane, consumer)
