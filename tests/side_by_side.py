@@ -42,10 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     late = {shared_with(item.nodeid) for item in items if "estate" in getattr(item, "fixturenames", ())}
     folders = set(FOLDERS_THAT_SHARE.values())
 
-    def turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+    def turn(item: pytest.Item) -> tuple[bool, bool, bool, bool]:
         shared = shared_with(item.nodeid)
         is_late, is_folder = shared in late, shared in folders
-        return is_late and not is_folder, is_late or item.nodeid.startswith(BESIDE_FOLDERS), not is_folder
+        beside = is_late or item.nodeid.startswith(BESIDE_FOLDERS)
+        # Pages with an estate take the longest of what comes last.
+        return is_late and not is_folder, beside, not is_folder, not item.nodeid.startswith("tests/pages/")
 
     items.sort(key=turn)
 
