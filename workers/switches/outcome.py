@@ -15,19 +15,18 @@ NAMED = 200
 def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
     """How many groups and offsets were carried over, what they read again at most, and which were refused."""
     set_there = [one for one in carried if one.refused is None]
+    again = sorted((one for one in set_there if one.re_read_bound != 0), key=_worst_first)
     refused = {
-        "/".join((*_environment(one), one.follower.group)): one.refused
+        _group(one): one.refused
         for one in carried
         # Where a group's progress was made on the target, it stands there already.
         if one.refused not in (None, OWN_PROGRESS)
     }
     return {
-        "groups": len({(*_environment(one), one.follower.group) for one in set_there}),
+        "groups": len({_group(one) for one in set_there}),
         "offsets": len(set_there),
         "re_read_bound": total(one.re_read_bound for one in set_there),
-        "read_again": [_read_again(one) for one in sorted(set_there, key=_worst_first) if one.re_read_bound != 0][
-            :NAMED
-        ],
+        "read_again": [_read_again(one) for one in again[:NAMED]],
         "refused": [{"group": group, "reason": reason} for group, reason in sorted(refused.items())[:NAMED]],
     }
 
@@ -40,9 +39,8 @@ def _worst_first(one: Carried) -> tuple[bool, int, str, str, int]:
 
 def _read_again(one: Carried) -> dict[str, Any]:
     follower = one.follower
-    group = "/".join((*_environment(one), follower.group))
     partition = {"stream": follower.stream_name, "partition": follower.partition}
-    return {"group": group, **partition, "records": one.re_read_bound}
+    return {"group": _group(one), **partition, "records": one.re_read_bound}
 
 
 def to_try_again(carried: Sequence[Carried]) -> list[str]:
@@ -51,5 +49,7 @@ def to_try_again(carried: Sequence[Carried]) -> list[str]:
     return sorted(left)[:NAMED]
 
 
-def _environment(one: Carried) -> tuple[str, str, str]:
-    return one.follower.tenant, one.follower.instance, one.follower.environment
+def _group(one: Carried) -> str:
+    """Its full logical name."""
+    follower = one.follower
+    return "/".join((follower.tenant, follower.instance, follower.environment, follower.group))

@@ -121,13 +121,8 @@ class Reached:
         return lambda: stubborn.tell(phase="closed")
 
     def moving(self) -> Callable[[], object]:
-        return self.stopped_before("ClientsMoved")
-
-    def stopped_before(self, event: str, phase: str | None = None) -> Callable[[], object]:
-        """The worker is about to append this event."""
-        step = self.closed.enter_context(StoppedStep(self.place, event, phase))
-        if not self.switch:
-            self.start()
+        step = self.closed.enter_context(StoppedStep(self.place, "ClientsMoved"))
+        self.start()
         step.reached()
         return step.let_go
 
