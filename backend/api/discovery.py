@@ -23,12 +23,14 @@ from backend.domain import discovery as rule
 from backend.domain.access import Action, Caller, refusal
 from backend.domain.errors import NotFound
 from backend.domain.switch_facts import Place
+from backend.eventlog.faults import DatabaseUnavailable
 from backend.queries import discovery as queries
 from backend.queries import discovery_clients as clients
 from backend.queries import events
 from backend.queries.clusters import ClusterRow
 from backend.queries.discovery import Sent, Snapshot
 from backend.queries.discovery_clients import ClientRow, Report
+from backend.queries.switch_clients import margin_ms
 from backend.queries.tenants import find_environment
 from backend.settings import Settings
 
@@ -66,13 +68,18 @@ class Discovery:
         with self._services.reading() as connection:
             return queries.read(connection, self._last)
 
-    def note(self, report: Report | None) -> tuple[int, bool]:
+    def note(self, report: Report | None, received: float) -> tuple[int, bool]:
         """Write down what a client told of itself: the position of the event log behind everything before, and
-        whether what a client that is late had sent has arrived."""
+        whether what a client that is late had sent has arrived. `received`: when, by this process's clock.
+
+        Raises DatabaseUnavailable where the database took so long that the client may have let go of its word.
+        """
         arrived = False
         with self._services.engine.begin() as connection:
             if report is not None:
                 arrived = clients.write(connection, report, self._services.config.discovery_hold_ms)
+                if 1000 * (time.monotonic() - received) > margin_ms(self._services.config):
+                    raise DatabaseUnavailable("the database took too long to note what the client said; ask again")
             if time.monotonic() > self._tidied_at + _TIDY_SECONDS:
                 self._tidied_at = time.monotonic()
                 clients.forget_silent(connection)
@@ -119,16 +126,17 @@ async def discover(
             software=None if user_agent is None else user_agent[:200],
         )
     shared: Discovery = request.app.state.discovery
-    deadline = time.monotonic() + wait_ms / 1000
+    received = time.monotonic()
+    deadline = received + wait_ms / 1000
     # Whether there is such an environment comes before anything is written about it.
     if (await shared.at_least(0)).sent(place, zone) is None:
-        position, _ = await run_in_threadpool(shared.note, None)
+        position, _ = await run_in_threadpool(shared.note, None, received)
         if (await shared.at_least(position)).sent(place, zone) is None:
             raise _unknown(place)
     if report is not None and await request.is_disconnected():
         # Read late, by a process that had hung: the client has given up waiting, and may have let go of its hold.
         return Response(status_code=408)
-    position, arrived = await run_in_threadpool(shared.note, report)
+    position, arrived = await run_in_threadpool(shared.note, report, received)
     snapshot = await shared.at_least(position)
     while True:
         sent = snapshot.sent(place, zone)

@@ -39,7 +39,7 @@ from backend.domain.switch_facts import Wish, Without
 from backend.domain.switch_report import PhaseTimes
 from backend.queries import switch_progress
 from backend.queries import switches as queries
-from backend.queries.switch_clients import clients_of, missing
+from backend.queries.switch_clients import clients_of, heard_ms, missing
 from backend.queries.switches import SwitchRow, find_switch
 from backend.switching import planning
 
@@ -168,7 +168,7 @@ def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | N
     plan = planning.make(write.services.reading, write.services.config, wish, write.time, asks=asks)
     switch_start.check(plan, digest)
     switch = uuid.uuid4().hex[:12]
-    return write.carry_out(switch_start.starting(plan, switch), _answer(switch))
+    return write.carry_out(switch_start.starting(plan, switch, heard_ms(write.services.config)), _answer(switch))
 
 
 def _answer(switch: str) -> Callable[[Connection, Outcome], Answer]:
@@ -193,7 +193,7 @@ def shown(row: SwitchRow, phases: list[PhaseTimes]) -> dict[str, Any]:
         "drain": row.drain,
         "environments": [asdict(moving) for moving in row.moves],
         "retargets": [asdict(each) for each in row.retargets],
-        "phases": [asdict(phase) for phase in phases],
+        "phases": [phase.told() for phase in phases],
         "plan_digest": row.plan_digest,
         "reverses": row.reverses,
         "forced": list(row.forced),

@@ -7,11 +7,13 @@ from sqlalchemy import Connection
 from backend.changes.change import Change
 from backend.changes.switches import event_stream
 from backend.deciders import SWITCH
+from backend.dispatch import Outcome
 from backend.domain.cluster_switch import Switch
 from backend.domain.errors import FieldError, PlanStale, StateConflict, SwitchBlocked
 from backend.domain.switch_checks import TENANT_MOVING
 from backend.domain.switch_commands import StartSwitch, SwitchCommand
 from backend.domain.switch_plan import Plan, generation_of, moves_of
+from backend.queries import discovery_clients
 from backend.queries.active_clusters import list_active
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.switches import busy_tenants
@@ -35,8 +37,11 @@ def check(plan: Plan, digest: str | None) -> None:
         )
 
 
-def starting(plan: Plan, switch: str) -> Change[Switch | None, SwitchCommand]:
-    """Start it under this id. Refused with PlanStale if clients were moved since it was made."""
+def starting(plan: Plan, switch: str, heard_ms: int) -> Change[Switch | None, SwitchCommand]:
+    """Start it under this id. Refused with PlanStale if clients were moved since it was made.
+
+    Clients that were heard of within `heard_ms` are looked for after an emergency, whenever somebody can do that.
+    """
     wish = plan.wish
 
     def build(connection: Connection) -> StartSwitch:
@@ -58,6 +63,13 @@ def starting(plan: Plan, switch: str) -> Change[Switch | None, SwitchCommand]:
             retargets=plan.retargets,
             plan_digest=plan.digest,
             reverses=None if wish.reverses is None else wish.reverses.switch,
+            records_at_risk=plan.records_at_risk,
         )
 
-    return Change(SWITCH, event_stream(switch), build)
+    def also(connection: Connection, _: Outcome) -> None:
+        if wish.is_emergency:
+            # A planned switch does so when it begins to hold.
+            places = sorted({moving.place for moving in plan.moves})
+            discovery_clients.await_all(connection, switch, places, heard_ms)
+
+    return Change(SWITCH, event_stream(switch), build, also)

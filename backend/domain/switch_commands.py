@@ -29,6 +29,8 @@ from backend.domain.cluster_switch import (
 from backend.domain.errors import AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
 
 OPERATOR, WORKER = "operator", "worker"
+AT_RISK = "records_at_risk"
+"""Of an emergency's measurements."""
 
 # --- commands
 
@@ -48,6 +50,8 @@ class StartSwitch:
     retargets: tuple[Retarget, ...] = ()
     plan_digest: str | None = None
     reverses: str | None = None
+    records_at_risk: int | None = None
+    """Of the source, as distributors saw it last: what is left there, if this is an emergency."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +171,10 @@ def _start(state: Switch | None, command: StartSwitch) -> list[SwitchEvent]:
         plan_digest=command.plan_digest,
         reverses=command.reverses,
     )
-    return [started, _moved(started, {})] if command.mode == EMERGENCY else [started]
+    if command.mode != EMERGENCY:
+        return [started]
+    # Nobody can tell later what was known now.
+    return [started, _moved(started, {AT_RISK: command.records_at_risk})]
 
 
 def _moved(started: SwitchStarted, measured: Mapping[str, Any]) -> ClientsMoved:

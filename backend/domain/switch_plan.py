@@ -95,6 +95,8 @@ class Plan:
     late_from: str
     """`clusters` if they were asked, `observations` if the source is silent: then it is of the last moment that
     distributors saw of it."""
+    records_at_risk: int | None
+    """What no other leaf has of all that was born on the source, as distributors saw it last."""
     expected: tuple[Expected, ...]
     what_if: WhatIf | None
     digest: str
@@ -132,6 +134,7 @@ class Plan:
             "lag_records": self.lag_records,
             "late_records": self.late_records,
             "late_from": self.late_from,
+            "records_at_risk": self.records_at_risk,
             "expected_ms": self.expected_ms,
             "expected": [asdict(each) for each in self.expected],
             "what_if": self.what_if and asdict(self.what_if),
@@ -186,10 +189,10 @@ def make(given: Facts, wish: Wish) -> Plan:
     items = tuple(_items(facts, wish))
     lag = total(item.lag_records for item in items)
     silent = wish.source in facts.asked.silent or not facts.is_online(wish.source)
-    late = lag
+    late, at_risk = lag, facts.at_risk.get(wish.source)
     if silent:
         # What no other leaf has, as observed, and what others have and still pass on, as they say.
-        late = total((facts.at_risk.get(wish.source), facts.asked.under_way or 0))
+        late = total((at_risk, facts.asked.under_way or 0))
     return Plan(
         wish=wish,
         position=facts.position,
@@ -207,6 +210,7 @@ def make(given: Facts, wish: Wish) -> Plan:
         lag_records=lag,
         late_records=late if wish.is_emergency else 0,
         late_from="observations" if silent else "clusters",
+        records_at_risk=at_risk,
         expected=_expected(facts, wish, lag, len(moved)),
         what_if=told(given, facts, wish.without),
         digest=_digest(facts, wish, moves, generation, moved, blockers),

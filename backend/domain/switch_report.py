@@ -4,11 +4,24 @@ named."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from backend.domain.cluster_switch import Phase
+from backend.domain.known import total
+from backend.domain.switch_commands import AT_RISK
+
+WRITTEN = "written_until"
+"""Of the drain's measurements: sum of the offsets behind the last records that were born on the source."""
+STOOD = "stood"
+"""Of the closing's measurements: the commits that were carried over, by group, stream and partition; null if they
+were too many."""
+MARKED = "marked_at"
+"""Of the drain's measurements: when it was looked where logs end, as ISO 8601 by the clock of clients' words. What
+was written before by whoever has kept still since is on the target."""
+NOTES = frozenset({WRITTEN, STOOD, MARKED})
+"""What a switch notes for itself among its measurements: told to nobody else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +32,10 @@ class PhaseTimes:
     started_at: str
     ended_at: str | None
     measured: Mapping[str, Any]
+
+    def told(self) -> dict[str, Any]:
+        """As answers have it."""
+        return {**asdict(self), "measured": {k: v for k, v in self.measured.items() if k not in NOTES}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +53,9 @@ class Found:
     stray_records: int | None
     """Born on that cluster after the drain was measured: written by clients that do not follow discovery. They are
     distributed like all others; their order to what follows is not promised. None: it could not be asked."""
+    read_on: Sequence[Mapping[str, Any]] | None
+    """Groups that went on there after their offsets were carried over, by stream and partition: at most so many
+    `records` come to them again. None: it could not be told."""
     stranded: Sequence[Mapping[str, Any]] = ()
     """Of an emergency: what no other leaf had, by stream and partition, from `first` on."""
 
@@ -47,6 +67,9 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
     held_at = next((phase.started_at for phase in phases if phase.name == Phase.HOLDING), moved_at)
     closing = measured.get(Phase.CLOSING, {})
     draining = measured.get(Phase.DRAINING, {})
+    planned = measured.get(Phase.PLANNED, {})
+    at_risk = {AT_RISK: planned[AT_RISK]} if AT_RISK in planned else {}  # of an emergency only
+    read_on = None if found.read_on is None else sum(each["records"] for each in found.read_on)
     return {
         "duration_ms": milliseconds(phases[0].started_at, moved_at),
         "producers_held_ms": milliseconds(held_at, moved_at),
@@ -54,7 +77,8 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "drained_partitions": draining.get("partitions"),
         "groups": closing.get("groups"),
         "offsets": closing.get("offsets"),
-        "re_read_bound": closing.get("re_read_bound"),
+        # What was read on there since comes again, too.
+        "re_read_bound": total((closing.get("re_read_bound"), read_on)),
         "read_again": closing.get("read_again", []),
         "refused_groups": closing.get("refused", []),
         "forced_clients": list(forced),
@@ -63,7 +87,9 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "silent_clients": list(found.silent),
         "groups_left_behind": list(found.left_behind),
         "stray_records": found.stray_records,
+        "read_on": None if found.read_on is None else [dict(each) for each in found.read_on],
         "stranded": [dict(each) for each in found.stranded],
+        **at_risk,
     }
 
 

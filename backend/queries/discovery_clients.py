@@ -106,10 +106,10 @@ def write(connection: Connection, report: Report, hold_ms: int) -> bool:
     t = discovery_clients.c
     fresh: dict[str, Any] = {name: row.excluded[name] for name in values if name not in key}
     same = sa.and_(*(t[name] == value for name, value in told.items()))
-    fresh["arrived"] = sa.and_(t.arrived, same) if report.phase == IS_HELD else sa.false()
     unbroken = sa.and_(
         t.still_since.is_not(None), t.generation == report.generation, sa.literal(hold_ms) >= _SILENT_MS
     )
+    fresh["arrived"] = sa.and_(t.arrived, same, unbroken) if report.phase == IS_HELD else sa.false()
     fresh["still_since"] = sa.case((unbroken, t.still_since), else_=_NOW) if is_still else None
     is_new = sa.literal_column("xmax = 0", sa.Boolean)
     statement = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(t.arrived, is_new)
@@ -144,8 +144,9 @@ def _make_room(connection: Connection, report: Report) -> None:
 def let_go_on(connection: Connection, held: Sequence[ClientRow]) -> None:
     """What these clients, which hold in an earlier generation, had sent before has come to the new cluster."""
     t = discovery_clients.c
-    same = sa.tuple_(t.tenant, t.instance, t.environment, t.client_id, t.generation, t.phase)
-    rows = [(*each.place, each.client_id, each.generation, IS_HELD) for each in held]
+    # Of the same word: one that was taken back meanwhile, and given anew, is of what was sent since as well.
+    same = sa.tuple_(t.tenant, t.instance, t.environment, t.client_id, t.generation, t.phase, t.still_since)
+    rows = [(*each.place, each.client_id, each.generation, IS_HELD, each.still_since) for each in held]
     connection.execute(sa.update(discovery_clients).where(same.in_(rows)).values(arrived=True))
 
 

@@ -19,7 +19,7 @@ from backend.settings import Settings
 SILENT_TTLS = 3
 """A client that was not heard of for as many times `ttl_ms` is not there any more, as far as anybody can tell."""
 _CLOCKS_MS = 2_000
-"""By so much less the word of a client that it holds counts than the client keeps it: clocks run differently."""
+"""At most: clocks run differently, and a report may wait for the database for a while."""
 
 
 def clients_of(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
@@ -37,7 +37,7 @@ def _told_apart(
     connection: Connection, switch: SwitchRow, settings: Settings
 ) -> tuple[list[ClientRow], list[ClientRow]]:
     active = list_active(connection, places={moving.place for moving in switch.moves})
-    recent_ms = SILENT_TTLS * settings.discovery_ttl_ms
+    recent_ms = heard_ms(settings)
     there: list[ClientRow] = []
     others: list[ClientRow] = []
     for row in moved_clients(connection, active, switch.moves):
@@ -63,6 +63,21 @@ def moved_clients(
     return [row for row in discovery_clients.list_clients(connection, places) if is_moved(row)]
 
 
+def heard_ms(settings: Settings) -> int:
+    """A client that was heard of within so long is there, as far as anybody can tell."""
+    return SILENT_TTLS * settings.discovery_ttl_ms
+
+
+def sure_ms(settings: Settings) -> int:
+    """For so long after it was heard of a client that has given its word keeps still for sure."""
+    return settings.discovery_hold_ms - margin_ms(settings)
+
+
+def margin_ms(settings: Settings) -> int:
+    """By so much less the word of a client that it holds counts than the client keeps it."""
+    return min(_CLOCKS_MS, settings.discovery_hold_ms // 4)
+
+
 def missing(
     switch: SwitchRow,
     clients: Collection[ClientRow],
@@ -78,7 +93,7 @@ def missing(
     }
     return discovery.missing(
         words,
-        hold_ms=settings.discovery_hold_ms - min(_CLOCKS_MS, settings.discovery_hold_ms // 4),
+        hold_ms=sure_ms(settings),
         closing=switch.state in CLOSED,
         forced=switch.forced,
         measured_at=measured_at,

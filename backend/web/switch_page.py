@@ -16,15 +16,19 @@ from backend.domain.access import Action, Caller, may, refusal
 from backend.domain.cluster_switch import ENDED
 from backend.domain.errors import DomainError
 from backend.domain.switch_commands import OPERATOR, Abort
+from backend.domain.switch_plan import moves_of
 from backend.eventlog.recorded import Metadata
 from backend.queries import events, switch_progress
+from backend.queries.active_clusters import list_active
 from backend.queries.switch_clients import clients_of, missing
 from backend.queries.switches import SwitchRow, find_switch, list_phases
+from backend.switching import planning
 from backend.web import templates
 from backend.web.forms import Form
 from backend.web.pages import PageRoute, enter
 from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch_left_view import left_there
 from backend.web.switch_view import Live, SwitchView
 from backend.web.switches_page import SWITCHES
 
@@ -39,7 +43,14 @@ def view_of(connection: Connection, services: ConsoleServices, switch: str, at: 
     row = find_switch(connection, switch, at)
     phases = list_phases(connection, [row.id], at)[row.id]
     live = None if at is not None or row.state in ENDED else _live(connection, services, row)
-    return SwitchView(row, phases, live, round(1000 * services.config.switch_hold_seconds))
+    leads_back = at is None and not row.is_moving and _leads_back(connection, row)
+    return SwitchView(row, phases, live, round(1000 * services.config.switch_hold_seconds), leads_back)
+
+
+def _leads_back(connection: Connection, row: SwitchRow) -> bool:
+    """Whether its reversal would move anybody: it may have been taken back, or its clients sent on."""
+    active = list_active(connection, places={moving.place for moving in row.moves})
+    return bool(moves_of(active, planning.way_back(row)))
 
 
 def _live(connection: Connection, services: ConsoleServices, row: SwitchRow) -> Live:
@@ -116,6 +127,7 @@ def _context(caller: Caller, view: SwitchView, *, is_past: bool = False) -> Mapp
         "asks_every": None if is_past else view.asks_every,
         "view": view,
         "report": view.row.report,
-        "may_change": may(caller, Action.CHANGE_ESTATE) and (view.live is not None or view.is_over),
+        "left": left_there(view.row),
+        "may_change": may(caller, Action.CHANGE_ESTATE) and not is_past,
         "why_not": None if refused is None else refused.detail,
     }

@@ -25,6 +25,7 @@ from backend.domain.access import Action, Caller
 from backend.domain.cluster_switch import EMERGENCY
 from backend.domain.errors import DomainError, FieldError, NotFound, PlanStale, ValueInvalid
 from backend.domain.switch_plan import Plan
+from backend.queries.switch_clients import heard_ms
 from backend.queries.switches import find_switch
 from backend.switching import planning
 from backend.web import templates
@@ -80,7 +81,7 @@ def start_switch(request: Request, services: Shared, viewer: Viewer, fields: For
         if fields.get("confirm", "").strip() != left:
             problem = f"type {left}, the cluster that clients leave"
             raise ValueInvalid(f"Nothing was started: {problem}.", (FieldError("/confirm", problem),))
-        change = switch_start.starting(plan, switch)
+        change = switch_start.starting(plan, switch, heard_ms(services.config))
         Asked(services, request, caller).carry_out_once(change, once, fields)
     except DomainError as error:
         if _is_there(services, switch):

@@ -12,14 +12,16 @@ from backend.domain.cluster_switch import BEFORE_MOVE, EMERGENCY, ENDED, HELD, P
 from backend.domain.switch_report import PhaseTimes, milliseconds
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
-from backend.web.effect import listed
 from backend.web.figures import clock, counted, day
 from backend.web.switch_words import (
     GLYPHS,
     LABELS,
     awaits_stranded,
+    came_to,
     held_ms,
     moment,
+    names,
+    number,
     place_of,
     result,
     scope,
@@ -119,6 +121,8 @@ class SwitchView:
     phases: Sequence[PhaseTimes]
     live: Live | None
     hold_limit_ms: int
+    may_be_reversed: bool = False
+    """Whether some of whom it moved are still where it sent them."""
 
     @property
     def label(self) -> str:
@@ -206,7 +210,7 @@ class SwitchView:
     @property
     def missing_records(self) -> int | None:
         """That the target still lacks, as far as was told."""
-        return None if self.live is None else _number(self.live.told, "missing_records")
+        return None if self.live is None else number(self.live.told, "missing_records")
 
     @property
     def failing(self) -> str | None:
@@ -239,7 +243,7 @@ class SwitchView:
     @property
     def late(self) -> list[str]:
         """After the move: clients that were not seen on the target yet."""
-        return _names(self.live.told, "late") if self.live and self.row.state is Phase.VERIFYING else []
+        return names(self.live.told, "late") if self.live and self.row.state is Phase.VERIFYING else []
 
     @property
     def waits_for(self) -> str:
@@ -247,7 +251,7 @@ class SwitchView:
         told = self.live.told if self.live else {}
         match self.row.state:
             case Phase.PLANNED:
-                lacking = _number(told, "missing_records")
+                lacking = number(told, "missing_records")
                 near = (
                     f"{self.row.target} lacks {counted(lacking, 'record')}" if lacking else "it is being prepared"
                 )
@@ -282,14 +286,14 @@ class SwitchView:
     def track(self) -> list[Step]:
         """Every phase of this kind of switch, in order."""
         if self.is_emergency:
-            names: tuple[Phase, ...] = (Phase.PLANNED, Phase.VERIFYING)
+            steps: tuple[Phase, ...] = (Phase.PLANNED, Phase.VERIFYING)
         else:
-            names = tuple(
+            steps = tuple(
                 name
                 for name in (*BEFORE_MOVE, Phase.VERIFYING)
                 if name is not Phase.RETARGETING or self.row.retargets
             )
-        return [self._step(name) for name in names]
+        return [self._step(name) for name in steps]
 
     def _step(self, name: Phase) -> Step:
         mine = [phase for phase in self.phases if phase.name == name]
@@ -326,51 +330,3 @@ class SwitchView:
                 return None
             total += milliseconds(phase.started_at, until)
         return span(total) if phases else None
-
-
-def came_to(phase: str, measured: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a phase came to, in words; measured by whatever version of this program."""
-    said: list[str] = []
-    if lost := _names(measured, "ran_out"):
-        said.append(f"the hold ran out: {_some(lost)}")
-    match phase:
-        case Phase.PLANNED:
-            said += _counted(measured, "missing_records", "record", "left to copy")
-        case Phase.HOLDING:
-            said += _counted(measured, "clients", "client", "")
-            if forced := _names(measured, "forced"):
-                said.append(f"{len(forced)} not waited for")
-        case Phase.DRAINING:
-            said += _counted(measured, "partitions", "partition", "")
-            said += _counted(measured, "not_drained_records", "record", "not drained")
-        case Phase.CLOSING:
-            said += _counted(measured, "groups", "group", "") + _counted(measured, "offsets", "offset", "set")
-            said += _counted(measured, "re_read_bound", "record", "read again at most")
-            if refused := measured.get("refused"):
-                said.append(f"{counted(len(refused), 'group')} refused")
-        case Phase.RETARGETING:
-            said += _counted(measured, "distributors", "distributor", "")
-        case Phase.VERIFYING:
-            said += _counted(measured, "clients", "client", "on the target")
-            if late := _names(measured, "late"):
-                said.append(f"{len(late)} late")
-    return tuple(said)
-
-
-def _counted(measured: Mapping[str, Any], name: str, noun: str, more: str) -> list[str]:
-    found = _number(measured, name)
-    return [] if found is None else [f"{counted(found, noun)} {more}".rstrip()]
-
-
-def _number(given: Mapping[str, Any], name: str) -> int | None:
-    found = given.get(name)
-    return found if isinstance(found, int) else None
-
-
-def _names(given: Mapping[str, Any], name: str) -> list[str]:
-    found = given.get(name)
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else []
-
-
-def _some(names: Sequence[str]) -> str:
-    return listed(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from backend.domain.cluster_switch import EMERGENCY, Moving, Phase
 from backend.domain.switch_report import PhaseTimes, milliseconds
 from backend.queries.switches import SwitchRow
+from backend.web.effect import listed
 from backend.web.figures import counted
 
 LABELS = {
@@ -102,6 +103,10 @@ def troubles(row: SwitchRow) -> list[str]:
     lost, stray = report.get("not_drained_records"), report.get("stray_records")
     said = [f"{counted(lost, 'record')} not drained"] if lost else []
     said += [f"{counted(stray, 'record')} written to {row.source} since"] if stray else []
+    read_on = report.get("read_on") or []
+    if read_on:
+        again = counted(sum(each["records"] for each in read_on), "record")
+        said.append(f"{again} at most read on {row.source} since, and again")
     if awaits_stranded(row):
         said.append(f"{counted(len(report['stranded']), 'partition')} perhaps with records only on {row.source}")
     gone = (row.arrived or {}).get("lost")
@@ -110,6 +115,7 @@ def troubles(row: SwitchRow) -> list[str]:
     named = (
         ("forced_clients", "client", "not waited for"),
         ("late_clients", "client", "late"),
+        ("silent_clients", "client", "not heard of"),
         ("refused_groups", "group", "refused"),
         ("groups_left_behind", "group", "left behind"),
     )
@@ -126,3 +132,53 @@ def _completed(row: SwitchRow) -> str:
     else:
         said = "moved, every record drained" if report.get("not_drained_records") == 0 else "moved"
     return ", ".join([said, *troubles(row)])
+
+
+def came_to(phase: str, measured: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a phase came to, in words; measured by whatever version of this program."""
+    said: list[str] = []
+    if lost := names(measured, "ran_out"):
+        said.append(f"the hold ran out: {_some(lost)}")
+    match phase:
+        case Phase.PLANNED:
+            said += _counted(measured, "missing_records", "record", "left to copy")
+        case Phase.HOLDING:
+            said += _counted(measured, "clients", "client", "")
+            if forced := names(measured, "forced"):
+                said.append(f"{len(forced)} not waited for")
+        case Phase.DRAINING:
+            said += _counted(measured, "partitions", "partition", "")
+            said += _counted(measured, "not_drained_records", "record", "not drained")
+        case Phase.CLOSING:
+            said += _counted(measured, "groups", "group", "") + _counted(measured, "offsets", "offset", "set")
+            said += _counted(measured, "re_read_bound", "record", "read again at most")
+            if refused := measured.get("refused"):
+                said.append(f"{counted(len(refused), 'group')} refused")
+        case Phase.RETARGETING:
+            said += _counted(measured, "distributors", "distributor", "")
+        case Phase.VERIFYING:
+            said += _counted(measured, "clients", "client", "on the target")
+            if late := names(measured, "late"):
+                said.append(f"{len(late)} late")
+    return tuple(said)
+
+
+def _counted(measured: Mapping[str, Any], name: str, noun: str, more: str) -> list[str]:
+    found = number(measured, name)
+    return [] if found is None else [f"{counted(found, noun)} {more}".rstrip()]
+
+
+def number(given: Mapping[str, Any], name: str) -> int | None:
+    """What stands there under this name, if it is a number; measured by whatever version of this program."""
+    found = given.get(name)
+    return found if isinstance(found, int) else None
+
+
+def names(given: Mapping[str, Any], name: str) -> list[str]:
+    """The words in the list that stands there under this name, if one does."""
+    found = given.get(name)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else []
+
+
+def _some(words: Sequence[str]) -> str:
+    return listed(words) if len(words) <= 3 else f"{', '.join(words[:3])} and {len(words) - 3} more"

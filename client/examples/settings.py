@@ -8,7 +8,7 @@ import os
 def here(**more: str | bool) -> dict[str, str | bool]:
     """A client's configuration; further keys of librdkafka with underscores for dots."""
     return {
-        "treeline.url": os.environ.get("TREELINE_URL", "http://127.0.0.1:8080"),
+        "treeline.url": os.environ.get("TREELINE_URL", "http://127.0.0.1:8000"),
         "treeline.token": os.environ["TREELINE_TOKEN"],
         "treeline.tenant": os.environ.get("TREELINE_TENANT", "acme"),
         "treeline.instance": os.environ.get("TREELINE_INSTANCE", "retail"),

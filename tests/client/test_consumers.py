@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 
 import pytest
@@ -211,6 +212,23 @@ def test_a_promise_ends_when_the_control_plane_is_gone(plane, clusters, filled, 
         kafka.produce(clusters["cluster-1"].servers, technical("cluster-1", filled), [{"value": "cluster-1 30"}])
         assert [m.value() for m in read(consumer, 1)] == [b"cluster-1 30"]
         assert consumer.metrics().promises_run_out == 1
+
+
+def test_its_wall_clock_may_be_anything(plane, clusters, filled, group, monkeypatch):
+    """While it reads, is closed, and goes on; its commits are ordered by the brokers' clocks."""
+    with SwitchingConsumer(conf(plane, group)) as consumer:
+        consumer.subscribe([filled])
+        read(consumer, 10)
+        monkeypatch.setattr(time, "time", lambda: 4_000_000_000.0)
+        read(consumer, 20)
+        plane.hold("cluster-2")
+        while not any(report["phase"] == "closed" for report in plane.reports.values()):
+            assert consumer.poll(0.05) is None
+        monkeypatch.setattr(time, "time", lambda: 1.0)
+        assert sum(place.offset for place in commits(clusters, "cluster-1", filled, group).values()) == 30
+        plane.move("cluster-2")
+        assert {m.value().split()[0] for m in read(consumer, 30)} == {b"cluster-2"}
+        assert consumer.metrics().promises_run_out == 0
 
 
 @pytest.mark.parametrize("mode", ["emergency", "planned"])

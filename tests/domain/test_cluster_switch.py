@@ -77,6 +77,12 @@ def test_an_emergency_moves_in_the_command_that_starts_it() -> None:
     assert state is not None and state.phase is Phase.VERIFYING
 
 
+@pytest.mark.parametrize("known", [17, None])
+def test_an_emergency_keeps_what_was_known_to_be_at_risk(known: int | None) -> None:
+    _, (_, moved) = after(replace(START, mode=EMERGENCY, records_at_risk=known))
+    assert isinstance(moved, ClientsMoved) and moved.measured == {"records_at_risk": known}
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from types import TracebackType
 
 import psycopg
 
+from backend.eventlog.engine import create_engine
+from backend.eventlog.faults import DatabaseUnavailable
 from tests.eventually import eventually
 from tests.faults.runs import Place
+from workers import batches
 
 _LOCK = 7_011_953
+
+
+@contextlib.contextmanager
+def running_batch(place: Place) -> Iterator[None]:
+    """A batch on Spark, as far as anybody can tell: a switch waits for it in `planned`, for some seconds."""
+    engine = create_engine(place.database_url())
+    try:
+        with contextlib.suppress(DatabaseUnavailable), batches.running(engine) as may:  # killed, its lock is gone
+            assert may, "none has to rest"
+            yield
+    finally:
+        engine.dispose()
 
 
 class StoppedStep:

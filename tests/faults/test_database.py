@@ -96,7 +96,8 @@ def _answers(port: int, token: str) -> bool:
 
 
 @needs_root
-@pytest.mark.parametrize("direction", ["both", pytest.param("to_client", marks=pytest.mark.nightly)])
+@pytest.mark.nightly  # that the database is killed is in five/test_processes
+@pytest.mark.parametrize("direction", ["both", "to_client"])
 def test_the_network_to_the_database_is_cut(apart, direction):
     with Run(apart.place, replication_factor=1) as run:
         apart.steady()

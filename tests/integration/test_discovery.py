@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -214,6 +215,41 @@ def test_a_client_that_is_late_is_told_when_what_it_sent_has_arrived(tenant: Res
     # Whoever has sent something since is asked about anew.
     discover(tenant, **{**late, "phase": "active"})
     assert discover(tenant, **late).json()["arrived"] is False
+    with app.state.services.engine.begin() as connection:
+        discovery_clients.let_go_on(connection, clients)
+    assert discover(tenant, **late).json()["arrived"] is False, "that was found of the word before"
+
+
+def test_a_word_that_was_not_renewed_in_time_is_another_one(tenant: Rest) -> None:
+    """Whoever fell silent for longer may have gone on, though it says that it holds each time that it is heard."""
+    switched(tenant, start(), *MOVED)
+    late = {"client_id": "late", "role": "producer", "generation": 1, "phase": "held"}
+    discover(tenant, **late)
+    app: Any = tenant.client.app  # type: ignore[attr-defined]
+    table = discovery_clients.discovery_clients
+    silent = sa.update(table).values(seen_at=table.c.seen_at - timedelta(hours=1))
+    with app.state.services.engine.begin() as connection:
+        discovery_clients.let_go_on(connection, discovery_clients.list_clients(connection, [tuple(PROD.values())]))
+        connection.execute(silent)
+    assert discover(tenant, **late).json()["arrived"] is False
+
+
+def test_a_word_that_waited_for_the_database_is_not_taken(tenant: Rest) -> None:
+    """Its client may have let go of it meanwhile."""
+    app: Any = tenant.client.app  # type: ignore[attr-defined]
+    place = "&".join(f"{name}={value}" for name, value in PROD.items())
+    word = {"client_id": "slow", "role": "producer", "generation": 1}
+    discover(tenant, **word)
+    with app.state.services.engine.begin() as connection:
+        connection.execute(sa.select(discovery_clients.discovery_clients).with_for_update())
+        with ThreadPoolExecutor(1) as threads:
+            asked = threads.submit(discover, tenant, **word, phase="held")
+            time.sleep(2.5)  # longer than the margin between how long it counts and how long it is kept
+            connection.rollback()
+            assert asked.result().status_code == 503
+    (row,) = tenant("GET", f"/discovery/clients?{place}").json()["items"]
+    assert row["phase"] == "active"
+    assert discover(tenant, **word, phase="held").status_code == 200
 
 
 def test_what_clients_tell_of_themselves_is_kept(tenant: Rest) -> None:

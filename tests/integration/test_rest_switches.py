@@ -183,8 +183,12 @@ def test_an_emergency_moves_at_once_and_a_repeat_of_the_request_moves_nobody_aga
     dry = online("POST", "/switches?dry_run=true", EMERGENCY)
     assert (dry.status_code, dry.json()["state"]) == (202, "verifying")
     assert online.head() == head and discover(online).json()["cluster"] == "c1"
+    discover(online, client_id="p", role="producer", generation=1)
     first = online("POST", "/switches", EMERGENCY, Idempotency_Key="k1")
     assert first.status_code == 202, first.text
+    with online.client.app.state.services.engine.connect() as connection:
+        (client,) = discovery_clients.list_clients(connection, [("acme", "retail", "prod")])
+    assert client.awaited_by == first.json()["id"], "it is looked for, however late somebody can do that"
     assert first.headers["location"] == f"/api/v1/switches/{first.json()['id']}"
     told = discover(online).json()
     assert (told["cluster"], told["generation"], told["mode"]) == ("c2", 2, "emergency")

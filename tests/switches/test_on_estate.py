@@ -9,12 +9,15 @@ import json
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
+from tests.faults.runs import Place
+from tests.faults.step import running_batch
 from tests.kafka import produce
 from tests.offsets.groups import Groups, numbered, of_stream
 from tests.rest_client import RestClient
@@ -32,7 +35,7 @@ def made(estate: RunningEstate, rest: RestClient, servers: dict[str, str]) -> It
         return Tenant(name=name, ask=rest.ok, url=estate.url, token=estate.token, servers=servers).make("exact")
 
     with ThreadPoolExecutor(4) as threads:
-        tenants = list(threads.map(make, range(6)))
+        tenants = list(threads.map(make, range(8)))
     for each in tenants:
         eventually(each.is_there, f"the stream of {each.name} is on all clusters", 0.2)
     unused = list(tenants)
@@ -127,9 +130,13 @@ def test_an_abort_while_a_client_does_not_hold(tenant: Tenant, treeline: Callabl
     assert applications.histories.stood == {1: {OLD}} and applications.switches == [0, 0, 0, 0]
 
 
-def test_a_client_that_is_forced_and_one_that_comes_late(tenant: Tenant, treeline: Callable[..., Any]):
-    """What the forced one writes afterwards is counted, and comes to every cluster once."""
+def test_a_client_that_is_forced_and_one_that_comes_late(
+    tenant: Tenant, groups: Groups, treeline: Callable[..., Any]
+):
+    """What the forced one writes afterwards is counted, and comes to every cluster once; what a group reads on the
+    old cluster after it was carried over is named, since it comes to it again."""
     with Applications(tenant) as applications, ByHand(tenant, "forced") as forced:
+        groups.commit(OLD, 1)
         switch = tenant.start(OLD, NEW)["id"]
         tenant.in_phase(switch, "holding", forced.name)
         assert treeline("force", switch, "--client", forced.name)["forced"] == [forced.name]
@@ -137,6 +144,7 @@ def test_a_client_that_is_forced_and_one_that_comes_late(tenant: Tenant, treelin
         assert forced.tell()["cluster"] == NEW
         strays = [f"stray:{number}" for number in range(3)]
         produce(tenant.servers[OLD], tenant.topic(OLD), [{"key": one, "value": one} for one in strays])
+        groups.commit(OLD, 4)
         # This one had not been heard of before: it has sent, holds now, and asks whether that has arrived.
         with ByHand(tenant, "late") as late:
             eventually(lambda: late.tell(phase="held", generation=1)["arrived"], "it is told to go on", 0.2)
@@ -147,6 +155,10 @@ def test_a_client_that_is_forced_and_one_that_comes_late(tenant: Tenant, treelin
         assert row["report"]["forced_clients"] == [forced.name]
         # At most so many: what comes to the old cluster by now lies between them.
         assert row["report"]["stray_records"] >= len(strays)
+        (read_on,) = row["report"]["read_on"]
+        place = (f"{tenant.name}/shop/prod/{groups.group}", f"{tenant.name}/shop/prod/{STREAM}", 0)
+        assert (read_on["group"], read_on["stream"], read_on["partition"]) == place
+        assert row["report"]["re_read_bound"] == read_on["records"] >= 3
         for one in strays:
             applications.acknowledged(one)
         applications.finish(OLD, NEW)
@@ -206,6 +218,27 @@ def test_what_stands_against_a_switch_is_refused(tenant: Tenant, groups: Groups)
         if row["environments"] == [{**tenant.place, "zone": None}]
     ]
     assert [row["id"] for row in rows] == [switch]
+
+
+@pytest.mark.parametrize(
+    "ends", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["that ends", "that does not"]
+)
+def test_a_batch_that_runs_is_waited_for_before_clients_are_held(
+    tenant: Tenant, estate: RunningEstate, ends: bool
+):
+    """For a while; then the report of the phase says that it ran beside."""
+    with ByHand(tenant, "stubborn") as stubborn, ExitStack() as batch:
+        batch.enter_context(running_batch(Place(estate)))
+        switch = tenant.start(OLD, NEW)["id"]
+        tenant.about_to_hold(switch)
+        if ends:
+            batch.close()
+        row = tenant.in_phase(switch, "holding", stubborn.name)
+        stubborn.tell(phase="held")
+        tenant.until(switch, "it moves", lambda row: row["state"] == "verifying")
+        stubborn.tell(phase="active", generation=2)
+        assert tenant.over(switch)["state"] == "completed"
+    assert row["phases"][0]["measured"]["beside_a_batch"] is not ends
 
 
 @pytest.mark.nightly

@@ -115,6 +115,10 @@ class GroupClosing:
             on_target=tuple(self._active(topology, standing)),
         )
 
+    def stands(self) -> Mapping[Follower, Standing]:
+        """What the groups of the moved environments have committed on the source by now."""
+        return self._standing(self._estate.topology())
+
     def carry_over(
         self,
         generation: int,

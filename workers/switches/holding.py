@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine
 from backend.domain.cluster_switch import Phase
 from backend.queries import discovery_clients, switch_progress
 from backend.queries.discovery_clients import ClientRow
-from backend.queries.switch_clients import SILENT_TTLS, clients_of, missing
+from backend.queries.switch_clients import clients_of, heard_ms, missing
 from backend.queries.switches import SwitchRow
 from backend.settings import Settings
 
@@ -43,6 +43,11 @@ class Hold:
     def is_marked(self) -> bool:
         """Whether this process has measured the drain since clients began to hold."""
         return self._measured_at is not None
+
+    @property
+    def marked_at(self) -> str | None:
+        """Since when the drain is measured, by the clock of clients' words."""
+        return None if self._measured_at is None else self._measured_at.isoformat()
 
     def note_mark(self) -> None:
         """The drain is measured from now on: who has not held since before may have written since."""
@@ -85,6 +90,5 @@ class Hold:
 
     def _await(self, connection: Connection, switch: SwitchRow) -> None:
         places = sorted({moving.place for moving in switch.moves})
-        within_ms = SILENT_TTLS * self._settings.discovery_ttl_ms
-        discovery_clients.await_all(connection, switch.id, places, within_ms)
+        discovery_clients.await_all(connection, switch.id, places, heard_ms(self._settings))
         self._awaited_at = time.monotonic()

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import structlog
 
 from backend.domain.cluster_switch import EMERGENCY, Phase
-from backend.domain.switch_report import PhaseTimes
+from backend.domain.switch_report import MARKED, STOOD, WRITTEN, PhaseTimes
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
-from workers.switches.outcome import NAMED
+from workers.switches.outcome import NAMED, group_name
+from workers.switches.read_on import since
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
+from workers.switches.topology import Partition
 
 log = structlog.get_logger("switches")
 
-WRITTEN = "written_until"
-"""Of the drain's measurements: sum of the offsets behind the last records that were born on the source."""
 _TOLD_SECONDS = 5.0
 _AGAIN_SECONDS = 0.1
 
@@ -33,31 +34,79 @@ def written_until(drain: Drain) -> int:
     return sum(offset + 1 for _, offset in drain.born().values())
 
 
+def measured_last(phases: Sequence[PhaseTimes], name: Phase) -> Mapping[str, Any]:
+    """Of a phase, when it came last: after one whose hold ran out, clients went on for a while, and rightly so."""
+    return next((phase.measured for phase in reversed(phases) if phase.name == name), {})
+
+
+def marked_at(phases: Sequence[PhaseTimes]) -> datetime | None:
+    """Since when the drain was measured, by the clock of clients' words; None if it was not, or not noted."""
+    told = measured_last(phases, Phase.DRAINING).get(MARKED)
+    return None if told is None else datetime.fromisoformat(told)
+
+
 class Left:
     """Of one switch; used by one thread."""
 
     def __init__(self, estate: EstateView, switch: SwitchRow, scope: Scope) -> None:
         self._estate, self._switch, self._scope = estate, switch, scope
         self._drain: Drain | None = None
-        self._marked_for: frozenset[str] = frozenset()
+        self._marked_for: frozenset[object] = frozenset()
+        self._at_work: dict[str, dict[Partition, int]] = {}
 
     def groups(self) -> Sequence[str]:
         """Groups that still have members there, by logical names; none if the cluster does not answer."""
-        switch, scope = self._switch, self._scope
-        if switch.mode == EMERGENCY or not scope.source_is_online:
+        if self._switch.mode == EMERGENCY or not self._scope.source_is_online:
             return ()
-        closing = GroupClosing(self._estate, switch.source, switch.target, scope.environments, scope.streams)
         try:
-            found = closing.members().on_source
+            found = self._closing().members().on_source
         except KafkaCallFailed as error:
-            log.info("groups on the cluster that was left cannot be asked", switch=switch.id, reason=error.reason)
+            self._not_asked(error)
             return ()
-        return ["/".join((one.tenant, one.instance, one.environment, one.group)) for one in found][:NAMED]
+        return [group_name(one) for one in found][:NAMED]
+
+    def note_at_work(self) -> None:
+        """Groups that have members there now may read what was carried over already: up to where the logs end."""
+        groups = self.groups()
+        if not groups:
+            return
+        try:
+            ends = self._ends()
+        except KafkaCallFailed as error:
+            self._not_asked(error)
+            return
+        self._at_work |= dict.fromkeys(groups, ends)
+
+    def read_on(self, phases: Sequence[PhaseTimes]) -> Sequence[Mapping[str, Any]] | None:
+        """Groups that went on there after they were carried over; None if that cannot be told."""
+        measured = measured_last(phases, Phase.CLOSING)
+        if STOOD not in measured or not self._scope.source_is_online:
+            return None
+        noted = measured[STOOD]
+        if noted is None:
+            return None if self._at_work or self.groups() else ()
+        try:
+            standing = self._closing().stands()
+            return since(noted, standing, self._ends(), self._at_work)
+        except KafkaCallFailed as error:
+            self._not_asked(error)
+            return None
+
+    def _ends(self) -> dict[Partition, int]:
+        drain = self._to_target()
+        drain.mark()
+        return {place: end for place, (_, end) in drain.ends().items()}
+
+    def _closing(self) -> GroupClosing:
+        switch, scope = self._switch, self._scope
+        return GroupClosing(self._estate, switch.source, switch.target, scope.environments, scope.streams)
+
+    def _not_asked(self, error: KafkaCallFailed) -> None:
+        log.info("the cluster that was left cannot be asked", switch=self._switch.id, reason=error.reason)
 
     def stray_records(self, phases: Sequence[PhaseTimes]) -> int | None:
         """At most so many records were born there since the drain was measured; None if that cannot be told."""
-        # The last drain: after one whose hold ran out, clients went on there for a while, and rightly so.
-        told = next((phase.measured for phase in reversed(phases) if phase.name == Phase.DRAINING), {})
+        told = measured_last(phases, Phase.DRAINING)
         if WRITTEN not in told or not self._scope.source_is_online:
             return None
         drain = self._to_target()
@@ -69,20 +118,27 @@ class Left:
                 time.sleep(_AGAIN_SECONDS)
             return max(0, written_until(drain) - told[WRITTEN]) if drain.is_told else None
         except KafkaCallFailed as error:
-            log.info("the cluster that was left cannot be asked", switch=self._switch.id, reason=error.reason)
+            self._not_asked(error)
             return None
 
     def has_arrived(self, held: Sequence[ClientRow]) -> bool:
-        """Whether the target has all that was written there until these clients began to hold."""
-        if self._drain is None:
-            self._drain = self._to_target()
-            self._drain.warm_up()
-        asked = frozenset(each.client_id for each in held)
-        if asked != self._marked_for:
-            # Whoever holds by now has nothing in flight: what it sent lies before the logs' ends.
-            self._drain.mark()
-            self._marked_for = asked
-        return self._drain.look().is_drained
+        """Whether the target has all that was written there until these clients began to hold; False if a cluster
+        that would know does not answer."""
+        try:
+            if self._drain is None:
+                drain = self._to_target()
+                drain.warm_up()
+                self._drain = drain
+            # By their words: one that went on meanwhile, and holds once more, has written since.
+            words = frozenset((each.place, each.client_id, each.still_since) for each in held)
+            if words != self._marked_for:
+                # Whoever holds by now has nothing in flight: what it sent lies before the logs' ends.
+                self._drain.mark()
+                self._marked_for = words
+            return self._drain.look().is_drained
+        except KafkaCallFailed as error:
+            self._not_asked(error)
+            return False
 
     def _to_target(self) -> Drain:
         switch = self._switch

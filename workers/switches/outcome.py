@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from backend.domain.known import total
-from workers.switches.closing import MEMBERS, OWN_PROGRESS, Carried
+from backend.domain.offset_map import Follower
+from workers.switches.closing import MEMBERS, OWN_PROGRESS, ActiveGroup, Carried
 
 NAMED = 200
 """Groups, or clients, that are named at most: an event is no place for a list without end."""
@@ -50,6 +51,9 @@ def to_try_again(carried: Sequence[Carried]) -> list[str]:
 
 
 def _group(one: Carried) -> str:
-    """Its full logical name."""
-    follower = one.follower
-    return "/".join((follower.tenant, follower.instance, follower.environment, follower.group))
+    return group_name(one.follower)
+
+
+def group_name(whose: Follower | ActiveGroup) -> str:
+    """Of a group, its full logical name."""
+    return "/".join((whose.tenant, whose.instance, whose.environment, whose.group))

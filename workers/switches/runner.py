@@ -21,6 +21,7 @@ from backend.dispatch import Directed
 from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, NEAR_RECORDS, Phase
 from backend.domain.errors import DomainError, StaleVersion, StateConflict
 from backend.domain.switch_commands import WORKER, Abort, Advance, Complete, Move, SwitchCommand
+from backend.domain.switch_report import MARKED, STOOD, WRITTEN
 from backend.domain.tree import SwitchTarget
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.recorded import Metadata
@@ -35,8 +36,9 @@ from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
 from workers.switches.holding import Hold, Looked
-from workers.switches.left import WRITTEN, Left, written_until
+from workers.switches.left import Left, written_until
 from workers.switches.outcome import NAMED, came_to, to_try_again
+from workers.switches.read_on import stood
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
 from workers.switches.verifying import Verification
@@ -201,7 +203,8 @@ class SwitchRunner:
             self._tell({"missing_records": seen.missing_records, "left": seen.total - seen.covered})
             return False
         measured = {"partitions": seen.total, "not_drained_records": seen.missing_records}
-        return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
+        notes = {WRITTEN: written_until(drain), MARKED: self._hold.marked_at}
+        return self._advance(row, Phase.CLOSING, {**measured, **notes})
 
     def _close(self, row: SwitchRow) -> bool:
         seen = self._look(row)
@@ -218,9 +221,10 @@ class SwitchRunner:
         if left:
             self._tell({"groups_to_set": left})
             return False
+        measured = {**came_to(carried), STOOD: stood(carried)}
         if row.retargets:
-            return self._retarget(row, came_to(carried))
-        return self._advance(row, Phase.MOVING, came_to(carried))
+            return self._retarget(row, measured)
+        return self._advance(row, Phase.MOVING, measured)
 
     def _is_still(self, row: SwitchRow) -> bool:
         """Whether nobody has carried the switch on meanwhile."""

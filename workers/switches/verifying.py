@@ -10,17 +10,21 @@ from sqlalchemy import Connection, Engine
 
 from backend.domain import switch_report
 from backend.domain.cluster_switch import EMERGENCY
-from backend.domain.discovery import IS_HELD
+from backend.domain.discovery import IS_ACTIVE, IS_HELD, PRODUCER
 from backend.domain.switch_report import Found, PhaseTimes
 from backend.queries import discovery_clients
 from backend.queries.active_clusters import generations, list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.leaf_routes import list_leaves
-from backend.queries.switch_clients import SILENT_TTLS, clients_of, silent_clients
+from backend.queries.switch_clients import clients_of, heard_ms, silent_clients, sure_ms
 from backend.queries.switches import SwitchRow, list_phases
 from backend.settings import Settings
-from workers.switches.left import Left
+from workers.switches.left import Left, marked_at
 from workers.switches.outcome import NAMED
+
+_NOTE_SECONDS = 1.0
+_UNHEARD_SECONDS = 120.0
+"""For so long clients are looked for of whom not one is heard: for a while they may keep still, and then go on."""
 
 
 class Verification:
@@ -29,25 +33,49 @@ class Verification:
     def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, left: Left) -> None:
         self._engine, self._settings, self._switch, self._left = engine, settings, switch, left
         self._began = time.monotonic()
+        self._heard_at: float | None = None
+        self._at_work_noted = 0.0
         self.told: dict[str, Any] = {}
         """How far it is."""
 
     def look(self) -> dict[str, Any] | None:
         """The report, once everybody is there, or was waited for long enough."""
+        # Who was heard of is told from before the question: what comes after it takes its time.
+        since_ms = 1000 * (time.monotonic() - self._began)
         with self._engine.connect() as connection:
             clients = clients_of(connection, self._switch, self._settings)
             behind = [each for each in clients if each.generation < self._switch.generation]
             closed = self._closed_leaves(connection)
             over = self._is_over(connection)
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
-        self._let_late_go_on(behind)
+        if self._heard_at is None and any(each.silent_ms < since_ms for each in clients):
+            self._heard_at = time.monotonic()
+        if any(self._may_read_on(each, since_ms) for each in behind):
+            self._note_at_work()
+        self._let_late_go_on(behind, phases)
         late = [each.client_id for each in behind]
         self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
-        waited_long = time.monotonic() - self._began > SILENT_TTLS * self._settings.discovery_ttl_ms / 1000
-        if (late or closed) and not waited_long and not over:
+        if (late or closed) and not self._waited_long() and not over:
             return None
         found = self._found(clients, late, phases)
         return switch_report.report(phases, self._switch.forced, found)
+
+    def _may_read_on(self, late: ClientRow, since_ms: float) -> bool:
+        """Whether it is a consumer that reads where it was, or may: its word to keep still has run out."""
+        is_awake = late.phase == IS_ACTIVE and late.silent_ms < since_ms
+        return late.role != PRODUCER and (is_awake or late.silent_ms > sure_ms(self._settings))
+
+    def _note_at_work(self) -> None:
+        if time.monotonic() - self._at_work_noted > _NOTE_SECONDS:
+            self._at_work_noted = time.monotonic()
+            self._left.note_at_work()
+
+    def _waited_long(self) -> bool:
+        """Since any of them was heard: until then it may be that the control plane cannot be reached."""
+        now = time.monotonic()
+        if self._heard_at is None:
+            return now - self._began > _UNHEARD_SECONDS
+        return 1000 * (now - self._heard_at) > heard_ms(self._settings)
 
     def _found(self, clients: Sequence[ClientRow], late: Sequence[str], phases: Sequence[PhaseTimes]) -> Found:
         with self._engine.connect() as connection:
@@ -58,10 +86,11 @@ class Verification:
             silent=[each.client_id for each in silent][:NAMED],
             left_behind=self._left.groups(),
             stray_records=self._left.stray_records(phases),
+            read_on=self._left.read_on(phases),
             stranded=self._left.stranded(),
         )
 
-    def _let_late_go_on(self, late: Sequence[ClientRow]) -> None:
+    def _let_late_go_on(self, late: Sequence[ClientRow], phases: Sequence[PhaseTimes]) -> None:
         """Producers that hold, but heard of the move too late to be waited for: tell them when what they had sent
         has come to the target."""
         held = [each for each in late if each.phase == IS_HELD and not each.arrived]
@@ -71,9 +100,16 @@ class Verification:
             left_in = generations(connection)
         # One that missed an earlier switch, too, has written elsewhere.
         mine = [each for each in held if each.generation == left_in.get((*each.place, self._switch.source))]
-        if mine and self._left.has_arrived(mine):
+        marked = marked_at(phases)
+        # What these had sent was drained. No cluster is asked: where one does not answer that takes long, and who
+        # reads on meanwhile is not seen.
+        drained = [each for each in mine if marked and each.still_since and each.still_since <= marked]
+        others = [each for each in mine if each not in drained]
+        if others and self._left.has_arrived(others):
+            drained += others
+        if drained:
             with self._engine.begin() as connection:
-                discovery_clients.let_go_on(connection, mine)
+                discovery_clients.let_go_on(connection, drained)
 
     def _closed_leaves(self, connection: Connection) -> list[str]:
         """Leaves that have not entered the routes that the switch gave them."""

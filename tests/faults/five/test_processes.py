@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka.admin import AdminClient
 
 from backend.eventlog.engine import create_engine
@@ -15,6 +16,7 @@ from workers import desired
 from workers.distributor import DistributorThread
 
 
+@pytest.mark.nightly  # whatever the others find then, they would fail
 def test_nothing_is_found_when_nothing_happens(place):
     with Run(place) as run:
         run.flow(3)

@@ -11,6 +11,7 @@ from tests.faults.changes import lose_a_leaf, random_tree, replace_the_tree, swi
 from tests.faults.runs import CLUSTERS, Run, passed
 
 
+@pytest.mark.nightly  # trees that are replaced change all targets at once
 def test_targets_are_switched_one_after_the_other(place):
     with Run(place) as run:
         rng = Random(run.seed)

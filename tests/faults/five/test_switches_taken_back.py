@@ -1,4 +1,5 @@
-"""A switch that is aborted after a kill, or that nobody carries on for longer than clients may be held."""
+"""A switch that is aborted after a kill, that nobody carries on for longer than clients may be held, or that they
+cannot hear of."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 
 from backend.settings import Settings
 from tests.eventually import eventually
-from tests.faults.five.test_switches import API, OLD, WORKER, Reached, tenant
+from tests.faults.five.test_switches import API, NEW, OLD, WORKER, Reached, neighbours, tenant
 from tests.faults.runs import Place
 from tests.switches.applications import Applications, Tenant
 
@@ -80,3 +81,37 @@ def test_nobody_can_be_told_anything_for_longer_than_clients_may_be_held(
         assert tenant.active()[0] == OLD
         applications.finish(OLD)
     assert {cluster for stood in applications.histories.stood.values() for cluster in stood} == {OLD}
+
+
+def late_producers(tenant: Tenant) -> int:
+    """Those that hold, and were heard a moment ago."""
+    query = "&".join(f"{name}={value}" for name, value in tenant.place.items())
+    rows = tenant.ask("GET", f"/discovery/clients?{query}", None)["items"]
+    return sum(row["phase"] == "held" and row["generation"] == 1 and row["silent_ms"] < 5_000 for row in rows)
+
+
+def test_nobody_can_hear_of_the_move_for_longer_than_a_word_to_hold_lasts(place: Place, tenant: Tenant):
+    """Clients go on where they were. What they write there is counted and comes before what they write afterwards,
+    however long it takes; what they read there, and then again, is in the report; nothing else goes wrong."""
+    hop, _ = neighbours(place)
+    with ExitStack() as closed:
+        applications = closed.enter_context(Applications(tenant))
+        reached = Reached(place, tenant, applications, closed)
+        let_go = reached.moving()
+        place.stop(place.pid(API))
+        let_go()
+        eventually(lambda: state(place, reached.switch) in ("verifying", "completed"), "they are moved", 0.2)
+        # What is written from now on does not come far.
+        place.link("cut", hop, direction="both")
+        applications.all_read()
+        place.go_on(place.pid(API))
+        eventually(lambda: late_producers(tenant) == 2, "they have heard of it, and wait")
+        place.heal()
+        row = tenant.over(reached.switch)
+        report = row["report"]
+        assert (row["state"], report["not_drained_records"], report["late_clients"]) == ("completed", 0, []), row
+        assert report["stray_records"] > 0 and report["read_on"], report
+        applications.all_read()
+        again = applications.finish(OLD, NEW, again=report["re_read_bound"])
+        assert again > 0, report
+    assert applications.histories.stood == {1: {OLD}, 2: {NEW}}

@@ -1,0 +1,117 @@
+"""The report on the page of a switch, and what the page offers once it is over."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.domain.switch_commands import Complete, RecordArrived
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.switching import COMPLETED, MOVED, REPORT, commands, start
+from tests.pages.test_switch_pages import LIVE, head, operator, steps
+from tests.pages.visitors import Visitor, said
+
+__all__ = ["operator"]
+
+
+def test_the_report_names_who_and_what_an_operator_should_look_at(database: Database, operator: Visitor) -> None:
+    commands(database, *COMPLETED)
+    page = operator.get("/switches/s1")
+    report = said(page).partition(" Report ")[2]
+    for told_there in (
+        "Producers held 812 ms",
+        "Records not drained 0",
+        "Groups carried over 3",
+        "Offsets set 12",
+        "Read again at most 0 records",
+        "Written to c1 since 0",
+        "Forced: 1",
+        "checkout-7",
+        "Late: 1",
+        "batch-1",
+        "Groups left behind: 1",
+        "Refused groups: 1",
+        "acme/retail/prod/reports it has members on c2",
+    ):
+        assert told_there in report, told_there
+    assert LIVE not in page.text and "abort-form" not in page.text
+    assert LIVE not in operator.get("/switches/s1/-live").text
+
+
+def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
+    acme: Console, database: Database, operator: Visitor
+) -> None:
+    stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
+    report = {**REPORT, "not_drained_records": None, "producers_held_ms": 0, "stranded": stranded}
+    commands(database, start(mode="emergency"), Complete(measured={}, report=report))
+    page = operator.get("/switches/s1")
+    assert list(steps(page.text)) == ["planned", "verifying"]
+    assert "Producers held not at all" in said(page) and "Groups carried over" not in said(page)
+    assert "acme/retail/prod/orders 2 17 not known" in said(page)
+    assert "a silent cluster cannot say how far its logs reach, so there may be nothing." in said(page)
+    assert "It comes by itself, each record once, when c1 is back." in said(page)
+    assert "Came late not yet" in said(page)
+    assert LIVE in page.text and 'hx-trigger="every 2s"' in page.text, "it tells when they have come"
+    assert LIVE in operator.get("/switches/s1/-live").text
+    assert LIVE not in operator.get(f"/switches/s1?at={head(acme)}").text
+    come = RecordArrived(records=5, partitions=(("acme/retail/prod/orders", 2, 17, 21),))
+    commands(database, come)
+    page = operator.get("/switches/s1")
+    assert "What only it had has come: 5 records at most, each once." in said(page) and LIVE not in page.text
+    assert "Came late 5 records" in said(page)
+    assert "acme/retail/prod/orders 2 17 offsets 17 to 21 came late" in said(page)
+    assert "Lost" not in said(page)
+
+
+def test_what_was_stranded_and_is_lost_is_not_said_to_have_come(
+    acme: Console, database: Database, operator: Visitor
+) -> None:
+    stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
+    report = {**REPORT, "not_drained_records": None, "producers_held_ms": 0, "stranded": stranded}
+    lost = RecordArrived(records=0, partitions=(), lost=(("acme/retail/prod/orders", 2, 17),))
+    commands(database, start(mode="emergency"), Complete(measured={}, report=report), lost)
+    page = operator.get("/switches/s1")
+    assert "c1 is back" not in said(page)
+    assert "acme/retail/prod/orders 2 17 lost, or removed before it was seen to arrive" in said(page)
+    assert "Lost on 1 partition: the log was made anew or cut off" in said(page)
+    assert "records of 1 partition lost with c1" in said(operator.get("/switches"))
+    assert "lost on 1 partition" in said(operator.get("/"))
+
+
+def test_what_was_known_to_be_at_risk_is_told_with_what_may_be_left(database: Database, operator: Visitor) -> None:
+    stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
+    report = {**REPORT, "stranded": stranded, "records_at_risk": 9}
+    commands(database, start(mode="emergency"), Complete(measured={}, report=report))
+    assert "Seen last only on c1 9 records" in said(operator.get("/switches/s1"))
+    told = "When the command came, distributors had last seen 9 records that only c1 had, of all tenants;"
+    assert told in said(operator.get("/switches/s1"))
+
+
+@pytest.mark.parametrize(
+    ("key", "about"),
+    [
+        ("read_again", "At most, by group and partition."),
+        ("read_on", "They committed, or were seen at work, there after their offsets had been carried over to c2"),
+    ],
+)
+def test_what_comes_again_is_named_by_group_and_partition(
+    database: Database, operator: Visitor, key: str, about: str
+) -> None:
+    group = {"group": "acme/retail/prod/billing", "stream": "acme/retail/prod/orders"}
+    rows = [{**group, "partition": 1, "records": 1_204}]
+    commands(database, *MOVED, Complete(measured={}, report={**REPORT, "re_read_bound": 1_204, key: rows}))
+    page = said(operator.get("/switches/s1"))
+    assert about in page and "acme/retail/prod/billing acme/retail/prod/orders/1: 1,204 records" in page
+
+
+def test_one_that_was_taken_back_by_another_is_not_offered_to_be_reversed(
+    database: Database, operator: Visitor
+) -> None:
+    commands(database, *COMPLETED)
+    assert 'id="reverse"' in operator.get("/switches/s1").text
+    back = start("s2", source="c2", target="c1", mode="emergency", generation=3, reverses="s1")
+    commands(database, back, switch="s2")
+    page = operator.get("/switches/s1")
+    assert 'id="reverse"' not in page.text
+    assert "Nobody whom it moved is on c2 any more: there is nothing to lead back." in said(page)
+    assert 'id="reverse"' in operator.get("/switches/s2").text

@@ -1,0 +1,80 @@
+"""Clients that heard of a move too late: when what they had written before has come to the new cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from backend.domain.cluster_switch import Phase
+from backend.queries.discovery_clients import ClientRow
+from backend.queries.switches import SwitchRow
+from tests.eventually import eventually
+from tests.switches.by_hand import ByHand
+from workers.switches.left import Left
+from workers.switches.scope import Scope
+
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+HELD = ClientRow(
+    tenant="acme",
+    instance="retail",
+    environment="prod",
+    client_id="p",
+    role="producer",
+    zone=None,
+    generation=1,
+    phase="held",
+    silent_ms=0,
+    still_ms=0,
+    still_since=SINCE,
+    awaited_by=None,
+    arrived=False,
+)
+
+
+def left(hand: ByHand) -> Left:
+    """Of a switch from `a` to `c` that has moved its clients."""
+    row = SwitchRow(
+        id="s1",
+        source=hand.name("a"),
+        target=hand.name("c"),
+        mode="planned",
+        state=Phase.VERIFYING,
+        generation=2,
+        moves=(),
+        drain="target",
+        retargets=(),
+        plan_digest=None,
+        reverses=None,
+        forced=(),
+        reason=None,
+        report=None,
+        arrived=None,
+        started=1,
+        version=1,
+        position=1,
+    )
+    scope = Scope(
+        environments=(("acme", "retail", "prod"),),
+        streams=(hand.stream,),
+        online_leaves=(hand.name("b"), hand.name("c")),
+        source_is_online=True,
+        flags=0,
+    )
+    return Left(hand.view(), row, scope)
+
+
+def test_a_word_that_was_taken_back_and_given_anew_is_of_what_was_written_between(hand: ByHand):
+    """As after a hold that ran out where nobody could be heard: the client is the same, what it sent is more."""
+    there = left(hand)
+    hand.produce("a", 5)
+    assert not there.has_arrived([HELD])
+    hand.copy(("a", 2), ("b", 1))
+    eventually(lambda: there.has_arrived([HELD]), "all of it is there")
+    hand.produce("a", 3)
+    assert there.has_arrived([HELD]), "it keeps still: that is somebody else's"
+    again = replace(HELD, still_since=SINCE + timedelta(seconds=20))
+    assert not there.has_arrived([again])
+    hand.copy(("a", 2))
+    assert not there.has_arrived([again]), "one hop is still to go"
+    hand.copy(("b", 1))
+    eventually(lambda: there.has_arrived([again]), "the rest is there, too")

@@ -1,0 +1,70 @@
+"""Groups that read on where they were, after their offsets had been carried over: it comes to them again.
+
+A consumer that does not hear of the move until its word to hold has run out goes on there; one that does not
+follow discovery never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from backend.domain.committing import Standing
+from backend.domain.offset_map import Follower
+from workers.switches.closing import Carried
+from workers.switches.outcome import group_name
+from workers.switches.topology import Partition
+
+Stood = dict[str, dict[str, dict[str, int]]]
+"""Group -> stream -> partition (JSON's keys are words) -> offset."""
+_NOTED = 20_000
+"""Commits that are noted at most: an event is no place for a list without end."""
+
+
+def stood(carried: Sequence[Carried]) -> Stood | None:
+    """To be noted of what was carried over; None if it is too much."""
+    done = [one for one in carried if one.refused is None]
+    if len(done) > _NOTED:
+        return None
+    found: Stood = {}
+    for one in sorted(done, key=lambda each: each.follower):
+        of_stream = found.setdefault(group_name(one.follower), {}).setdefault(one.follower.stream_name, {})
+        of_stream[str(one.follower.partition)] = one.source_offset
+    return found
+
+
+def since(
+    noted: Stood,
+    standing: Mapping[Follower, Standing],
+    ends: Mapping[Partition, int],
+    at_work: Mapping[str, Mapping[Partition, int]],
+) -> list[dict[str, Any]]:
+    """Group, stream, partition and records, at most, of the groups that have committed more than was carried over,
+    or were seen at work since, the most first.
+
+    `ends`: of the logs, after those commits. A consumer may have read more than it has committed, up to there.
+    `at_work`: group -> where the logs ended when it was seen last with members.
+    """
+    # What was set for a group, after commits on other clusters, it has not read here.
+    now = {_key(follower): stands.offset or 0 for follower, stands in standing.items() if stands.is_fresh}
+    found = []
+    for group, stream, partition, offset in _each(noted):
+        committed = now.get((group, stream, partition), 0)
+        until = at_work.get(group, {}).get((stream, partition), 0)
+        if committed > offset:
+            until = max(until, committed, ends.get((stream, partition), 0))
+        if until > offset:
+            row = {"group": group, "stream": stream, "partition": partition, "records": until - offset}
+            found.append(row)
+    return sorted(found, key=lambda each: -each["records"])
+
+
+def _each(noted: Stood) -> Iterator[tuple[str, str, int, int]]:
+    for group, streams in noted.items():
+        for stream, partitions in streams.items():
+            for partition, offset in partitions.items():
+                yield group, stream, int(partition), offset
+
+
+def _key(follower: Follower) -> tuple[str, str, int]:
+    return group_name(follower), follower.stream_name, follower.partition
