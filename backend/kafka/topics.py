@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition, admin
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+    admin,
+)
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -20,12 +29,23 @@ from confluent_kafka.admin import (
 
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
-from backend.kafka.log_ends import ends_by
 from backend.kafka.probe import ClusterFacts, ConnectionReasons, describe
 
 _CONFIGS_AT_ONCE = 500
 _TOPICS_AT_ONCE = 100
 """Created by one request: its log folders are made before it is answered."""
+_AGAIN_SECONDS = 0.05
+_NO_LEADER_YET = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._NOENT,  # librdkafka's word where it has found no leader
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+    }
+)
 _NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
@@ -159,11 +179,21 @@ class TopicAdmin:
         return {topic: sum(found) for topic, found in ends.items() if None not in found}  # type: ignore[arg-type]
 
     def end(self, topic: str, partition: int = 0) -> int:
-        """Where a partition ends for readers of committed records. Raises KafkaCallFailed."""
-        found = ends_by(self._admin, [(topic, partition)], self._timeout)
-        if not found:
-            raise KafkaCallFailed(f"the end of {topic}/{partition} cannot be asked for")
-        return found[topic, partition][1]
+        """Where a partition ends for readers of committed records. One that was created just now, or is getting
+        another leader, is waited for. Raises KafkaCallFailed."""
+        asked = {TopicPartition(topic, partition): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+        deadline = time.monotonic() + self._timeout
+        while True:
+            (future,) = self._admin.list_offsets(
+                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout
+            ).values()
+            try:
+                return int(self._wait(future).offset)
+            except KafkaCallFailed as error:
+                if error.code not in _NO_LEADER_YET or time.monotonic() > deadline:
+                    reason = f"the end of {topic}/{partition} cannot be asked for: {error.reason}"
+                    raise KafkaCallFailed(reason, error.code) from error
+            time.sleep(_AGAIN_SECONDS)
 
     def groups(self) -> list[tuple[str, str]]:
         """Every group that this user may see, with its kind: classic, consumer, or unknown (share groups too).

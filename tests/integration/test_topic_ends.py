@@ -1,0 +1,35 @@
+"""Where a topic ends, asked while it comes to be."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.topics import TopicAdmin
+from tests.estate_fixture import RunningEstate
+from tests.kafka import create_topic
+
+
+@pytest.fixture
+def servers(estate: RunningEstate) -> str:
+    return estate.bootstrap_servers("cluster-1")
+
+
+def test_a_topic_that_brokers_do_not_know_of_yet_is_waited_for(servers: str) -> None:
+    """As one that was created just now, by whomever: brokers hear of it and of its leader one after the other."""
+    name = f"t{uuid.uuid4().hex}"
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(TopicAdmin(servers, {}, 60.0).end, name)
+        # It asks for the first time while there is none.
+        with pytest.raises(KafkaCallFailed):
+            TopicAdmin(servers, {}, 0.5).end(name)
+        create_topic(servers, name)
+        assert found.result() == 0
+
+
+def test_where_it_cannot_be_asked_for_the_reason_is_told(servers: str) -> None:
+    with pytest.raises(KafkaCallFailed, match=r"end of nowhere/3 cannot be asked for: .*[Nn]o leader"):
+        TopicAdmin(servers, {}, 0.5).end("nowhere", 3)
