@@ -134,11 +134,7 @@ class Dispatcher:
         with self._transaction(keep=True) as connection:
             log = PostgresEventLog(connection, self._registry)
             log.lock()
-            writes = self._decide(log, commands(connection) if callable(commands) else commands, time)
-            recorded = log.append_all(writes)
-            if recorded:
-                head = recorded[-1].position
-                runner.project(connection, self._registry, self._projections, head, recorded)
+            writes, recorded = self._append_all(connection, log, commands, time)
         news = iter(recorded)
         return [
             Outcome(
@@ -146,6 +142,42 @@ class Dispatcher:
             )
             for write in writes
         ]
+
+    def execute_together(
+        self,
+        build: Callable[[Connection], Sequence[Directed]],
+        *,
+        metadata: Metadata,
+        time: datetime,
+        dry_run: bool = False,
+        idempotency: IdempotencyKey | None = None,
+        answer: Callable[[Connection], Answer],
+    ) -> Answer:
+        """Run several commands that are one request, as `execute_many` does, and answer it as `execute` does."""
+        with self._transaction(keep=not dry_run) as connection:
+            log = PostgresEventLog(connection, self._registry)
+            log.lock()
+            first = None if idempotency is None else recall(connection, metadata.actor, idempotency)
+            if first is not None:
+                return first
+            self._append_all(connection, log, build, time)
+            result = answer(connection)
+            if idempotency is not None and not dry_run:
+                remember(connection, metadata.actor, idempotency, result, time)
+            return result
+
+    def _append_all(
+        self,
+        connection: Connection,
+        log: PostgresEventLog,
+        commands: Sequence[Directed] | Callable[[Connection], Sequence[Directed]],
+        time: datetime,
+    ) -> tuple[list[Write], list[RecordedEvent]]:
+        writes = self._decide(log, commands(connection) if callable(commands) else commands, time)
+        recorded = log.append_all(writes)
+        if recorded:
+            runner.project(connection, self._registry, self._projections, recorded[-1].position, recorded)
+        return writes, recorded
 
     def recall(self, actor: str, idempotency: IdempotencyKey) -> Answer | None:
         """The first answer to a request, for callers with slow work before the command (probing a cluster)."""

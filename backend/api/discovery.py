@@ -27,9 +27,10 @@ from backend.eventlog.faults import DatabaseUnavailable
 from backend.queries import discovery as queries
 from backend.queries import discovery_clients as clients
 from backend.queries import events
+from backend.queries.active_clusters import ActiveRow
 from backend.queries.clusters import ClusterRow
 from backend.queries.discovery import Sent, Snapshot
-from backend.queries.discovery_clients import ClientRow, Report
+from backend.queries.discovery_clients import ClientRow, Report, Word
 from backend.queries.switch_clients import margin_ms
 from backend.queries.tenants import find_environment
 from backend.settings import Settings
@@ -68,22 +69,22 @@ class Discovery:
         with self._services.reading() as connection:
             return queries.read(connection, self._last)
 
-    def note(self, report: Report | None, received: float) -> tuple[int, bool]:
+    def note(self, report: Report | None, received: float) -> tuple[int, Word | None]:
         """Write down what a client told of itself: the position of the event log behind everything before, and
-        whether what a client that is late had sent has arrived. `received`: when, by this process's clock.
+        what is known of its word to hold. `received`: when, by this process's clock.
 
         Raises DatabaseUnavailable where the database took so long that the client may have let go of its word.
         """
-        arrived = False
+        word: Word | None = None
         with self._services.engine.begin() as connection:
             if report is not None:
-                arrived = clients.write(connection, report, self._services.config.discovery_hold_ms)
+                word = clients.write(connection, report, self._services.config.discovery_hold_ms)
                 if 1000 * (time.monotonic() - received) > margin_ms(self._services.config):
                     raise DatabaseUnavailable("the database took too long to note what the client said; ask again")
             if time.monotonic() > self._tidied_at + _TIDY_SECONDS:
                 self._tidied_at = time.monotonic()
                 clients.forget_silent(connection)
-            return events.head(connection).position, arrived
+            return events.head(connection).position, word
 
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
@@ -136,7 +137,7 @@ async def discover(
     if report is not None and await request.is_disconnected():
         # Read late, by a process that had hung: the client has given up waiting, and may have let go of its hold.
         return Response(status_code=408)
-    position, arrived = await run_in_threadpool(shared.note, report, received)
+    position, word = await run_in_threadpool(shared.note, report, received)
     snapshot = await shared.at_least(position)
     while True:
         sent = snapshot.sent(place, zone)
@@ -151,7 +152,7 @@ async def discover(
         position = await services.listener.wait_for_events_async(snapshot.position, min(left, _LOOK_SECONDS))
         snapshot = await shared.at_least(position)
     base = str(services.config.url or request.base_url).rstrip("/")
-    body = {**_shown(sent, told, services.config, base), "arrived": arrived}
+    body = {**_shown(sent, told, services.config, base), "arrived": _has_arrived(report, word, sent.active)}
     return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
 
 
@@ -165,6 +166,19 @@ def _place(caller: Caller, action: Action, tenant: str, instance: str, environme
 def _unknown(place: Place) -> NotFound:
     tenant, instance, environment = place
     return NotFound(f"there is no environment {environment[:60]!a} of {instance[:60]!a} of tenant {tenant[:60]!a}")
+
+
+def _has_arrived(report: Report | None, word: Word | None, active: ActiveRow) -> bool:
+    """Whether a client that holds finds all that it has sent on the cluster that it is sent to."""
+    if report is None or word is None:
+        return False
+    return word.arrived_in == active.generation or rule.is_drained(
+        phase=report.phase,
+        generation=report.generation,
+        given_at=word.given_at,
+        left_generation=active.left_generation,
+        marked_at=active.marked_at,
+    )
 
 
 def _shown(sent: Sent, told: str, config: Settings, base: str) -> dict[str, Any]:
@@ -227,17 +241,26 @@ def list_clients(
 
 
 def _client(row: ClientRow) -> dict[str, Any]:
-    told = {name: value for name, value in asdict(row).items() if name != "still_since"}
-    return {**told, "role": row.role or None}
+    hidden = ("still_since", "given_at", "arrived_in")
+    told = {name: value for name, value in asdict(row).items() if name not in hidden}
+    return {**told, "arrived": row.arrived_in is not None, "role": row.role or None}
 
 
 @router.delete("/clients/{client_id}", status_code=204, openapi_extra=needs(Action.DECLARE_STREAMS))
 def say_goodbye(
-    client_id: str, services: SharedServices, caller: Asking, tenant: Name, instance: Name, environment: Name
+    client_id: str,
+    services: SharedServices,
+    caller: Asking,
+    tenant: Name,
+    instance: Name,
+    environment: Name,
+    dry_run: Annotated[bool, Query(description="Check everything, change nothing, answer as if.")] = False,
 ) -> Response:
     """The client ends: no switch waits for it any more."""
     place = _place(caller, Action.DECLARE_STREAMS, tenant, instance, environment)
-    with services.engine.begin() as connection:
+    with services.engine.connect() as connection:
         if not clients.forget(connection, place, client_id):
             raise NotFound(f"{'/'.join(place)} has heard of no client {client_id[:60]!a}")
+        if not dry_run:
+            connection.commit()
     return Response(status_code=204)

@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from backend.api.access import Asking
 from backend.api.services import Services
 from backend.changes.change import Change
-from backend.dispatch import Answer, Decider, IdempotencyKey, Outcome
+from backend.dispatch import Answer, Decider, Directed, IdempotencyKey, Outcome
 from backend.domain.errors import NotFound, StaleVersion, ValueInvalid
 from backend.domain.names import is_name
 from backend.eventlog.recorded import Metadata
@@ -205,6 +205,21 @@ class Write:
             self.services.dispatcher.execute(
                 decider,
                 stream,
+                build,
+                metadata=self.metadata,
+                time=self.time,
+                dry_run=self.dry_run,
+                idempotency=None if self.dry_run else self.idempotency,
+                answer=answer,
+            )
+        )
+
+    def run_together(
+        self, build: Callable[[Connection], Sequence[Directed]], answer: Callable[[Connection], Answer]
+    ) -> Response:
+        """Carry several commands out in one transaction and answer."""
+        return respond(
+            self.services.dispatcher.execute_together(
                 build,
                 metadata=self.metadata,
                 time=self.time,

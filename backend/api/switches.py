@@ -30,7 +30,7 @@ from backend.api.switch_plans import SwitchWish
 from backend.changes import switch_start
 from backend.changes import switches as changes
 from backend.deciders import SWITCH
-from backend.dispatch import Answer, Outcome
+from backend.dispatch import Answer, Directed, Outcome
 from backend.domain.access import Action
 from backend.domain.cluster_switch import BEFORE_MOVE, PLANNED
 from backend.domain.errors import FieldError, StateConflict, ValueInvalid
@@ -104,14 +104,13 @@ def get_switch(switch: str, connection: Reading, services: SharedServices, at: A
 def abort_switch(switch: str, write: Writing, body: Reason | None = None) -> Response:
     """Take a switch back before the move: clients go on where they were."""
     abort = Abort(by=OPERATOR, reason=None if body is None else body.reason)
-    if write.dry_run:
-        return write.run(SWITCH, changes.event_stream(switch), lambda _: abort, _answer(switch))
-    # Its targets go back in the same transaction. A repeat changes nothing: no key is needed for it.
-    write.services.dispatcher.execute_many(
-        lambda connection: changes.taking_back(connection, switch, abort, write.metadata), time=write.time
-    )
-    with write.services.reading() as connection:
-        return respond(_accepted(connection, switch))
+
+    def build(connection: Connection) -> list[Directed]:
+        write.match(find_switch(connection, switch).version)
+        # Its targets go back in the same transaction.
+        return changes.taking_back(connection, switch, abort, write.metadata)
+
+    return write.run_together(build, lambda connection: _accepted(connection, switch))
 
 
 @router.post("/{switch}/force", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -121,6 +120,7 @@ def force_switch(switch: str, write: Writing, body: Clients | None = None) -> Re
 
     def build(connection: Connection) -> Force:
         row = find_switch(connection, switch)
+        write.match(row.version)
         clients = clients_of(connection, row, write.services.config)
         if body is None or body.clients is None:
             return Force(clients=tuple(missing(row, clients, write.services.config)))
@@ -148,6 +148,7 @@ def reverse_switch(switch: str, write: Writing, body: Reversal | None = None) ->
     """Lead the clients of a switch back, as another switch; nothing has to be rebuilt for it."""
     with write.services.reading() as connection:
         row = find_switch(connection, switch)
+    write.match(row.version)
     if row.state in BEFORE_MOVE:
         raise StateConflict(
             f"switch {switch} has not moved anybody yet; POST /switches/{switch}/abort takes it back"

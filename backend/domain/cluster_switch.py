@@ -24,6 +24,9 @@ PLANNED, EMERGENCY = MODES = ("planned", "emergency")
 TO_TARGET, ALL_LEAVES = DRAINS = ("target", "all_leaves")
 FIRST_GENERATION = 1
 """Of every environment, until it is switched for the first time."""
+MARKED = "marked_at"
+"""Of what a planned move measured: position of the event after which it was looked where the source's logs end.
+What was written before, by whoever has kept still since, is on the target."""
 
 
 class Phase(StrEnum):

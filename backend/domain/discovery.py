@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from backend.domain import routes
 from backend.domain.cluster_switch import CLOSED, HELD, Phase
@@ -59,8 +58,8 @@ class Word:
     phase: str
     silent_ms: int
     """Since it said so last."""
-    still_since: datetime | None
-    """Since when it has held without a break; None: it does not."""
+    given_at: int | None
+    """The newest event when it began to hold, which it has done since without a break; None: it does not."""
 
 
 def missing(
@@ -69,23 +68,38 @@ def missing(
     hold_ms: int,
     closing: bool,
     forced: Collection[str] = (),
-    measured_at: datetime | None = None,
+    marked_at: int | None = None,
+    closed_at: int | None = None,
 ) -> list[str]:
     """Clients that are waited for: their word that they hold is not given, or does not count any more.
 
-    `closing`: whether consumers are told to close as well; `measured_at`: of the drain, by the clock of words:
-    producers must have held since before. One that let go meanwhile, and holds again, may have written.
+    `closing`: whether consumers are told to close as well. `marked_at`: position of the event after which it was
+    looked where the logs end; producers must have held since before, for one that let go meanwhile, and holds
+    again, may have written. `closed_at`: of the event before which offsets were carried over; the same for
+    consumers.
     """
     return sorted(
         client
         for client, word in expected.items()
         if client not in forced
         and (word.role != CONSUMER or closing)
-        and not (does(word.role, word.phase) and word.silent_ms <= hold_ms and _kept(word, measured_at))
+        and not (
+            does(word.role, word.phase)
+            and word.silent_ms <= hold_ms
+            and was_given_before(closed_at if word.role == CONSUMER else marked_at, word.given_at)
+        )
     )
 
 
-def _kept(word: Word, measured_at: datetime | None) -> bool:
-    if word.role == CONSUMER:
-        return True
-    return word.still_since is not None and (measured_at is None or word.still_since <= measured_at)
+def was_given_before(position: int | None, given_at: int | None) -> bool:
+    """Whether a word to hold was given before the event at a position, or at all if that is None."""
+    return given_at is not None and (position is None or given_at < position)
+
+
+def is_drained(
+    *, phase: str, generation: int, given_at: int | None, left_generation: int | None, marked_at: int | None
+) -> bool:
+    """Whether a client that tells this of itself finds all that it has sent where it is sent now: it has held, in
+    the generation that was left, since before the drain was marked."""
+    came_from_there = phase == IS_HELD and generation == left_generation
+    return came_from_there and marked_at is not None and was_given_before(marked_at, given_at)

@@ -6,16 +6,20 @@ only refused what it cannot do at all: the rest is told.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from backend.domain.cluster_switch import ALL_LEAVES, Moving
+from backend.domain.discovery import PRODUCER
 from backend.domain.routes import Edge
 from backend.domain.switch_facts import APPLIED, ActiveFact, Facts, GroupFact, Wish
 
 BLOCKED, RUNNING = "blocked", "running"
 TENANT_MOVING = "tenant-moving"
 """Slug of the blocker that another switch is; it passes by itself."""
+_APART = re.compile(r"-[0-9a-f]{8}$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,14 +198,14 @@ def _clients(facts: Facts, wish: Wish) -> Iterator[Finding]:
                 subject=client.client_id,
                 detail=f"{'/'.join(client.place)}: silent for {client.silent_ms // 1000} s; nobody waits for it",
             )
-    reported = {client.client_id for client in facts.clients}
+    unknown = _unknown_members(facts, wish)
     for group in facts.asked.groups.get(wish.source, ()):
-        strangers = [each for each in group.client_ids if not _has_reported(each, reported)]
+        strangers = sorted(unknown & set(group.client_ids))
         if strangers:
             yield Finding(
                 slug="client-never-reported",
                 subject=group.technical_group,
-                detail=f"members on {wish.source} that discovery does not know will stay there: "
+                detail=f"members on {wish.source} that discovery does not know, or fewer of, will stay there: "
                 + ", ".join(strangers[:3]),
             )
     for each in facts.not_followed:
@@ -209,6 +213,12 @@ def _clients(facts: Facts, wish: Wish) -> Iterator[Finding]:
         yield Finding(slug="group-not-followed", subject=each.technical_group, detail=detail)
 
 
-def _has_reported(client_id: str, reported: Iterable[str]) -> bool:
-    # Clients tell discovery their Kafka client id with something behind it that sets them apart.
-    return any(each == client_id or each.startswith(f"{client_id}-") for each in reported)
+def _unknown_members(facts: Facts, wish: Wish) -> set[str]:
+    """Kafka client ids of which there are more members than consumers that discovery hears."""
+    members = Counter(name for group in facts.asked.groups.get(wish.source, ()) for name in group.client_ids)
+    heard: Counter[str] = Counter()
+    for client in facts.clients:
+        if client.role != PRODUCER and client.silent_ms <= 3 * facts.timing.ttl_ms:
+            # Clients tell discovery their Kafka client id with something behind it that sets them apart.
+            heard.update({client.client_id, _APART.sub("", client.client_id)})
+    return {name for name, count in members.items() if count > heard[name]}

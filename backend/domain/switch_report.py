@@ -8,18 +8,15 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from backend.domain.cluster_switch import Phase
+from backend.domain.cluster_switch import MARKED, Phase
 from backend.domain.known import total
 from backend.domain.switch_commands import AT_RISK
 
 WRITTEN = "written_until"
-"""Of the drain's measurements: sum of the offsets behind the last records that were born on the source."""
+"""Of the drain's measurements: by stream and partition, where the records ended that were born on the source."""
 STOOD = "stood"
 """Of the closing's measurements: the commits that were carried over, by group, stream and partition; null if they
 were too many."""
-MARKED = "marked_at"
-"""Of the drain's measurements: when it was looked where logs end, as ISO 8601 by the clock of clients' words. What
-was written before by whoever has kept still since is on the target."""
 NOTES = frozenset({WRITTEN, STOOD, MARKED})
 """What a switch notes for itself among its measurements: told to nobody else."""
 
@@ -47,7 +44,10 @@ class Found:
     late: Sequence[str]
     """Clients that were not."""
     silent: Sequence[str]
-    """Clients that nobody waited for, since they had been silent for long; if they run, they hear of it late."""
+    """Clients that nobody waited for, since they had been silent for long; if they run, they hear of it late. Not
+    all are named:"""
+    silent_in_all: int
+    """so many there were."""
     left_behind: Sequence[str]
     """Groups that still have members on the cluster that was left."""
     stray_records: int | None
@@ -85,6 +85,7 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "clients_moved": found.clients,
         "late_clients": list(found.late),
         "silent_clients": list(found.silent),
+        "silent_clients_in_all": found.silent_in_all,
         "groups_left_behind": list(found.left_behind),
         "stray_records": found.stray_records,
         "read_on": None if found.read_on is None else [dict(each) for each in found.read_on],

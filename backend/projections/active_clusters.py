@@ -11,7 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.cluster_switch import FIRST_GENERATION, ClientsMoved, SwitchAborted, SwitchFailed
+from backend.domain.cluster_switch import (
+    FIRST_GENERATION,
+    MARKED,
+    ClientsMoved,
+    Moving,
+    SwitchAborted,
+    SwitchFailed,
+)
 from backend.domain.primary_move import PrimaryMoved
 from backend.domain.tenant import EnvironmentCreated
 from backend.domain.tree import TreeReplaced, clusters_of
@@ -37,6 +44,10 @@ active_clusters = temporal_table(
     # Of the switch that moved them there, if one did.
     sa.Column("switch", sa.Text),
     sa.Column("mode", sa.Text),
+    # The generation that it left, and where its drain was marked: clients that have kept still in that one since
+    # before find all that they sent. NULL if nothing was drained.
+    sa.Column("left_generation", sa.BigInteger),
+    sa.Column("marked_at", sa.BigInteger),
 )
 # What the first active cluster follows from, once more: a projection reads its own tables only.
 active_basis = temporal_table(
@@ -66,7 +77,8 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             for moving in event.moves:
                 key = _key(*moving.place, moving.zone or ALL_ZONES)
                 values = {"cluster": event.target, "generation": event.generation}
-                values |= {"switch": event.switch, "mode": event.mode}
+                values |= {"switch": event.switch, "mode": event.mode, "marked_at": event.measured.get(MARKED)}
+                values |= {"left_generation": _left(rows, moving)}
                 replace(rows, active_clusters, key, values, position)
         case SwitchAborted() | SwitchFailed() as event if event.generation is not None:
             # What groups commit from now on is later than what was set for them on the target.
@@ -84,6 +96,16 @@ def _leave(rows: Rows, leaves: list[str], primary: str, position: int) -> None:
             _set(rows, key, primary, generation, position)
 
 
+def _left(rows: Rows, moving: Moving) -> int | None:
+    """The generation in which clients are until they are moved."""
+    for zone in (moving.zone or ALL_ZONES, ALL_ZONES):
+        row = current(rows, active_clusters, _key(*moving.place, zone))
+        if row is not None:
+            generation: int = row["generation"]
+            return generation
+    return None
+
+
 def _above(rows: Rows, key: dict[str, str]) -> int:
     """A generation above all that the environment has in any zone."""
     place = {name: key[name] for name in ("tenant", "instance", "environment")}
@@ -96,7 +118,8 @@ def _key(tenant: str, instance: str, environment: str, zone: str = ALL_ZONES) ->
 
 
 def _set(rows: Rows, key: dict[str, str], cluster: str | None, generation: int, position: int) -> None:
-    values: dict[str, Any] = {"cluster": cluster, "generation": generation, "switch": None, "mode": None}
+    values: dict[str, Any] = {"cluster": cluster, "generation": generation}
+    values |= dict.fromkeys(("switch", "mode", "left_generation", "marked_at"))
     replace(rows, active_clusters, key, values, position)
 
 

@@ -21,6 +21,10 @@ class ActiveRow(ActiveFact):
     """That moved them there, if one did."""
     mode: str | None
     """Of that switch."""
+    left_generation: int | None
+    """That it moved clients out of."""
+    marked_at: int | None
+    """Position behind which nothing was drained; None: nothing was."""
     position: int
 
 
@@ -49,6 +53,8 @@ def list_active(
             generation=row.generation,
             switch=row.switch,
             mode=row.mode,
+            left_generation=row.left_generation,
+            marked_at=row.marked_at,
             position=row.valid_from,
         )
         for row in connection.execute(query.order_by(*table.primary_key.columns))

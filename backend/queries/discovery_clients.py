@@ -19,7 +19,7 @@ from backend.domain.cluster_switch import ENDED
 from backend.domain.discovery import IS_ACTIVE, IS_HELD
 from backend.domain.errors import StateConflict
 from backend.domain.switch_facts import Place
-from backend.eventlog.tables import METADATA
+from backend.eventlog.tables import METADATA, events
 from backend.projections.switches import switches
 from backend.projections.temporal import as_of
 
@@ -45,10 +45,12 @@ discovery_clients = sa.Table(
     sa.Column("software", sa.Text),
     # The switch that has told it to hold, or would have if it had asked.
     sa.Column("awaited_by", sa.Text),
-    # Of a client that heard of its move too late: all that it had sent before has come to the new cluster.
-    sa.Column("arrived", sa.Boolean, nullable=False, server_default=sa.false()),
+    # Of a client that heard of its move too late: in which generation it finds all that it had sent before.
+    sa.Column("arrived_in", sa.BigInteger),
     # Since when it has kept its word to hold without a break; NULL while it is active.
     sa.Column("still_since", sa.DateTime(timezone=True)),
+    # The newest event when it gave that word: before or after a switch's mark is told by it, and by no clock.
+    sa.Column("given_at", sa.BigInteger),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
 sa.Index("discovery_clients_seen", discovery_clients.c.seen_at)
@@ -81,9 +83,12 @@ class ClientRow(Report):
     """For how long it has kept its word to hold without a break; None while it is active."""
     still_since: datetime | None
     """The same as a moment, by the database's clock."""
+    given_at: int | None
+    """The newest event when it gave its word; None while it is active."""
     awaited_by: str | None
     """The switch that waits for it, since it was there when that told clients to hold."""
-    arrived: bool
+    arrived_in: int | None
+    """The generation in which it finds all that it had sent before, if it heard of its move too late."""
 
     @property
     def place(self) -> Place:
@@ -91,9 +96,17 @@ class ClientRow(Report):
         return self.tenant, self.instance, self.environment
 
 
-def write(connection: Connection, report: Report, hold_ms: int) -> bool:
-    """Replace what the client told before; whether what it had sent before it began to hold has arrived. A word to
-    hold that is older than `hold_ms` may have been let go of: then it is given anew.
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """What is known of a client's word to hold, once it is noted."""
+
+    given_at: int | None
+    arrived_in: int | None
+
+
+def write(connection: Connection, report: Report, hold_ms: int) -> Word:
+    """Replace what the client told before. A word to hold that is older than `hold_ms` may have been let go of:
+    then it is given anew.
 
     Raises StateConflict if the environment has as many clients as it may: one that no switch would know of is not
     let in.
@@ -101,7 +114,9 @@ def write(connection: Connection, report: Report, hold_ms: int) -> bool:
     told = {"generation": report.generation, "phase": report.phase}
     values = {**vars(report), "zone": report.zone or "", "seen_at": _NOW}
     is_still = report.phase != IS_ACTIVE
-    row = insert(discovery_clients).values({**values, "still_since": _NOW if is_still else None})
+    newest = sa.select(sa.func.coalesce(sa.func.max(events.c.position), 0)).scalar_subquery()
+    word: dict[str, Any] = {"still_since": _NOW, "given_at": newest} if is_still else {}
+    row = insert(discovery_clients).values({"still_since": None, "given_at": None, **values, **word})
     key = [column.name for column in discovery_clients.primary_key]
     t = discovery_clients.c
     fresh: dict[str, Any] = {name: row.excluded[name] for name in values if name not in key}
@@ -109,14 +124,18 @@ def write(connection: Connection, report: Report, hold_ms: int) -> bool:
     unbroken = sa.and_(
         t.still_since.is_not(None), t.generation == report.generation, sa.literal(hold_ms) >= _SILENT_MS
     )
-    fresh["arrived"] = sa.and_(t.arrived, same, unbroken) if report.phase == IS_HELD else sa.false()
-    fresh["still_since"] = sa.case((unbroken, t.still_since), else_=_NOW) if is_still else None
+    kept = sa.and_(same, unbroken) if report.phase == IS_HELD else sa.false()
+    fresh["arrived_in"] = sa.case((kept, t.arrived_in), else_=None)
+    for name in ("still_since", "given_at"):
+        fresh[name] = sa.case((unbroken, t[name]), else_=row.excluded[name]) if is_still else None
     is_new = sa.literal_column("xmax = 0", sa.Boolean)
-    statement = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(t.arrived, is_new)
-    arrived, came = connection.execute(statement).one()
+    statement = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(
+        t.given_at, t.arrived_in, is_new
+    )
+    given_at, arrived_in, came = connection.execute(statement).one()
     if came:
         _make_room(connection, report)
-    return bool(arrived)
+    return Word(given_at=given_at, arrived_in=arrived_in)
 
 
 def _make_room(connection: Connection, report: Report) -> None:
@@ -141,13 +160,13 @@ def _make_room(connection: Connection, report: Report) -> None:
         )
 
 
-def let_go_on(connection: Connection, held: Sequence[ClientRow]) -> None:
-    """What these clients, which hold in an earlier generation, had sent before has come to the new cluster."""
+def let_go_on(connection: Connection, held: Sequence[ClientRow], generation: int) -> None:
+    """What these clients, which hold in an earlier generation, had sent before has come to this one's cluster."""
     t = discovery_clients.c
     # Of the same word: one that was taken back meanwhile, and given anew, is of what was sent since as well.
     same = sa.tuple_(t.tenant, t.instance, t.environment, t.client_id, t.generation, t.phase, t.still_since)
     rows = [(*each.place, each.client_id, each.generation, IS_HELD, each.still_since) for each in held]
-    connection.execute(sa.update(discovery_clients).where(same.in_(rows)).values(arrived=True))
+    connection.execute(sa.update(discovery_clients).where(same.in_(rows)).values(arrived_in=generation))
 
 
 def forget(connection: Connection, place: Place, client_id: str) -> bool:
@@ -164,12 +183,6 @@ def forget_silent(connection: Connection) -> None:
 
 def _silent_for(seconds: float) -> sa.ColumnElement[bool]:
     return discovery_clients.c.seen_at < _NOW - sa.func.make_interval(0, 0, 0, 0, 0, 0, seconds)
-
-
-def now(connection: Connection) -> datetime:
-    """By the clock that clients' words are noted by."""
-    found: datetime = connection.execute(sa.select(_NOW)).scalar_one()
-    return found
 
 
 def await_all(connection: Connection, switch: str, places: Sequence[Place], within_ms: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -82,13 +81,14 @@ def missing(
     switch: SwitchRow,
     clients: Collection[ClientRow],
     settings: Settings,
-    measured_at: datetime | None = None,
+    marked_at: int | None = None,
+    closed_at: int | None = None,
 ) -> list[str]:
-    """Those that are waited for in the phase that the switch is in; `measured_at`: see the rule."""
+    """Those that are waited for in the phase that the switch is in; `marked_at` and `closed_at`: see the rule."""
     if switch.state not in HELD:
         return []
     words = {
-        row.client_id: Word(role=row.role, phase=row.phase, silent_ms=row.silent_ms, still_since=row.still_since)
+        row.client_id: Word(role=row.role, phase=row.phase, silent_ms=row.silent_ms, given_at=row.given_at)
         for row in clients
     }
     return discovery.missing(
@@ -96,5 +96,6 @@ def missing(
         hold_ms=sure_ms(settings),
         closing=switch.state in CLOSED,
         forced=switch.forced,
-        measured_at=measured_at,
+        marked_at=marked_at,
+        closed_at=closed_at,
     )

@@ -1,11 +1,11 @@
 """Where a client stands in a move, as a pure state machine: what it heard and when decides what it does.
 
-    ACTIVE --hold--> SETTLING --nothing in flight--> HELD --higher generation--> ACTIVE on the new cluster
+    ACTIVE --hold--> SETTLING --nothing in flight--> HELD --higher generation, arrived--> ACTIVE on the new cluster
        ^                |                              |
        +----------------+--- active again, or the promise ran out ---
 
     ACTIVE or SETTLING --higher generation--> ACTIVE, at once: consumers, and producers after an emergency
-    ACTIVE or SETTLING --higher generation--> WAITING --arrived, or the longest way is over--> ACTIVE: producers
+    any of them --higher generation--> WAITING --arrived, or the longest way is over--> ACTIVE: producers
     ACTIVE or SETTLING --higher generation of the same cluster--> ACTIVE: the switch was taken back
 
 Times are seconds of the client's own monotonic clock; no clock of the control plane is ever compared with it.
@@ -138,13 +138,15 @@ def heard(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Ord
 def _heard_move(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Order]:
     if _stays(standing, answer):
         return _moved(standing, answer, Way.HELD, now)[0], Stay(answer)
-    if standing.phase is Phase.HELD:
+    if standing.phase is Phase.HELD and (answer.arrived or answer.emergency or standing.role == CONSUMER):
         return _moved(standing, answer, Way.HELD, now)
     if answer.emergency:
         return _moved(standing, answer, Way.EMERGENCY, now)
     if standing.role == CONSUMER:
         return _moved(standing, answer, Way.LATE, now)
-    return replace(standing, phase=Phase.WAITING, target=answer, heard_at=now), Leave()
+    # Also one that holds, but began to after the switch had looked where the logs end.
+    waiting = replace(standing, phase=Phase.WAITING, target=answer, heard_at=now)
+    return (settled(waiting, now) if standing.phase is Phase.HELD else waiting), Leave()
 
 
 def _stays(standing: Standing, answer: Answer) -> bool:
@@ -161,7 +163,8 @@ def _heard_waiting(standing: Standing, answer: Answer, now: float) -> tuple[Stan
     standing = replace(standing, target=answer, heard_at=now)
     if answer.emergency:
         return _moved(standing, answer, Way.EMERGENCY, now)
-    if answer.arrived and standing.wait_until is not None:
+    is_back = answer.destination == standing.answer.destination  # where what it sent is
+    if (answer.arrived or is_back) and standing.wait_until is not None:
         return _moved(standing, answer, Way.LATE, now)
     return standing, None
 

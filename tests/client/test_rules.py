@@ -61,8 +61,11 @@ HEARD = [
     (CONSUMER, Phase.SETTLING, answer(4), Phase.ACTIVE, Way.LATE),
     (PRODUCER, Phase.HELD, answer(hold=True), Phase.HELD, None),
     (PRODUCER, Phase.HELD, answer(), Phase.ACTIVE, Resume),
-    (PRODUCER, Phase.HELD, answer(4), Phase.ACTIVE, Way.HELD),
-    (PRODUCER, Phase.HELD, answer(4, hold=True), Phase.SETTLING, Way.HELD),
+    (PRODUCER, Phase.HELD, answer(4, arrived=True), Phase.ACTIVE, Way.HELD),
+    (PRODUCER, Phase.HELD, answer(4, hold=True, arrived=True), Phase.SETTLING, Way.HELD),
+    # It began to hold after the switch had looked where the logs end.
+    (PRODUCER, Phase.HELD, answer(4), Phase.WAITING, Leave),
+    (PRODUCER, Phase.HELD, answer(4, emergency=True), Phase.ACTIVE, Way.HELD),
     (PRODUCER, Phase.HELD, answer(2), Phase.HELD, None),
     (CONSUMER, Phase.HELD, answer(5), Phase.ACTIVE, Way.HELD),
     # The switch was taken back after it had set offsets.
@@ -145,6 +148,20 @@ def test_a_late_one_that_is_to_go_where_it_is_waits_for_nothing():
     assert (waiting.phase, order) == (Phase.WAITING, None)
     sent = standing.settled(waiting, 50.0)
     assert standing.elapsed(sent, 50.0)[1] == Move(answer(5, at=3), Way.LATE, False)
+
+
+def test_a_late_one_that_is_sent_back_to_where_it_wrote_waits_for_nothing():
+    late = standing.settled(standing_in(Phase.WAITING), 1.0)
+    assert late.wait_until is not None and late.wait_until > 1.0
+    after, order = standing.heard(late, answer(5, at=3), 2.0)
+    assert (after.phase, order) == (Phase.ACTIVE, Move(answer(5, at=3), Way.LATE, False))
+
+
+def test_one_that_held_too_late_says_so_from_the_first_and_goes_on_when_it_is_told():
+    late, _ = standing.heard(standing_in(Phase.HELD), answer(4), 1.0)
+    assert (late.reported, late.wait_until) == ("held", 1.0 + answer().longest_way_s)
+    after, order = standing.heard(late, answer(4, arrived=True), 2.0)
+    assert (after.phase, order) == (Phase.ACTIVE, Move(answer(4, arrived=True), Way.LATE, False))
 
 
 def test_a_late_one_waits_the_longest_way_from_when_it_had_sent_everything():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -10,8 +10,6 @@ from backend.domain import discovery, tree_shape
 from backend.domain.cluster_switch import BEFORE_MOVE, CLOSED, HELD, Phase
 from backend.domain.discovery import Word
 from tests.trees import UNBALANCED, parsed
-
-NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("phase", [None, *Phase])
@@ -67,19 +65,41 @@ def test_a_switch_waits_for_those_whose_word_does_not_count(
     role: str, phase: str, silent_ms: int, holding: bool, closing: bool
 ) -> None:
     for is_closing, waits in ((False, holding), (True, closing)):
-        expected = {"one": Word(role=role, phase=phase, silent_ms=silent_ms, still_since=NOON)}
+        expected = {"one": Word(role=role, phase=phase, silent_ms=silent_ms, given_at=7)}
         assert discovery.missing(expected, hold_ms=13_000, closing=is_closing) == (["one"] if waits else [])
         assert discovery.missing(expected, hold_ms=13_000, closing=is_closing, forced={"one"}) == []
 
 
-@pytest.mark.parametrize(("since_us", "waited"), [(-1, False), (0, False), (1, True), (None, True)])
-def test_a_producer_that_let_go_since_the_drain_was_measured_is_waited_for(
-    since_us: int | None, waited: bool
+@pytest.mark.parametrize("role", ["producer", "consumer", ""])
+@pytest.mark.parametrize(("given_at", "waited"), [(6, False), (7, True), (8, True), (None, True)])
+def test_who_let_go_since_the_drain_was_measured_or_offsets_were_carried_over_is_waited_for(
+    role: str, given_at: int | None, waited: bool
 ) -> None:
-    since = None if since_us is None else NOON + timedelta(microseconds=since_us)
-    word = Word(role="producer", phase="held", silent_ms=0, still_since=since)
-    found = discovery.missing({"one": word}, hold_ms=13_000, closing=True, measured_at=NOON)
+    phase = "closed" if role == "consumer" else "held"
+    word = Word(role=role, phase=phase, silent_ms=0, given_at=given_at)
+    marks = {"marked_at": 100, "closed_at": 7} if role == "consumer" else {"marked_at": 7, "closed_at": 100}
+    found = discovery.missing({"one": word}, hold_ms=13_000, closing=True, **marks)
     assert found == (["one"] if waited else [])
+
+
+@pytest.mark.parametrize(
+    ("told", "drained"),
+    [
+        ({}, True),
+        ({"phase": "active"}, False),
+        ({"phase": "closed"}, False),
+        # It has missed a move: what it wrote elsewhere is nothing that this one drained.
+        ({"generation": 2}, False),
+        ({"given_at": 7}, False),
+        ({"given_at": None}, False),
+        # An emergency, or a cluster that left the tree: nothing was drained.
+        ({"marked_at": None}, False),
+        ({"left_generation": None}, False),
+    ],
+)
+def test_who_has_held_since_before_the_mark_finds_all_that_it_sent(told: dict[str, Any], drained: bool) -> None:
+    held: dict[str, Any] = {"phase": "held", "generation": 3, "given_at": 6, "left_generation": 3, "marked_at": 7}
+    assert discovery.is_drained(**held | told) is drained
 
 
 def test_a_clusters_distance_is_that_of_its_furthest_leaf() -> None:

@@ -157,14 +157,21 @@ def test_a_group_is_at_home_on_the_target_where_another_zone_of_its_environment_
 
 def test_what_an_operator_should_know_is_said() -> None:
     client = ClientFact(
-        client_id="app-1", place=PROD, role="producer", zone=None, generation=1, phase="active", silent_ms=40_000
+        client_id="app-1",
+        place=PROD,
+        role="producer",
+        zone=None,
+        generation=1,
+        phase="active",
+        silent_ms=40_000,
     )
+    heard = replace(client, client_id="app-0123abcd", role="consumer", silent_ms=0)
     stranger = replace(ON_TARGET, client_ids=("app", "java"))
     facts = replace(
         FACTS,
         primary="2",
         streams=(stream(), stream("acme/retail/prod/local", distributed=False)),
-        clients=(client,),
+        clients=(client, heard),
         not_followed=(NotFollowedFact(technical_group="odd", topic="t", reason="no format"),),
         margin=frozenset({PROD}),
         edges={
@@ -189,9 +196,34 @@ def test_what_an_operator_should_know_is_said() -> None:
     assert plan.unreachable_clients == ("app-1",)
     assert plan.orphaned_streams == ("acme/retail/prod/local",)
     (never,) = [each for each in plan.warnings if each.slug == "client-never-reported"]
-    assert never.detail.endswith("java"), "the other one has reported, as app-1"
+    assert never.detail.endswith(": java"), "the other one has reported, with something behind its id"
     emergency = make(facts, replace(WISH, mode="emergency"))
     assert ("margin-mode", "acme/retail/prod") in slugs(emergency.warnings)
+
+
+@pytest.mark.parametrize(
+    ("members", "heard", "strangers"),
+    [
+        (("app",), {"app-0123abcd": {}}, ""),
+        (("app",), {"app": {}}, ""),
+        # Some of them were migrated.
+        (("app", "app"), {"app-0123abcd": {}}, "app"),
+        (("app",), {"app-writer-0123abcd": {}}, "app"),
+        (("app",), {"app-0123abcd": {"role": "producer"}}, "app"),
+        (("app",), {"app-0123abcd": {"silent_ms": 3_600_000}}, "app"),
+    ],
+)
+def test_members_that_discovery_does_not_hear_are_named(
+    members: tuple[str, ...], heard: dict[str, dict[str, Any]], strangers: str
+) -> None:
+    group = replace(ON_TARGET, client_ids=members)
+    known = ClientFact(
+        client_id="", place=PROD, role="consumer", zone=None, generation=1, phase="active", silent_ms=0
+    )
+    clients = tuple(replace(known, client_id=name, **more) for name, more in heard.items())
+    facts = replace(FACTS, clients=clients, asked=replace(FACTS.asked, groups={"2": (group,)}))
+    found = [each.detail for each in make(facts, WISH).warnings if each.slug == "client-never-reported"]
+    assert [each.rpartition(": ")[2] for each in found] == ([strangers] if strangers else [])
 
 
 def test_an_edge_of_another_origin_into_the_target_is_told() -> None:

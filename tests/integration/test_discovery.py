@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -210,14 +211,50 @@ def test_a_client_that_is_late_is_told_when_what_it_sent_has_arrived(tenant: Res
     app: Any = tenant.client.app  # type: ignore[attr-defined]
     with app.state.services.engine.begin() as connection:
         clients = discovery_clients.list_clients(connection, [tuple(PROD.values())])
-        discovery_clients.let_go_on(connection, clients)
+        discovery_clients.let_go_on(connection, clients, 2)
     assert discover(tenant, **late).json()["arrived"] is True
     # Whoever has sent something since is asked about anew.
     discover(tenant, **{**late, "phase": "active"})
     assert discover(tenant, **late).json()["arrived"] is False
     with app.state.services.engine.begin() as connection:
-        discovery_clients.let_go_on(connection, clients)
+        discovery_clients.let_go_on(connection, clients, 2)
     assert discover(tenant, **late).json()["arrived"] is False, "that was found of the word before"
+
+
+@pytest.mark.parametrize("zone", [None, "az2"])
+def test_a_client_that_has_held_since_before_the_drain_was_marked_is_told_so_with_the_move(
+    tenant: Rest, zone: str | None
+) -> None:
+    """Another one may have written what the drain did not see, however short before the move it began to hold."""
+    where = {} if zone is None else {"zone": zone}
+    early, late, third = (
+        {"client_id": name, "role": "producer", "generation": 1, "phase": "held", **where}
+        for name in ("early", "late", "third")
+    )
+    switched(tenant, start(zone=zone), to(Phase.HOLDING))
+    discover(tenant, **early)
+    switched(tenant, to(Phase.DRAINING))
+    marked = tenant.head()
+    discover(tenant, **late)
+    switched(tenant, to(Phase.CLOSING), to(Phase.MOVING), Move(measured={"marked_at": marked}, missing=()))
+    told = [discover(tenant, **each).json() for each in (early, late, third)]
+    assert [(each["generation"], each["arrived"]) for each in told] == [(2, True), (2, False), (2, False)]
+    assert discover(tenant, **{**early, "generation": 0}).json()["arrived"] is False, "it was elsewhere"
+    discover(tenant, **{**early, "phase": "active"})
+    assert discover(tenant, **early).json()["arrived"] is False, "it has let go since"
+
+
+def test_what_was_found_for_one_cluster_says_nothing_of_the_next(tenant: Rest) -> None:
+    switched(tenant, start(), *MOVED)
+    late = {"client_id": "late", "role": "producer", "generation": 1, "phase": "held"}
+    discover(tenant, **late)
+    app: Any = tenant.client.app  # type: ignore[attr-defined]
+    with app.state.services.engine.begin() as connection:
+        clients = discovery_clients.list_clients(connection, [tuple(PROD.values())])
+        discovery_clients.let_go_on(connection, clients, 2)
+    switched(tenant, replace(start("c2", "c1", generation=3), switch="s2"), *MOVED, switch="s2")
+    told = discover(tenant, **late).json()
+    assert (told["generation"], told["arrived"]) == (3, False)
 
 
 def test_a_word_that_was_not_renewed_in_time_is_another_one(tenant: Rest) -> None:
@@ -229,7 +266,8 @@ def test_a_word_that_was_not_renewed_in_time_is_another_one(tenant: Rest) -> Non
     table = discovery_clients.discovery_clients
     silent = sa.update(table).values(seen_at=table.c.seen_at - timedelta(hours=1))
     with app.state.services.engine.begin() as connection:
-        discovery_clients.let_go_on(connection, discovery_clients.list_clients(connection, [tuple(PROD.values())]))
+        clients = discovery_clients.list_clients(connection, [tuple(PROD.values())])
+        discovery_clients.let_go_on(connection, clients, 2)
         connection.execute(silent)
     assert discover(tenant, **late).json()["arrived"] is False
 

@@ -82,18 +82,29 @@ class Tenant:
     def wish(self, source: str, target: str, **more: Any) -> dict[str, Any]:
         return {"from": source, "to": target, "tenant": self.name, **more}
 
-    def start(self, source: str, target: str) -> dict[str, Any]:
+    def start(self, source: str, target: str, **more: Any) -> dict[str, Any]:
         """A planned switch of this tenant, as its plan says."""
-        body = self.wish(source, target)
+        body = self.wish(source, target, **more)
+        row: dict[str, Any] = self.ask("POST", "/switches", {**body, "plan_digest": self._free(body)})
+        return row
 
-        def free() -> dict[str, Any] | None:
-            plan: dict[str, Any] = self.ask("POST", "/switches/plan", body)
-            return None if plan["blockers"] else plan
+    def reverse(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The way back of a switch, as its plan says."""
+        wish = {"from": row["to"], "to": row["from"], "reverses": row["id"]}
+        back: dict[str, Any] = self.ask(
+            "POST", f"/switches/{row['id']}/reverse", {"plan_digest": self._free(wish)}
+        )
+        return back
+
+    def _free(self, wish: dict[str, Any]) -> str:
+        """The digest of a plan that nothing stands against."""
+
+        def free() -> str | None:
+            plan: dict[str, Any] = self.ask("POST", "/switches/plan", wish)
+            return None if plan["blockers"] else plan["digest"]
 
         # What broke the estate before may still be mended: distributors that had lost a cluster begin anew.
-        plan = eventually(free, "nothing stands against the switch", 0.5)
-        row: dict[str, Any] = self.ask("POST", "/switches", {**body, "plan_digest": plan["digest"]})
-        return row
+        return eventually(free, "nothing stands against the switch", 0.5)
 
     def until(self, switch: str, what: str, so: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """The switch as soon as something is so; it fails at once if the switch is over by then."""
@@ -133,11 +144,13 @@ class ByHand:
     """A client that tells discovery what the test says, and follows nobody; it goes on asking when it gets no
     answer, until it is silent."""
 
-    def __init__(self, tenant: Tenant, name: str, role: str = "producer") -> None:
+    def __init__(self, tenant: Tenant, name: str, role: str = "producer", zone: str | None = None) -> None:
         self.name = name
         self.answer: dict[str, Any] = {}
         self._tenant, self._role = tenant, role
         self._told: dict[str, Any] = {"phase": "active", "generation": tenant.active()[1]}
+        if zone is not None:
+            self._told["zone"] = zone
         self._silent = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

@@ -22,7 +22,7 @@ from workers.offsets import one_setter
 from workers.offsets.applied import State
 from workers.offsets.carrying_out import Carrier, Work
 from workers.offsets.choosing import Going
-from workers.switches.closing import Carried, GroupClosing
+from workers.switches.closing import OWN_PROGRESS, SOME_STAY, Carried, GroupClosing
 
 ENVIRONMENT = ("acme", "retail", "prod")
 
@@ -169,7 +169,8 @@ def test_who_has_closed_is_taken_along_while_others_close(mixed: ByHand, closing
     eventually(lambda: still.poll(0.2) or still.assignment(), "it has joined")
     still.commit(offsets=[TopicPartition(mixed.topic("a"), 0, offset_behind(mixed, "a", 20))], asynchronous=False)
     early = by_group(closing.carry_over(2, 6, some_stay=True))
-    assert early.keys() == {"idle", "back"} and stands(mixed, "c", "last")[0] == -1001
+    assert {name: one.refused for name, one in early.items()} == {"idle": None, "back": None, "last": SOME_STAY}
+    assert stands(mixed, "c", "last")[0] == -1001
     still.commit(offsets=[TopicPartition(mixed.topic("a"), 0, offset_behind(mixed, "a", 40))], asynchronous=False)
     still.close()
     mixed.commit("a", "back", offset_behind(mixed, "a", 45))
@@ -218,8 +219,25 @@ def test_what_a_committer_had_set_for_progress_made_on_the_target_is_left_to_it(
     assert offsets.set({mixed.group("back"): {place: setting}}) == {(mixed.group("back"), place): None}
     mixed.commit("c", "back", 4)
     (one,) = closing.carry_over(2, 6)
-    assert one.target_offset is None and one.refused is not None
+    assert one.target_offset is None and one.refused == OWN_PROGRESS
     assert stands(mixed, "c", "back") == (4, "")
+
+
+def test_progress_made_on_the_target_that_is_not_there_any_more_is_carried_over(
+    mixed: ByHand, closing: GroupClosing
+):
+    """What an empty group has committed expires: it would begin by `auto.offset.reset`, and skip or read all."""
+    mixed.commit("c", "back", offset_behind(mixed, "c", 40))
+    (went,) = closing_of(mixed, "c", "a").carry_over(2, 6)
+    assert went.refused is None
+    admin = AdminClient({"bootstrap.servers": mixed.servers("c")})
+    (gone,) = admin.delete_consumer_groups([mixed.group("back")]).values()
+    gone.result(DEADLINE_SECONDS)
+    (one,) = closing.carry_over(3, 6)
+    assert (one.refused, one.target_offset is None) == (None, False)
+    mixed.produce("a", 1, headers=[("last", b"")])
+    mixed.copy(("a", 2), ("b", 1))
+    assert read_on(mixed, "c", "back", 11)[-1] == "a0"
 
 
 def test_without_origins_the_margin_is_left(hand: ByHand):

@@ -12,6 +12,7 @@ from backend.kafka.errors import KafkaCallFailed
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand, until
+from workers.switches.left import written_since, written_until
 
 
 def missing(found):
@@ -204,3 +205,30 @@ def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
     eventually(lambda: {target for _, target in missing(drain.look())} == {"c"}, "the first hop is done")
     hand.copy(("b", 1))
     until(drain)
+
+
+def test_what_was_born_since_is_counted_by_partition(hand: ByHand):
+    """One that was emptied counts from where it ended: neither its offsets count as records, nor do they hide
+    those of others."""
+    hand.add_stream(2)
+    hand.produce("a", 30)
+    hand.produce("a", 5, partition=1)
+    drain = hand.drain("a")
+    empty(hand, 0)
+    drain.mark()
+    drain.look()
+    before = written_until(drain)
+    assert before == {hand.stream: [30, 5]} and written_since(before, before) == 0
+    hand.produce("a", 3)
+    hand.produce("a", 2, partition=1)
+    empty(hand, 1)
+    drain.mark()
+    drain.look()
+    assert written_since(before, written_until(drain)) == 3 + 2
+    assert written_since({}, {hand.stream: [4, 1]}) == 5, "a stream that came since"
+
+
+def empty(hand: ByHand, partition: int) -> None:
+    admin = AdminClient({"bootstrap.servers": hand.servers("a")})
+    (gone,) = admin.delete_records([TopicPartition(hand.topic("a"), partition, -1)]).values()
+    gone.result(DEADLINE_SECONDS)

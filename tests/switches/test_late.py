@@ -27,7 +27,8 @@ HELD = ClientRow(
     still_ms=0,
     still_since=SINCE,
     awaited_by=None,
-    arrived=False,
+    arrived_in=None,
+    given_at=1,
 )
 
 

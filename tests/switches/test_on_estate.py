@@ -9,7 +9,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -35,7 +35,7 @@ def made(estate: RunningEstate, rest: RestClient, servers: dict[str, str]) -> It
         return Tenant(name=name, ask=rest.ok, url=estate.url, token=estate.token, servers=servers).make("exact")
 
     with ThreadPoolExecutor(4) as threads:
-        tenants = list(threads.map(make, range(8)))
+        tenants = list(threads.map(make, range(9)))
     for each in tenants:
         eventually(each.is_there, f"the stream of {each.name} is on all clusters", 0.2)
     unused = list(tenants)
@@ -218,6 +218,34 @@ def test_what_stands_against_a_switch_is_refused(tenant: Tenant, groups: Groups)
         if row["environments"] == [{**tenant.place, "zone": None}]
     ]
     assert [row["id"] for row in rows] == [switch]
+
+
+def test_a_zone_is_moved_and_what_others_do_there_is_no_trouble(tenant: Tenant, groups: Groups):
+    """Their producers write on, and their groups read on, where they are; a group of both is named."""
+    idle = groups.another()
+    for each in (groups, idle):
+        each.commit(OLD, 0)
+    with (
+        ByHand(tenant, "near", zone="az1") as near,
+        ByHand(tenant, "far", zone="az2") as far,
+        closing(groups.consumer(OLD)) as consumer,
+    ):
+        consumer.subscribe([groups.topics[OLD]])
+        eventually(lambda: (consumer.poll(0.2), consumer.assignment())[1], "it reads there")
+        switch = tenant.start(OLD, NEW, zone="az1")["id"]
+        tenant.in_phase(switch, "holding", near.name)
+        assert far.tell()["phase"] == "active"
+        near.tell(phase="held")
+        tenant.until(switch, "it moves", lambda row: row["state"] == "verifying")
+        groups.produce(OLD, numbered(3))
+        assert near.tell(phase="held", generation=1)["arrived"], "it had held since before the drain"
+        near.tell(phase="active", generation=2)
+        row = tenant.over(switch)
+        assert (near.answer["cluster"], far.tell()["cluster"]) == (NEW, OLD)
+    report = row["report"]
+    assert (row["state"], report["late_clients"], report["clients_moved"]) == ("completed", [], 1), row
+    assert (report["stray_records"], report["groups_left_behind"], report["groups"]) == (None, [], 1), report
+    assert [each["group"] for each in report["refused_groups"]] == [f"{tenant.name}/shop/prod/{groups.group}"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from backend.domain.committing import Standing
 from backend.domain.offset_map import Follower
 from backend.domain.switch_report import Found, PhaseTimes, report
 from tests.switches.test_outcome import carried
-from workers.switches.closing import MEMBERS
+from workers.switches.closing import MEMBERS, OWN_PROGRESS
 from workers.switches.read_on import since, stood
 
 AT = "2026-01-01T00:00:00+00:00"
@@ -53,6 +53,11 @@ def test_one_that_was_seen_at_work_may_have_read_up_to_there_without_a_commit():
     assert found == [{"group": B, "stream": ORDERS, "partition": 0, "records": 3}]
 
 
+def test_one_whose_progress_stood_there_already_is_noted_too():
+    """After a reverse: what it reads on meanwhile comes again like any other's."""
+    assert stood([carried("a", 0, refused=OWN_PROGRESS)]) == {A: {ORDERS: {"0": 7}}}
+
+
 def test_the_list_that_is_noted_has_an_end_and_is_all_or_nothing():
     assert stood([carried("a", 0, number) for number in range(20_001)]) is None
 
@@ -63,7 +68,7 @@ def test_the_report_counts_it_with_what_comes_again():
         PhaseTimes(name="verifying", started_at=AT, ended_at=None, measured={}),
     ]
     read_on = [{"group": "g", "stream": "s", "partition": 0, "records": 3}]
-    some = {"clients": 1, "late": (), "silent": (), "left_behind": (), "stray_records": 0}
+    some = {"clients": 1, "late": (), "silent": (), "silent_in_all": 0, "left_behind": (), "stray_records": 0}
     assert report(phases, (), Found(**some, read_on=read_on))["re_read_bound"] == 7
     unknown = report(phases, (), Found(**some, read_on=None))
     assert (unknown["re_read_bound"], unknown["read_on"]) == (None, None)

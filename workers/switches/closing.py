@@ -35,6 +35,7 @@ from workers.switches.topology import Partition, Place, Topology
 
 MEMBERS = "the group has members there and is left alone"
 OWN_PROGRESS = "its progress was made there"
+SOME_STAY = "it has members on the source that do not move"
 _NOT_ASKED = "the topic is not there, or could not be read"
 _NO_ANSWER = "the cluster did not answer"
 
@@ -129,17 +130,16 @@ class GroupClosing:
     ) -> list[Carried]:
         """Set the offsets that follow from the final commits; `flags`: of records that come from the source to
         the target. Groups with members on the target are left alone. `may_go_on` is asked right before: one that
-        was overtaken sets nothing. `some_stay`: groups with members on the source are left out, since they have
-        not closed yet, or are of clients that do not move.
+        was overtaken sets nothing. `some_stay`: groups with members on the source are left alone: these are of
+        clients that do not move.
         """
         topology = self._estate.topology()
         # Who is not at work any more has made its last commit before what is read now.
         stay = {each.technical_group for each in self._at_work(topology, None)} if some_stay else set()
         here = topology.groups(self._source)
+        everywhere = self._standing(topology)
         standing = {
-            each: stands
-            for each, stands in self._standing(topology).items()
-            if here.technical_group(each) not in stay
+            each: stands for each, stands in everywhere.items() if here.technical_group(each) not in stay
         }
         if self._chooser is not None:
             self._chooser.ask_all_again()
@@ -171,7 +171,8 @@ class GroupClosing:
                 answer = answers.get((group, place), Refused(reason=_NO_ANSWER))
                 refused = None if answer is None else MEMBERS if answer.has_members else answer.reason
             found.append(_carried(follower, stands, goings.get(follower), refused))
-        return found
+        staying = sorted(everywhere.keys() - standing.keys())
+        return found + [_carried(each, everywhere[each], None, SOME_STAY) for each in staying]
 
     def _set(
         self, topology: Topology, settings: Mapping[str, Mapping[Place, Setting]]
@@ -259,10 +260,14 @@ class GroupClosing:
         for group, place in keys:
             wanted.setdefault(group, []).append(place)
         there = self._target_clients(topology).offsets.standing(wanted)
-        found = {follower for key, follower in keys.items() if key in there and there[key].is_fresh}
-        return found | {
-            each for each, stands in ours.items() if stands.mark and stands.mark.cluster == self._target
-        }
+
+        def is_theirs(stands: Standing, on_target: Standing | None) -> bool:
+            # What a group made there may have expired since, or have been deleted.
+            if on_target is None or on_target.offset is None:
+                return False
+            return on_target.is_fresh or (stands.mark is not None and stands.mark.cluster == self._target)
+
+        return {follower for key, follower in keys.items() if is_theirs(ours[follower], there.get(key))}
 
     def _goings(
         self, topology: Topology, standing: Mapping[Follower, Standing], generation: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
@@ -37,27 +36,27 @@ class Hold:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
         self._awaited_at = 0.0
-        self._measured_at: datetime | None = None
+        self._marked_at: int | None = None
+        self._closed_at: int | None = None
 
     @property
     def is_marked(self) -> bool:
         """Whether this process has measured the drain since clients began to hold."""
-        return self._measured_at is not None
+        return self._marked_at is not None
 
     @property
-    def marked_at(self) -> str | None:
-        """Since when the drain is measured, by the clock of clients' words."""
-        return None if self._measured_at is None else self._measured_at.isoformat()
+    def marked_at(self) -> int | None:
+        """Position of the event after which it did."""
+        return self._marked_at
 
-    def note_mark(self) -> None:
+    def note_mark(self, switch: SwitchRow) -> None:
         """The drain is measured from now on: who has not held since before may have written since."""
-        # By the clock of the clients' words: two clocks, read one after the other, call a word broken that is not.
-        with self._engine.connect() as connection:
-            self._measured_at = discovery_clients.now(connection)
+        # By no clock: of two, read one after the other, words are called broken that are not, or the reverse.
+        self._marked_at = switch.position
 
     def forget_mark(self) -> None:
         """The hold begins again."""
-        self._measured_at = None
+        self._marked_at = self._closed_at = None
 
     def begin(self, switch: SwitchRow) -> None:
         """Clients are about to be told to hold: those there now are waited for, whatever becomes of them."""
@@ -76,6 +75,8 @@ class Hold:
                 # Those that have come since as well: also of them none may fall silent unnamed.
                 self._await(connection, switch)
             clients = clients_of(connection, switch, self._settings)
+        if self._closed_at is None and switch.state in (Phase.RETARGETING, Phase.MOVING):
+            self._closed_at = switch.position
         holding = replace(switch, state=Phase.HOLDING)
         return Looked(
             clients=len(clients), waiting=self._missing(switch, clients), lost=self._missing(holding, clients)
@@ -86,7 +87,7 @@ class Hold:
         return self._missing(switch, clients_of(connection, switch, self._settings))
 
     def _missing(self, switch: SwitchRow, clients: Collection[ClientRow]) -> list[str]:
-        return missing(switch, clients, self._settings, self._measured_at)
+        return missing(switch, clients, self._settings, self._marked_at, self._closed_at)
 
     def _await(self, connection: Connection, switch: SwitchRow) -> None:
         places = sorted({moving.place for moving in switch.moves})

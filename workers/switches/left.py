@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
 import structlog
 
 from backend.domain.cluster_switch import EMERGENCY, Phase
-from backend.domain.switch_report import MARKED, STOOD, WRITTEN, PhaseTimes
+from backend.domain.switch_report import STOOD, WRITTEN, PhaseTimes
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
@@ -29,20 +29,26 @@ _TOLD_SECONDS = 5.0
 _AGAIN_SECONDS = 0.1
 
 
-def written_until(drain: Drain) -> int:
-    """Sum of the offsets behind the last records that were born on the source at the mark."""
-    return sum(offset + 1 for _, offset in drain.born().values())
+def written_until(drain: Drain) -> dict[str, list[int]]:
+    """By stream and partition: the offset behind the last record that was born on the source at the mark, or where
+    the log ended if none of them is left."""
+    born, found = drain.born(), dict[str, list[int]]()
+    for (stream, partition), (_, end) in sorted(drain.ends().items()):
+        row = found.setdefault(stream, [])
+        row += [0] * (partition - len(row))
+        row.append(born[stream, partition][1] + 1 if (stream, partition) in born else end)
+    return found
+
+
+def written_since(before: Mapping[str, Sequence[int]], now: Mapping[str, Sequence[int]]) -> int:
+    """At most so many records were born between two marks; partitions that came between them count from 0."""
+    pairs = (zip_longest(row, before.get(stream, ()), fillvalue=0) for stream, row in now.items())
+    return sum(max(0, until - since) for row in pairs for until, since in row)
 
 
 def measured_last(phases: Sequence[PhaseTimes], name: Phase) -> Mapping[str, Any]:
     """Of a phase, when it came last: after one whose hold ran out, clients went on for a while, and rightly so."""
     return next((phase.measured for phase in reversed(phases) if phase.name == name), {})
-
-
-def marked_at(phases: Sequence[PhaseTimes]) -> datetime | None:
-    """Since when the drain was measured, by the clock of clients' words; None if it was not, or not noted."""
-    told = measured_last(phases, Phase.DRAINING).get(MARKED)
-    return None if told is None else datetime.fromisoformat(told)
 
 
 class Left:
@@ -54,9 +60,14 @@ class Left:
         self._marked_for: frozenset[object] = frozenset()
         self._at_work: dict[str, dict[Partition, int]] = {}
 
+    @property
+    def _some_stay(self) -> bool:
+        return any(moving.zone is not None for moving in self._switch.moves)
+
     def groups(self) -> Sequence[str]:
-        """Groups that still have members there, by logical names; none if the cluster does not answer."""
-        if self._switch.mode == EMERGENCY or not self._scope.source_is_online:
+        """Groups that still have members there, by logical names; none if the cluster does not answer. None of
+        zones either: others of the environment stay, and rightly so."""
+        if self._switch.mode == EMERGENCY or self._some_stay or not self._scope.source_is_online:
             return ()
         try:
             found = self._closing().members().on_source
@@ -105,9 +116,10 @@ class Left:
         log.info("the cluster that was left cannot be asked", switch=self._switch.id, reason=error.reason)
 
     def stray_records(self, phases: Sequence[PhaseTimes]) -> int | None:
-        """At most so many records were born there since the drain was measured; None if that cannot be told."""
+        """At most so many records were born there since the drain was measured; None if that cannot be told, as
+        where clients of other zones go on there."""
         told = measured_last(phases, Phase.DRAINING)
-        if WRITTEN not in told or not self._scope.source_is_online:
+        if not isinstance(told.get(WRITTEN), Mapping) or self._some_stay or not self._scope.source_is_online:
             return None
         drain = self._to_target()
         try:
@@ -116,7 +128,7 @@ class Left:
             until = time.monotonic() + _TOLD_SECONDS
             while not drain.look().is_drained and not drain.is_told and time.monotonic() < until:
                 time.sleep(_AGAIN_SECONDS)
-            return max(0, written_until(drain) - told[WRITTEN]) if drain.is_told else None
+            return written_since(told[WRITTEN], written_until(drain)) if drain.is_told else None
         except KafkaCallFailed as error:
             self._not_asked(error)
             return None

@@ -7,7 +7,7 @@ from typing import Any
 
 from backend.domain.known import total
 from backend.domain.offset_map import Follower
-from workers.switches.closing import MEMBERS, OWN_PROGRESS, ActiveGroup, Carried
+from workers.switches.closing import MEMBERS, OWN_PROGRESS, SOME_STAY, ActiveGroup, Carried
 
 NAMED = 200
 """Groups, or clients, that are named at most: an event is no place for a list without end."""
@@ -45,8 +45,8 @@ def _read_again(one: Carried) -> dict[str, Any]:
 
 
 def to_try_again(carried: Sequence[Carried]) -> list[str]:
-    """Groups whose offsets could not be set, but can be: whose members are on the target is for the operator."""
-    left = {one.follower.group for one in carried if one.refused not in (None, OWN_PROGRESS, MEMBERS)}
+    """Groups whose offsets could not be set, but can be: what is about members is for the operator."""
+    left = {one.follower.group for one in carried if one.refused not in (None, OWN_PROGRESS, MEMBERS, SOME_STAY)}
     return sorted(left)[:NAMED]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from backend.domain.committing import Standing
 from backend.domain.offset_map import Follower
-from workers.switches.closing import Carried
+from workers.switches.closing import OWN_PROGRESS, Carried
 from workers.switches.outcome import group_name
 from workers.switches.topology import Partition
 
@@ -23,7 +23,8 @@ _NOTED = 20_000
 
 def stood(carried: Sequence[Carried]) -> Stood | None:
     """To be noted of what was carried over; None if it is too much."""
-    done = [one for one in carried if one.refused is None]
+    # Where a group's progress stands on the target already it goes on there as well.
+    done = [one for one in carried if one.refused in (None, OWN_PROGRESS)]
     if len(done) > _NOTED:
         return None
     found: Stood = {}

@@ -18,10 +18,10 @@ from sqlalchemy import Connection, Engine
 from backend import deciders
 from backend.changes.switches import event_stream, taking_back
 from backend.dispatch import Directed
-from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, NEAR_RECORDS, Phase
+from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, MARKED, NEAR_RECORDS, Phase
 from backend.domain.errors import DomainError, StaleVersion, StateConflict
 from backend.domain.switch_commands import WORKER, Abort, Advance, Complete, Move, SwitchCommand
-from backend.domain.switch_report import MARKED, STOOD, WRITTEN
+from backend.domain.switch_report import STOOD, WRITTEN
 from backend.domain.tree import SwitchTarget
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.recorded import Metadata
@@ -196,15 +196,14 @@ class SwitchRunner:
             return self._begin_again(row, lost)
         drain, _ = self._clients(row)
         if not self._hold.is_marked:
-            self._hold.note_mark()
+            self._hold.note_mark(row)
             drain.mark()
         seen = drain.look()
         if not seen.is_drained:
             self._tell({"missing_records": seen.missing_records, "left": seen.total - seen.covered})
             return False
         measured = {"partitions": seen.total, "not_drained_records": seen.missing_records}
-        notes = {WRITTEN: written_until(drain), MARKED: self._hold.marked_at}
-        return self._advance(row, Phase.CLOSING, {**measured, **notes})
+        return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
 
     def _close(self, row: SwitchRow) -> bool:
         seen = self._look(row)
@@ -270,7 +269,8 @@ class SwitchRunner:
             leaves = list_leaves(connection)
             if row.source not in leaves or row.target not in leaves:
                 raise StateConflict(f"{row.source} or {row.target} has left the tree")
-            return Move(measured={}, missing=tuple(self._hold.missing_now(connection, row)))
+            noted = {MARKED: self._hold.marked_at}
+            return Move(measured=noted, missing=tuple(self._hold.missing_now(connection, row)))
 
         self._dispatch(row, build)
         return True

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine
 
 from backend.domain import switch_report
-from backend.domain.cluster_switch import EMERGENCY
-from backend.domain.discovery import IS_ACTIVE, IS_HELD, PRODUCER
+from backend.domain.cluster_switch import EMERGENCY, MARKED, Phase
+from backend.domain.discovery import IS_ACTIVE, IS_HELD, PRODUCER, was_given_before
 from backend.domain.switch_report import Found, PhaseTimes
 from backend.queries import discovery_clients
 from backend.queries.active_clusters import generations, list_active
@@ -19,7 +19,7 @@ from backend.queries.leaf_routes import list_leaves
 from backend.queries.switch_clients import clients_of, heard_ms, silent_clients, sure_ms
 from backend.queries.switches import SwitchRow, list_phases
 from backend.settings import Settings
-from workers.switches.left import Left, marked_at
+from workers.switches.left import Left, measured_last
 from workers.switches.outcome import NAMED
 
 _NOTE_SECONDS = 1.0
@@ -52,7 +52,9 @@ class Verification:
             self._heard_at = time.monotonic()
         if any(self._may_read_on(each, since_ms) for each in behind):
             self._note_at_work()
-        self._let_late_go_on(behind, phases)
+        if not over:
+            # Clients that were moved on are told of another cluster, which need not have what this one's has.
+            self._let_late_go_on(behind, phases)
         late = [each.client_id for each in behind]
         self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
         if (late or closed) and not self._waited_long() and not over:
@@ -84,6 +86,7 @@ class Verification:
             clients=len(clients) - len(late),
             late=late,
             silent=[each.client_id for each in silent][:NAMED],
+            silent_in_all=len(silent),
             left_behind=self._left.groups(),
             stray_records=self._left.stray_records(phases),
             read_on=self._left.read_on(phases),
@@ -93,23 +96,27 @@ class Verification:
     def _let_late_go_on(self, late: Sequence[ClientRow], phases: Sequence[PhaseTimes]) -> None:
         """Producers that hold, but heard of the move too late to be waited for: tell them when what they had sent
         has come to the target."""
-        held = [each for each in late if each.phase == IS_HELD and not each.arrived]
-        if self._switch.mode == EMERGENCY or not held:
+        if self._switch.mode == EMERGENCY:
+            return
+        # Those who held through the drain are told so with its mark. Where no cluster answers, a question takes
+        # long, and who reads on meanwhile is not seen.
+        marked = measured_last(phases, Phase.MOVING).get(MARKED)
+        held = [
+            each
+            for each in late
+            if each.phase == IS_HELD
+            and each.arrived_in != self._switch.generation
+            and not (marked and was_given_before(marked, each.given_at))
+        ]
+        if not held:
             return
         with self._engine.connect() as connection:
             left_in = generations(connection)
         # One that missed an earlier switch, too, has written elsewhere.
         mine = [each for each in held if each.generation == left_in.get((*each.place, self._switch.source))]
-        marked = marked_at(phases)
-        # What these had sent was drained. No cluster is asked: where one does not answer that takes long, and who
-        # reads on meanwhile is not seen.
-        drained = [each for each in mine if marked and each.still_since and each.still_since <= marked]
-        others = [each for each in mine if each not in drained]
-        if others and self._left.has_arrived(others):
-            drained += others
-        if drained:
+        if mine and self._left.has_arrived(mine):
             with self._engine.begin() as connection:
-                discovery_clients.let_go_on(connection, drained)
+                discovery_clients.let_go_on(connection, mine, self._switch.generation)
 
     def _closed_leaves(self, connection: Connection) -> list[str]:
         """Leaves that have not entered the routes that the switch gave them."""

@@ -248,7 +248,7 @@ def test_a_whole_cluster_is_left_and_its_targets_come_back(place: Place, tenant:
         assert changed and leaving not in changed.values()
         assert targets(place) == {**before, **changed}
         assert tenant.active() == (other, row["generation"])
-        back = tenant.over(place._ask("POST", f"/switches/{switch}/reverse")["id"])
+        back = tenant.over(tenant.reverse(row)["id"])
         assert back["state"] == "completed", back
         assert targets(place) == before
         applications.all_read()
@@ -278,7 +278,7 @@ def test_the_control_plane_is_killed_while_distributors_get_other_targets(
         changed = {(each["cluster"], each["level"]): each["target"] for each in row["retargets"]}
         assert changed and targets(place) == {**before, **changed}
         assert tenant.active() == (other, row["generation"])
-        back = tenant.over(place._ask("POST", f"/switches/{switch}/reverse")["id"])
+        back = tenant.over(tenant.reverse(row)["id"])
         assert back["state"] == "completed" and targets(place) == before, back
         applications.all_read()
         applications.finish(OLD, leaving, other)
