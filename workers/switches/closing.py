@@ -138,9 +138,7 @@ class GroupClosing:
         stay = {each.technical_group for each in self._at_work(topology, None)} if some_stay else set()
         here = topology.groups(self._source)
         everywhere = self._standing(topology)
-        standing = {
-            each: stands for each, stands in everywhere.items() if here.technical_group(each) not in stay
-        }
+        standing = {each: stands for each, stands in everywhere.items() if here.technical_group(each) not in stay}
         if self._chooser is not None:
             self._chooser.ask_all_again()
         busy = {each.technical_group for each in self._active(topology, standing)}
