@@ -121,7 +121,12 @@ def troubles(row: SwitchRow) -> list[str]:
     )
     return [
         *said,
-        *(f"{counted(len(report[name]), noun)} {what}" for name, noun, what in named if report.get(name)),
+        # Of those that may be many only some are named.
+        *(
+            f"{counted(report.get(f'{name}_in_all') or len(report[name]), noun)} {what}"
+            for name, noun, what in named
+            if report.get(name)
+        ),
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from backend.domain.switch_commands import Complete, RecordArrived
@@ -36,6 +38,22 @@ def test_the_report_names_who_and_what_an_operator_should_look_at(database: Data
         assert told_there in report, told_there
     assert LIVE not in page.text and "abort-form" not in page.text
     assert LIVE not in operator.get("/switches/s1/-live").text
+
+
+def test_more_silent_clients_than_are_named_are_counted(database: Database, operator: Visitor) -> None:
+    told = {**REPORT, "silent_clients": ["far-1", "far-2"], "silent_clients_in_all": 1_250}
+    commands(database, *COMPLETED[:-1], Complete(measured={}, report=told))
+    page = said(operator.get("/switches/s1"))
+    assert "Silent: 1,250" in page and "far-1 far-2 and 1,248 more" in page
+    assert "1,250 clients not heard of" in page
+
+
+def test_a_zones_report_calls_nothing_unknown_that_others_do_there(database: Database, operator: Visitor) -> None:
+    told = {**REPORT, "stray_records": None, "groups_left_behind": []}
+    moves = tuple(replace(each, zone="az1") for each in start().moves)
+    commands(database, start(moves=moves), *COMPLETED[1:-1], Complete(measured={}, report=told))
+    page = said(operator.get("/switches/s1"))
+    assert "Written to c1 since" not in page and "Read again at most 0 records" in page
 
 
 def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
