@@ -1,4 +1,5 @@
-"""Clients that heard of a move too late: when what they had written before has come to the new cluster."""
+"""Clients that heard of a move too late: when what they had written before has come to the new cluster, and what
+they have read where they were."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from backend.domain.cluster_switch import Phase
+from backend.domain.switch_report import STOOD, PhaseTimes
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
 from tests.eventually import eventually
@@ -79,3 +81,25 @@ def test_a_word_that_was_taken_back_and_given_anew_is_of_what_was_written_betwee
     assert not there.has_arrived([again]), "one hop is still to go"
     hand.copy(("b", 1))
     eventually(lambda: there.has_arrived([again]), "the rest is there, too")
+
+
+def test_a_group_has_read_up_to_where_the_log_ended_when_it_had_left(hand: ByHand):
+    """However short before: nobody looks all the time, and it need not have committed."""
+    hand.produce("a", 5)
+    there = left(hand)
+    there.note_at_work()
+    assert not there.some_work
+    consumer = hand.consumer("a", "reads", **{"auto.offset.reset": "earliest"})
+    consumer.subscribe([hand.topic("a")])
+    eventually(lambda: consumer.poll(0.2) or consumer.assignment(), "it has joined")
+    there.note_at_work()
+    assert there.some_work
+    hand.produce("a", 3)
+    consumer.close()
+    there.note_at_work()
+    assert not there.some_work
+    hand.produce("a", 20)
+    group = "acme/retail/prod/" + hand.group("reads").rpartition("-")[2]
+    closed = {STOOD: {group: {hand.stream: {"0": 5, "1": 0}}}}
+    phases = [PhaseTimes(name="closing", started_at="", ended_at="", measured=closed)]
+    assert there.read_on(phases) == [{"group": group, "stream": hand.stream, "partition": 0, "records": 3}]

@@ -59,6 +59,7 @@ class Left:
         self._drain: Drain | None = None
         self._marked_for: frozenset[object] = frozenset()
         self._at_work: dict[str, dict[Partition, int]] = {}
+        self._working: frozenset[str] = frozenset()
 
     @property
     def _some_stay(self) -> bool:
@@ -67,36 +68,47 @@ class Left:
     def groups(self) -> Sequence[str]:
         """Groups that still have members there, by logical names; none if the cluster does not answer. None of
         zones either: others of the environment stay, and rightly so."""
-        if self._switch.mode == EMERGENCY or self._some_stay or not self._scope.source_is_online:
-            return ()
         try:
-            found = self._closing().members().on_source
+            return self._groups()[:NAMED]
         except KafkaCallFailed as error:
             self._not_asked(error)
             return ()
-        return [group_name(one) for one in found][:NAMED]
+
+    def _groups(self) -> Sequence[str]:
+        if self._switch.mode == EMERGENCY or self._some_stay or not self._scope.source_is_online:
+            return ()
+        return [group_name(one) for one in self._closing().members().on_source]
+
+    @property
+    def some_work(self) -> bool:
+        """Whether groups had members there when it was looked last: what they have read since is not noted yet."""
+        return bool(self._working)
 
     def note_at_work(self) -> None:
         """Groups that have members there now may read what was carried over already: up to where the logs end."""
-        groups = self.groups()
-        if not groups:
-            return
         try:
-            ends = self._ends()
+            self._note()
         except KafkaCallFailed as error:
             self._not_asked(error)
-            return
-        self._at_work |= dict.fromkeys(groups, ends)
+
+    def _note(self) -> None:
+        there = frozenset(self._groups())
+        # Those that have left since the last time have read up to where the logs end by now, at most.
+        seen = there | self._working
+        if seen:
+            self._at_work |= dict.fromkeys(seen, self._ends())
+        self._working = there
 
     def read_on(self, phases: Sequence[PhaseTimes]) -> Sequence[Mapping[str, Any]] | None:
         """Groups that went on there after they were carried over; None if that cannot be told."""
         measured = measured_last(phases, Phase.CLOSING)
         if STOOD not in measured or not self._scope.source_is_online:
             return None
-        noted = measured[STOOD]
-        if noted is None:
-            return None if self._at_work or self.groups() else ()
         try:
+            self._note()
+            noted = measured[STOOD]
+            if noted is None:
+                return None if self._at_work else ()
             standing = self._closing().stands()
             return since(noted, standing, self._ends(), self._at_work)
         except KafkaCallFailed as error:

@@ -50,7 +50,7 @@ class Verification:
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
         if self._heard_at is None and any(each.silent_ms < since_ms for each in clients):
             self._heard_at = time.monotonic()
-        if any(self._may_read_on(each, since_ms) for each in behind):
+        if self._left.some_work or any(self._may_read_on(each, since_ms) for each in behind):
             self._note_at_work()
         if not over:
             # Clients that were moved on are told of another cluster, which need not have what this one's has.
