@@ -32,11 +32,24 @@ _AGAIN_SECONDS = 0.1
 def written_until(drain: Drain) -> dict[str, list[int]]:
     """By stream and partition: the offset behind the last record that was born on the source at the mark, or where
     the log ended if none of them is left."""
+    return _by_partition(drain, {place: end for place, (_, end) in drain.ends().items()})
+
+
+def written_by_now(drain: Drain) -> dict[str, list[int]]:
+    """The same of a later mark: where none of them is left, the log has copies that have come since. Only of one
+    that is empty it cannot be told what was in it."""
+    lows = drain.lows()
+    return _by_partition(
+        drain, {place: end if lows[place] >= end else 0 for place, (_, end) in drain.ends().items()}
+    )
+
+
+def _by_partition(drain: Drain, unborn: Mapping[Partition, int]) -> dict[str, list[int]]:
     born, found = drain.born(), dict[str, list[int]]()
-    for (stream, partition), (_, end) in sorted(drain.ends().items()):
+    for (stream, partition), until in sorted(unborn.items()):
         row = found.setdefault(stream, [])
         row += [0] * (partition - len(row))
-        row.append(born[stream, partition][1] + 1 if (stream, partition) in born else end)
+        row.append(born[stream, partition][1] + 1 if (stream, partition) in born else until)
     return found
 
 
@@ -140,7 +153,7 @@ class Left:
             until = time.monotonic() + _TOLD_SECONDS
             while not drain.look().is_drained and not drain.is_told and time.monotonic() < until:
                 time.sleep(_AGAIN_SECONDS)
-            return written_since(told[WRITTEN], written_until(drain)) if drain.is_told else None
+            return written_since(told[WRITTEN], written_by_now(drain)) if drain.is_told else None
         except KafkaCallFailed as error:
             self._not_asked(error)
             return None
