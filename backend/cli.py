@@ -19,6 +19,7 @@ from backend.commands import (
     exporting,
     login,
     offsets,
+    placement,
     resources,
     schemas,
     switch,
@@ -42,6 +43,7 @@ edge_losses.register(app)
 offsets.register(app)
 schemas.register(app)
 switch.register(app)
+placement.register(app)
 users.register(app)
 applications.register(app)
 

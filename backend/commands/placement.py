@@ -1,0 +1,120 @@
+"""`treeline placement plan` and `initial`: where replicas go, computed here, without a cluster and without Spark.
+
+Exit codes: 0 computed (what cannot be kept is in `violations`, and stays as it is), 2 bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import fail
+
+if TYPE_CHECKING:
+    from backend.placement.plan import Plan
+
+COLUMNS = ("broker", "rack", "replicas", "after", "leaders", "leaders_after")
+
+placement = typer.Typer(no_args_is_help=True, help="Where replicas go: plans, and initial placements.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add `treeline placement`."""
+    placement.command()(plan)
+    placement.command()(initial)
+    app.add_typer(placement, name="placement")
+
+
+def plan(
+    question: Annotated[
+        Path, typer.Option("--input", help="JSON: brokers, target_brokers, partitions; - is stdin.")
+    ],
+    reassignment: Annotated[
+        Path | None, typer.Option(help="Write what kafka-reassign-partitions takes to this file.")
+    ] = None,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Spread replicas evenly over brokers and racks with the fewest moves, and prove that they are."""
+    from backend.placement import documents
+    from backend.placement import plan as planning
+    from backend.placement.problem import PlacementInvalid
+
+    try:
+        found = planning.make(documents.read_problem(_read(question)))
+    except PlacementInvalid as error:
+        fail(f"{question}: {error}", 2)
+    if reassignment is not None:
+        reassignment.write_text(json.dumps(documents.reassignment(found.problem, found.replicas), indent=1) + "\n")
+    _tell(found)
+    show(found.document(), Form.JSON if as_json else form, COLUMNS, _rows(found))
+
+
+def _tell(found: Plan) -> None:
+    """The plan in some sentences, on stderr."""
+    counted = found.counted
+    bound = (
+        "the fewest possible" if counted.moves == found.lower_bound else f"at least {found.lower_bound:,} needed"
+    )
+    typer.echo(f"{counted.moves:,} replica moves ({bound}), {counted.moved_bytes:,} bytes", err=True)
+    typer.echo(f"{counted.leader_changes:,} leader changes; digest {found.digest}", err=True)
+    for each in found.violations:
+        typer.echo(f"{each.constraint}: {len(each.partitions):,} partitions: {each.detail}", err=True)
+    for note in found.notes:
+        typer.echo(note, err=True)
+
+
+def _rows(found: Plan) -> list[dict[str, Any]]:
+    problem, counted = found.problem, found.counted
+    before, led = problem.loads(problem.now), problem.leads(problem.now)
+    return [
+        {
+            "broker": int(problem.broker_ids[at]),
+            "rack": problem.racks[problem.rack_of[at]] if problem.rack_of[at] >= 0 else "gone",
+            "replicas": int(before[at]),
+            "after": int(counted.loads[at]),
+            "leaders": int(led[at]),
+            "leaders_after": int(counted.leads[at]),
+        }
+        for at in range(len(problem.broker_ids))
+    ]
+
+
+def initial(
+    brokers: Annotated[Path, typer.Option(help="JSON: [{id, rack}], or {brokers: [...]}; - is stdin.")],
+    partitions: Annotated[int, typer.Option(min=1, max=10_000_000, help="Of the new topic.")],
+    replication_factor: Annotated[int, typer.Option(min=1, max=1000, help="Replicas of each partition.")],
+    topic: Annotated[str, typer.Option(help="Its name, to be written with each partition.")] = "topic",
+    literal: Annotated[
+        bool, typer.Option("--literal", help="As the formula of the design document says, collisions included.")
+    ] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Place the replicas of a new topic so that what a lost broker led comes to all others."""
+    from backend.placement import initial as placing
+    from backend.placement.documents import read_brokers
+    from backend.placement.problem import PlacementInvalid
+
+    try:
+        known = read_brokers(_read(brokers))
+        rows = placing.rows(known, partitions, replication_factor, literal=literal)
+    except PlacementInvalid as error:
+        fail(f"{brokers}: {error}", 2)
+    listed = [{"topic": topic, "partition": number, "replicas": row} for number, row in enumerate(rows)]
+    show({"partitions": listed}, Form.JSON if as_json else form, ("partition", "replicas"), listed)
+
+
+def _read(path: Path) -> Any:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text()
+        return json.loads(text)
+    except OSError as error:
+        fail(f"{path}: {error.strerror}", 2)
+    except ValueError as error:
+        fail(f"{path}: no JSON: {error}", 2)

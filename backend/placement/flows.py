@@ -1,0 +1,58 @@
+"""Minimum-cost flows, by OR-tools: arcs are collected as arrays, and solved at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+
+from backend.placement.problem import Ints
+
+
+class NoFlow(Exception):
+    """There is no flow that uses up all supplies."""
+
+
+class Network:
+    """Nodes are numbers that the caller gives; each group of arcs is known by what `add` returned."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Ints, Ints, Ints, Ints]] = []
+        self._at = 0
+        self._supplies: list[tuple[Ints, Ints]] = []
+        self._flows: Ints = np.zeros(0, dtype=np.int64)
+        self.cost = 0
+
+    def add(self, tails: ArrayLike, heads: ArrayLike, capacities: ArrayLike, costs: ArrayLike) -> slice:
+        """Arcs from `tails` to `heads`; scalars are repeated."""
+        found = np.broadcast_arrays(*(np.asarray(each, np.int64) for each in (tails, heads, capacities, costs)))
+        tail, head, capacity, cost = (each.ravel() for each in found)
+        self._parts.append((tail, head, capacity, cost))
+        self._at += len(tail)
+        return slice(self._at - len(tail), self._at)
+
+    def supply(self, nodes: ArrayLike, amounts: ArrayLike) -> None:
+        """What comes into the network at nodes; negative: what leaves it there."""
+        found = np.broadcast_arrays(np.asarray(nodes, np.int64), np.asarray(amounts, np.int64))
+        self._supplies.append((found[0].ravel(), found[1].ravel()))
+
+    def solve(self) -> None:
+        """Find the cheapest flow. Raises NoFlow."""
+        tail, head, capacity, cost = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        solver = SimpleMinCostFlow()
+        solver.add_arcs_with_capacity_and_unit_cost(tail, head, capacity, cost)
+        if self._supplies:
+            nodes, amounts = (np.concatenate(column) for column in zip(*self._supplies, strict=True))
+            sums = np.bincount(nodes, amounts).astype(np.int64)
+            solver.set_nodes_supplies(np.flatnonzero(sums), sums[sums != 0])
+        status = solver.solve()
+        if status == solver.INFEASIBLE:
+            raise NoFlow
+        if status != solver.OPTIMAL:
+            raise ArithmeticError(f"the flow solver gave up: {status}")
+        self._flows = np.asarray(solver.flows(np.arange(len(tail))), np.int64)
+        self.cost = int(solver.optimal_cost())
+
+    def flow(self, arcs: slice) -> Ints:
+        """Of the arcs that `add` returned, after `solve`."""
+        return self._flows[arcs]

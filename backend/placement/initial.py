@@ -1,0 +1,156 @@
+"""Replicas of new partitions, as the Kafka replication design places them.
+
+Brokers are sorted, of several racks by turns; partition p's first replica, the preferred one, is on broker i = p
+mod n. "The jth replica of partition k will be assigned to broker (i + j + k) mod n": with k the index of the
+partition among the m that begin on broker i (k = p div n, as the document's figure has it: 5 brokers, 15
+partitions, and the three of a lost broker are served by all 4 others). Read with the global number instead, 6 of
+the 15 would have two replicas on one broker.
+
+Taken by the letter it breaks down where j + k is a multiple of n, since a follower then meets its own leader (n =
+5 and replication factor 3: 10 of 25 partitions), and it knows nothing of racks. A row of partitions (all with the
+same k) is sound or not as a whole, for brokers shift it round; of one that is not, the followers that can stay do,
+and the others go to the shifts that were used least so far, so that a lost broker's load still comes to all
+survivors evenly. Where racks are of different sizes brokers are not alike: then what the letter says is taken for
+what is there, and as little is moved as racks and evenness demand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from backend.placement.leaders import choose_leaders
+from backend.placement.placing import place
+from backend.placement.problem import GONE, Ints, PlacementInvalid, Problem, Replicas, starts_of
+from backend.placement.racks import spread_over
+from backend.placement.spread import ordered
+
+
+def formula(brokers: int, partitions: int, factor: int) -> Ints:
+    """By partition and replica: the place in the sorted list of brokers; twice the same where the document's
+    formula says so."""
+    first = np.arange(partitions, dtype=np.int64) % brokers
+    row = np.arange(partitions, dtype=np.int64) // brokers
+    shifts = np.arange(factor, dtype=np.int64)[None, :] + np.where(np.arange(factor) > 0, row[:, None], 0)
+    found: Ints = (first[:, None] + shifts) % brokers
+    return found
+
+
+def rows(problem: Problem, partitions: int, factor: int, *, literal: bool = False) -> list[list[int]]:
+    """Broker ids of partitions 0 to `partitions`. Raises PlacementInvalid."""
+    brokers = by_turns(problem)
+    if not 1 <= factor <= len(brokers):
+        raise PlacementInvalid(
+            f"/brokers: {factor} replicas do not fit on {len(brokers)} brokers, one on each: give a replication "
+            f"factor from 1 to {len(brokers)}, or more brokers"
+        )
+    if literal:
+        found: list[list[int]] = problem.broker_ids[brokers[formula(len(brokers), partitions, factor)]].tolist()
+        return found
+    placed = initial(problem, partitions, factor)
+    starts, ids = placed.starts.tolist(), problem.broker_ids[placed.brokers].tolist()
+    return [ids[starts[p] : starts[p + 1]] for p in range(partitions)]
+
+
+def by_turns(problem: Problem) -> Ints:
+    """Brokers that may hold replicas, sorted; of several racks one of each in turn."""
+    usable = np.flatnonzero(problem.may_hold & (problem.rack_of != GONE))
+    usable = usable[np.argsort(problem.broker_ids[usable], kind="stable")]
+    racks = problem.rack_of[usable]
+    turn = np.zeros(len(usable), dtype=np.int64)
+    for rack in np.unique(racks):
+        turn[racks == rack] = np.arange(int((racks == rack).sum()))
+    return usable[np.lexsort((racks, turn))]
+
+
+def initial(problem: Problem, partitions: int, factor: int) -> Replicas:
+    """Replicas of partitions 0 to `partitions` of one topic on the brokers of a question, which are at least as
+    many as the replicas of one partition."""
+    brokers = by_turns(problem)
+    sizes = problem.rack_sizes[problem.rack_sizes > 0]
+    if (sizes == sizes[0]).all():
+        return _by_rows(problem, brokers, partitions, factor)
+    return _corrected(problem, brokers, partitions, factor)
+
+
+def _by_rows(problem: Problem, brokers: Ints, partitions: int, factor: int) -> Replicas:
+    count = len(brokers)
+    racks = int((problem.rack_sizes > 0).sum())
+    per_rack = np.full(racks, count // racks, dtype=np.int64)
+    followed, next_ones = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    rows = -(-partitions // count)
+    shifts = np.zeros((rows, factor), dtype=np.int64)
+    for row in range(rows):
+        given = [(each + row) % count for each in range(1, factor)]
+        chosen = given if _is_sound([0, *given], racks, per_rack) else _mended(given, racks, per_rack, followed)
+        if chosen is not given:
+            chosen = _with_next(chosen, next_ones)
+        for each in chosen:
+            followed[each] += 1
+        if chosen:
+            next_ones[chosen[0]] += 1
+        shifts[row, 1:] = chosen
+    at = np.arange(partitions, dtype=np.int64)
+    places = (at[:, None] % count + shifts[at // count]) % count
+    return Replicas(starts_of(np.full(partitions, factor, np.int64)), brokers[places.ravel()])
+
+
+def _is_sound(shifts: list[int], racks: int, sizes: Ints) -> bool:
+    """Whether replicas at these shifts are on different brokers, and spread over racks; brokers of racks of one
+    size follow each other by turns."""
+    counts = np.bincount(np.array(shifts) % racks, minlength=racks)
+    return len(set(shifts)) == len(shifts) and spread_over(counts, sizes, len(shifts))
+
+
+def _mended(given: list[int], racks: int, sizes: Ints, followed: Ints) -> list[int]:
+    """Followers of a row: those that can stay, and the least used shifts for the others."""
+    count, factor = len(followed), len(given) + 1
+    most = -(-factor // racks)
+    chosen = [0]
+    in_rack = np.zeros(racks, dtype=np.int64)
+    in_rack[0] = 1
+    full = factor % racks or racks
+
+    def fits(shift: int) -> bool:
+        rack = shift % racks
+        if shift in chosen or in_rack[rack] >= most:
+            return False
+        # Only so many racks may have one more than the others.
+        return in_rack[rack] + 1 < most or int((in_rack == most).sum()) < full
+
+    for shift in given:
+        if fits(shift):
+            chosen.append(shift)
+            in_rack[shift % racks] += 1
+    while len(chosen) < factor:
+        free = [shift for shift in range(1, count) if fits(shift)]
+        shift = min(free, key=lambda each: (followed[each], each))
+        chosen.append(shift)
+        in_rack[shift % racks] += 1
+    return chosen[1:]
+
+
+def _with_next(chosen: list[int], next_ones: Ints) -> list[int]:
+    """The same followers, with the one first that was so least often."""
+    best = min(range(len(chosen)), key=lambda at: (next_ones[chosen[at]], at), default=0)
+    return [*chosen[best : best + 1], *chosen[:best], *chosen[best + 1 :]]
+
+
+def _corrected(problem: Problem, brokers: Ints, partitions: int, factor: int) -> Replicas:
+    places = formula(len(brokers), partitions, factor)
+    rows = [list(dict.fromkeys(brokers[row].tolist())) for row in places]
+    asked = replace(
+        problem,
+        topics=("",),
+        topic_of=np.zeros(partitions, np.int64),
+        numbers=np.arange(partitions, dtype=np.int64),
+        now=Replicas.listed(rows),
+        wanted=np.full(partitions, factor, np.int64),
+        size_bytes=np.zeros(partitions, np.int64),
+        is_fixed=np.zeros(partitions, bool),
+    )
+    placed = place(asked).replicas
+    leaders = choose_leaders(asked, placed)
+    before, after = asked.now, placed
+    same = np.array([set(before.of(p)) == set(after.of(p)) for p in range(partitions)], bool)
+    return ordered(asked, placed, leaders, ~same)

@@ -1,0 +1,120 @@
+"""What a placement is asked for: brokers and their racks, partitions and where their replicas are now.
+
+Arrays throughout, since a large cluster has a million replicas: brokers and racks are told by their index here, by
+their id and name outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+GONE = -1
+"""Rack of a broker that nobody knows: it may hold replicas still, and gets none."""
+
+
+class PlacementInvalid(ValueError):
+    """The question makes no sense; the message says where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """Brokers of each partition, the preferred one first: those of `p` are `brokers[starts[p]:starts[p + 1]]`."""
+
+    starts: Ints
+    brokers: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def counts(self) -> Ints:
+        """Replicas of each partition."""
+        return np.diff(self.starts)
+
+    @property
+    def owners(self) -> Ints:
+        """The partition of each replica."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
+
+    @property
+    def firsts(self) -> Ints:
+        """The preferred replica of each partition; -1 where there is none."""
+        found = np.full(len(self), -1, dtype=np.int64)
+        some = self.counts > 0
+        found[some] = self.brokers[self.starts[:-1][some]]
+        return found
+
+    def of(self, partition: int) -> Ints:
+        """Those of one partition."""
+        return self.brokers[self.starts[partition] : self.starts[partition + 1]]
+
+    def some(self, partitions: Ints) -> Replicas:
+        """Those of some partitions, in that order."""
+        counts = self.counts[partitions]
+        starts = starts_of(counts)
+        at = np.repeat(self.starts[partitions] - starts[:-1], counts) + np.arange(starts[-1])
+        return Replicas(starts, self.brokers[at])
+
+    @staticmethod
+    def listed(rows: Sequence[Sequence[int]]) -> Replicas:
+        """From a list of brokers for each partition."""
+        counts = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+        brokers = np.fromiter((broker for row in rows for broker in row), np.int64, int(counts.sum()))
+        return Replicas(starts_of(counts), brokers)
+
+
+def starts_of(counts: Ints) -> Ints:
+    """Where each of several runs of these lengths begins, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is asked for; `now` are the replicas as they are."""
+
+    broker_ids: Ints
+    rack_of: Ints
+    """By broker; GONE for one that is not known."""
+    racks: tuple[str, ...]
+    may_hold: Bools
+    """By broker: whether it may have replicas afterwards."""
+    may_lead: Bools
+    """By broker: whether it may have preferred replicas afterwards."""
+    topics: tuple[str, ...]
+    topic_of: Ints
+    """By partition."""
+    numbers: Ints
+    """By partition: its number within the topic."""
+    now: Replicas
+    wanted: Ints
+    """By partition: how many replicas it is to have."""
+    size_bytes: Ints
+    """By partition."""
+    is_fixed: Bools
+    """By partition: whether it stays as it is, whatever that costs."""
+
+    @property
+    def rack_sizes(self) -> Ints:
+        """Brokers of each rack that may hold replicas."""
+        usable = self.rack_of[self.may_hold]
+        return np.bincount(usable[usable != GONE], minlength=len(self.racks)).astype(np.int64)
+
+    def names(self, partitions: Ints) -> list[str]:
+        """Of these partitions, as topic-number."""
+        return [f"{self.topics[self.topic_of[p]]}-{self.numbers[p]}" for p in partitions.tolist()]
+
+    def loads(self, replicas: Replicas) -> Ints:
+        """Replicas on each broker."""
+        return np.bincount(replicas.brokers, minlength=len(self.broker_ids)).astype(np.int64)
+
+    def leads(self, replicas: Replicas) -> Ints:
+        """Preferred replicas on each broker."""
+        firsts = replicas.firsts
+        return np.bincount(firsts[firsts >= 0], minlength=len(self.broker_ids)).astype(np.int64)

@@ -1,0 +1,34 @@
+"""How many replicas of one partition each rack gets.
+
+A partition spans min(replication factor, racks) racks, and replicas share a rack only as far as the sizes of the
+other racks force them to (the design document's open issue, "how to guarantee that at least one replica goes to a
+different rack", made a guarantee): they are poured over the racks like water, a rack being full when each of its
+brokers has one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from backend.placement.problem import Ints
+
+
+def rack_bounds(sizes: Ints, replicas: int) -> tuple[Ints, Ints]:
+    """The fewest and the most replicas of one partition in each rack; `sizes`: brokers of each rack.
+
+    Raises ValueError if there are fewer brokers than replicas.
+    """
+    if replicas > int(sizes.sum()):
+        raise ValueError(f"{replicas} replicas on {int(sizes.sum())} brokers")
+    level = 0
+    while int(np.minimum(sizes, level + 1).sum()) <= replicas and level < int(sizes.max(initial=0)):
+        level += 1
+    least = np.minimum(sizes, level)
+    most = least if int(least.sum()) == replicas else np.minimum(sizes, level + 1)
+    return least, most
+
+
+def spread_over(counts: Ints, sizes: Ints, replicas: int) -> bool:
+    """Whether replicas, so many in each rack, are spread as they are to be."""
+    least, most = rack_bounds(sizes, replicas)
+    return bool((counts >= least).all() and (counts <= most).all())

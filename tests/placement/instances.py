@@ -1,0 +1,92 @@
+"""Small clusters at random, and the best that can be made of them, found by another solver in another way."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from backend.placement.problem import Problem
+from backend.placement.racks import rack_bounds
+
+
+def question(seed: int) -> dict[str, Any]:
+    """Up to 9 brokers in up to 4 racks of any sizes, replicas anywhere, also two in a rack; brokers leave and
+    join, factors change, topics are excluded."""
+    rng = random.Random(seed)
+    count, racks = rng.randint(2, 9), rng.choice([0, 1, 2, 3, 4])
+    ids = rng.sample(range(1, 50), count)
+    brokers = [{"id": each, **({"rack": f"r{rng.randrange(racks)}"} if racks else {})} for each in ids]
+    partitions = []
+    for topic in range(rng.randint(1, 3)):
+        factor = rng.randint(1, min(4, count))
+        for number in range(rng.randint(1, 7)):
+            replicas = rng.sample(ids, factor)
+            size = rng.randrange(1000)
+            partitions.append(
+                {"topic": f"t{topic}", "partition": number, "replicas": replicas, "size_bytes": size}
+            )
+    found = {
+        "brokers": brokers,
+        "target_brokers": rng.sample(ids, rng.randint(1, count)),
+        "partitions": partitions,
+    }
+    if rng.random() < 0.3:
+        found["excluded_topics"] = ["t0"]
+    if rng.random() < 0.3:
+        found["replication_factor"] = rng.randint(1, 4)
+    return found
+
+
+@dataclass(frozen=True)
+class Best:
+    """What no placement can be better than."""
+
+    squares: int
+    """Of the loads of brokers that may hold replicas, summed: the least is the most even there can be."""
+    moves: int
+    """At that evenness."""
+
+
+def best(problem: Problem) -> Best:
+    """By constraint programming, partition by partition and broker by broker."""
+    usable = [at for at in range(len(problem.broker_ids)) if problem.may_hold[at] and problem.rack_of[at] >= 0]
+    sizes, model = problem.rack_sizes, cp_model.CpModel()
+    loads: dict[int, list[Any]] = {at: [] for at in range(len(problem.broker_ids))}
+    moves: list[Any] = []
+    for partition in range(len(problem.now)):
+        now, factor = problem.now.of(partition).tolist(), int(problem.wanted[partition])
+        if problem.is_fixed[partition] or factor > len(usable):
+            for at in now:
+                loads[at].append(1)
+            continue
+        bounds = zip(*(each.tolist() for each in rack_bounds(sizes, factor)), strict=True)
+        chosen = {at: model.new_bool_var(f"{partition} on {at}") for at in usable}
+        model.add(sum(chosen.values()) == factor)
+        for rack, (low, high) in enumerate(bounds):
+            there = [one for at, one in chosen.items() if problem.rack_of[at] == rack]
+            model.add(sum(there) >= low)
+            model.add(sum(there) <= high)
+        for at, one in chosen.items():
+            loads[at].append(one)
+            if at not in now:
+                moves.append(one)
+    squares = []
+    for at in usable:
+        load, square = model.new_int_var(0, 100, f"load {at}"), model.new_int_var(0, 10_000, f"square {at}")
+        model.add(load == sum(loads[at]))
+        model.add_multiplication_equality(square, [load, load])
+        squares.append(square)
+    evenest = least(model, squares)
+    model.add(sum(squares) <= evenest)
+    return Best(evenest, least(model, moves))
+
+
+def least(model: cp_model.CpModel, of: list[Any]) -> int:
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    model.minimize(sum(of))
+    assert solver.solve(model) == cp_model.OPTIMAL
+    return int(solver.objective_value)

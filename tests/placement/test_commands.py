@@ -1,0 +1,88 @@
+"""`treeline placement`, as a program, without a control plane."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from backend.settings import PROJECT_ROOT
+
+BROKERS = [{"id": each, "rack": f"az{each % 3}"} for each in range(1, 7)]
+QUESTION: dict[str, Any] = {
+    "brokers": BROKERS,
+    "target_brokers": [1, 2, 3, 4, 5, 6],
+    "partitions": [
+        {"topic": "orders", "partition": number, "replicas": [1, 2, 3], "size_bytes": 100} for number in range(6)
+    ],
+}
+
+
+def treeline(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """The program's end; nothing of an estate is there."""
+    return subprocess.run(
+        [sys.executable, "-m", "backend.cli", "placement", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=PROJECT_ROOT,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_plan_is_told_with_its_bound(tmp_path: Path) -> None:
+    question, moves = tmp_path / "question.json", tmp_path / "moves.json"
+    question.write_text(json.dumps(QUESTION))
+    done = treeline("plan", "--input", str(question), "--json", "--reassignment", str(moves))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["moves"], found["lower_bound"], found["violations"]) == (9, 9, [])
+    assert set(found["replicas_per_broker"].values()) == {3} and set(found["leaders_per_broker"].values()) == {1}
+    assert len(found["partitions"]) == 6 and found["digest"] in done.stderr
+    assert "9 replica moves (the fewest possible), 900 bytes" in done.stderr
+    changed = {each["partition"]: each["replicas"] for each in json.loads(moves.read_text())["partitions"]}
+    rows = {each["partition"]: each["replicas"] for each in found["partitions"]}
+    assert changed.items() <= rows.items() and changed
+    again = treeline("plan", "--input", "-", "--json", stdin=json.dumps(QUESTION))
+    assert json.loads(again.stdout) == found
+
+
+def test_a_plan_is_shown_by_broker() -> None:
+    done = treeline("plan", "--input", "-", stdin=json.dumps(QUESTION))
+    assert done.returncode == 0 and "leaders_after" in done.stdout and "az2" in done.stdout
+
+
+def test_what_cannot_be_kept_is_told_and_stays() -> None:
+    done = treeline("plan", "--input", "-", "--json", stdin=json.dumps({**QUESTION, "target_brokers": [1, 2]}))
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["moves"], found["violations"][0]["count"]) == (0, 0, 6)
+    assert "replication-factor: 6 partitions: 3 replicas do not fit on 2 brokers" in done.stderr
+
+
+def test_bad_input_is_refused_with_its_place(tmp_path: Path) -> None:
+    for text, told in (
+        ("{", "-: no JSON:"),
+        ("[]", "-: /: is to be an object"),
+        (json.dumps({**QUESTION, "target_brokers": [9]}), "/target_brokers: 9 not among the brokers"),
+    ):
+        done = treeline("plan", "--input", "-", "--json", stdin=text)
+        assert (done.returncode, done.stdout) == (2, "") and told in done.stderr, done.stderr
+    done = treeline("plan", "--input", str(tmp_path / "none.json"))
+    assert done.returncode == 2 and "No such file" in done.stderr
+
+
+def test_a_new_topic_is_placed() -> None:
+    brokers = json.dumps([{"id": each} for each in range(5)])
+    wanted = ("initial", "--brokers", "-", "--replication-factor", "3", "--json")
+    found = json.loads(treeline(*wanted, "--partitions", "25", "--topic", "orders", stdin=brokers).stdout)
+    literal = json.loads(treeline(*wanted, "--partitions", "25", "--literal", stdin=brokers).stdout)
+    assert found["partitions"][5] == {"topic": "orders", "partition": 5, "replicas": [0, 2, 3]}
+    assert sum(len(set(each["replicas"])) < 3 for each in literal["partitions"]) == 10
+    assert all(len(set(each["replicas"])) == 3 for each in found["partitions"])
+    refused = treeline(
+        "initial", "--brokers", "-", "--replication-factor", "6", "--partitions", "1", stdin=brokers
+    )
+    assert refused.returncode == 2 and "6 replicas do not fit on 5 brokers" in refused.stderr

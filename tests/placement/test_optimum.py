@@ -1,0 +1,38 @@
+"""Plans of small clusters against the best there is, which another solver finds in another way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from backend.placement import verify
+from backend.placement.documents import read_problem
+from backend.placement.plan import make
+from tests.placement.instances import best, question
+
+_AT_ONCE = 25
+
+
+@pytest.mark.parametrize("first", range(0, 500, _AT_ONCE))
+def test_as_even_as_can_be_with_as_few_moves_as_that_takes(first: int) -> None:
+    for seed in range(first, first + _AT_ONCE):
+        problem = read_problem(question(seed))
+        plan, optimum = make(problem), best(problem)
+        usable = problem.may_hold & (problem.rack_of >= 0)
+        loads = plan.counted.loads[usable]
+        assert int((loads * loads).sum()) == optimum.squares, f"seed {seed}"
+        assert plan.counted.moves == plan.lower_bound == optimum.moves, f"seed {seed}"
+        allowed = {name for each in plan.violations for name in each.partitions}
+        fixed = set(problem.names(np.flatnonzero(problem.is_fixed)))
+        told = {name for each in verify.count(problem, plan.replicas).violations for name in each.partitions}
+        assert told <= allowed | fixed, f"seed {seed}"
+
+
+@pytest.mark.parametrize("first", range(0, 200, _AT_ONCE))
+def test_what_is_said_to_be_the_least_is_never_above_the_best(first: int) -> None:
+    """Also where partitions are taken together, as in large clusters."""
+    for seed in range(first, first + _AT_ONCE):
+        problem = read_problem(question(seed))
+        plan = make(problem, most_arcs=0)
+        assert plan.lower_bound <= best(problem).moves, f"seed {seed}"
+        assert plan.lower_bound <= plan.counted.moves, f"seed {seed}"

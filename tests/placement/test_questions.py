@@ -1,0 +1,148 @@
+"""Questions that make no sense, and those that cannot be answered in full: explained, and nothing moved."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from backend.placement.documents import read_problem, reassignment
+from backend.placement.plan import make
+from backend.placement.problem import PlacementInvalid
+
+RACKS = {1: "az1", 2: "az2", 3: "az3", 4: "az1"}
+GOOD: dict[str, Any] = {
+    "brokers": [{"id": each, "rack": rack} for each, rack in RACKS.items()],
+    "target_brokers": [1, 2, 3, 4],
+    "partitions": [
+        {"topic": "orders", "partition": number, "replicas": [1, 2, 3], "size_bytes": 10} for number in range(4)
+    ],
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The good question with one value replaced; DROP takes it away."""
+    found = deepcopy(GOOD)
+    *parts, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+    owner: Any = found
+    for part in parts:
+        owner = owner[part]
+    if value is DROP:
+        del owner[last]
+    else:
+        owner[last] = value
+    return found
+
+
+DROP = object()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("brokers", DROP, "/brokers: is missing"),
+        ("brokers", [], "/brokers: there is no broker"),
+        ("brokers", {"id": 1}, "/brokers: is to be a list"),
+        ("brokers/0", 1, "/brokers/0: is to be an object, and is 1"),
+        ("brokers/0/id", "1", '/brokers/0/id: is to be a broker\'s id, and is "1"'),
+        ("brokers/0/id", True, "/brokers/0/id: is to be a broker's id, and is true"),
+        ("brokers/0/id", 2, "broker 2 is listed twice"),
+        ("brokers/0/rack", DROP, "1 have no rack and the others have"),
+        ("brokers/0/rack", 7, "/brokers/0/rack: is to be a name"),
+        ("target_brokers", [1, 2, 9], "/target_brokers: 9 not among the brokers 1, 2, 3, 4"),
+        ("target_brokers", [], "/target_brokers: names no broker"),
+        ("partitions", DROP, "/partitions: is missing"),
+        ("partitions/1/topic", "", "/partitions/1/topic: is to be a topic's name"),
+        ("partitions/1/partition", 0, "orders-0 is listed already, as /partitions/0"),
+        ("partitions/1/partition", -1, "/partitions/1/partition: is to be a partition's number of 0 or more"),
+        # JSON that was edited by hand, or went through a tool.
+        ("partitions/1/partition", 1.0, "is the floating-point number 1.0; write 1"),
+        ("partitions/1/partition", 1.5, "/partitions/1/partition: is to be a partition's number, and is 1.5"),
+        (
+            "partitions/1/replicas",
+            [1.0, 2, 3],
+            "/partitions/1/replicas/0: is to be a broker's id, and is the float",
+        ),
+        ("partitions/1/replicas", [1, 2, 1], "orders-1 names a broker twice: [1, 2, 1]"),
+        ("partitions/1/replicas", [], "orders-1 has no replica"),
+        ("partitions/1/size_bytes", "10", "/partitions/1/size_bytes: is to be a number of bytes"),
+        ("replication_factor", 0, "/replication_factor: is to be 1 or more"),
+        ("replication_factor", {"order": 2}, "/replication_factor: there is no topic order"),
+        ("excluded_topics", ["order"], "/excluded_topics: there is no topic order"),
+        ("no_leaders", [9], "/no_leaders: 9 not among the brokers"),
+    ],
+)
+def test_what_makes_no_sense_is_told_with_its_place(path: str, value: Any, told: str) -> None:
+    read_problem(GOOD)
+    with pytest.raises(PlacementInvalid) as refused:
+        read_problem(changed(path, value))
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("document", [None, 1, [], "brokers"])
+def test_what_is_no_question_is_refused(document: object) -> None:
+    with pytest.raises(PlacementInvalid, match="is to be an object"):
+        read_problem(document)
+
+
+def test_fewer_brokers_than_replicas_leave_partitions_as_they_are() -> None:
+    asked = changed("target_brokers", [1, 2])
+    asked["partitions"].append({"topic": "small", "partition": 0, "replicas": [3]})
+    found = make(read_problem(asked)).document()
+    (told,) = found["violations"]
+    assert (told["constraint"], told["count"]) == ("replication-factor", 4)
+    assert told["partitions"] == [f"orders-{number}" for number in range(4)]
+    assert (
+        "3 replicas do not fit on 2 brokers" in told["detail"]
+        and "lower the replication factor to 2" in told["detail"]
+    )
+    rows = {(each["topic"], each["partition"]): each["replicas"] for each in found["partitions"]}
+    assert all(rows["orders", number] == [1, 2, 3] for number in range(4))
+    assert (found["moves"], len(rows["small", 0]), rows["small", 0] == [3]) == (1, 1, False), (
+        "this one can be moved"
+    )
+
+
+def test_replicas_on_brokers_that_are_gone_are_copied_from_the_others() -> None:
+    asked = changed("partitions/0/replicas", [77, 2, 3])
+    found = make(read_problem(asked)).document()
+    assert found["violations"] == [] and "(77)" in found["notes"][0]
+    assert all(77 not in each["replicas"] for each in found["partitions"])
+    assert "77" not in found["replicas_per_broker"]
+
+
+@pytest.mark.parametrize(
+    ("rack", "told"), [("az1", "no placement survives its loss"), (None, "no broker has a rack")]
+)
+def test_one_rack_and_none_are_told(rack: str | None, told: str) -> None:
+    asked = {**GOOD, "brokers": [{"id": each, "rack": rack} for each in RACKS]}
+    found = make(read_problem(asked)).document()
+    assert told in found["notes"][0] and found["violations"] == []
+    assert set(found["replicas_per_broker"].values()) == {3}
+
+
+def test_a_question_is_answered_the_same_whatever_its_order() -> None:
+    turned = {name: list(reversed(value)) for name, value in GOOD.items()}
+    assert make(read_problem(turned)).document() == make(read_problem(GOOD)).document()
+
+
+def test_the_digest_is_of_what_was_asked_and_what_came_out() -> None:
+    digest = make(read_problem(GOOD)).digest
+    for path, value in (
+        ("partitions/3/replicas", [1, 3, 2]),
+        ("brokers/3/rack", "az2"),
+        ("target_brokers", [1, 2, 3]),
+    ):
+        assert make(read_problem(changed(path, value))).digest != digest
+
+
+def test_kafkas_tool_is_given_what_changes() -> None:
+    asked = changed("partitions/1/replicas", [4, 2, 3])
+    plan = make(read_problem(asked))
+    document = reassignment(plan.problem, plan.replicas)
+    before = {each["partition"]: each["replicas"] for each in asked["partitions"]}
+    after = {each["partition"]: each["replicas"] for each in plan.document()["partitions"]}
+    assert document["version"] == 1
+    told = {each["partition"]: each["replicas"] for each in document["partitions"]}
+    assert told == {number: row for number, row in after.items() if row != before[number]} and told

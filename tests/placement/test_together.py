@@ -1,0 +1,112 @@
+"""Clusters so large that partitions are not looked at one by one: here smaller ones, taken as if they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from backend.placement.initial import by_turns, initial
+from backend.placement.plan import Plan, make
+from backend.placement.problem import Problem, Replicas
+
+PARTITIONS, BROKERS = 2970, 66
+
+
+def cluster(racks: list[int], factor: int, partitions: int = PARTITIONS) -> Problem:
+    """Brokers 1 and up in these racks; a topic's partitions on all of them, shuffled as years of changes would."""
+    count = len(racks)
+    rng = np.random.default_rng(7)
+    empty = Problem(
+        broker_ids=np.arange(1, count + 1),
+        rack_of=np.array(racks, np.int64),
+        racks=tuple(f"az{each}" for each in range(max(racks) + 1)),
+        may_hold=np.ones(count, bool),
+        may_lead=np.ones(count, bool),
+        topics=("a", "b", "c"),
+        topic_of=np.repeat(np.arange(3), -(-partitions // 3))[:partitions],
+        numbers=np.tile(np.arange(-(-partitions // 3)), 3)[:partitions],
+        now=Replicas.listed([]),
+        wanted=np.full(partitions, factor, np.int64),
+        size_bytes=rng.integers(0, 10**9, partitions),
+        is_fixed=np.zeros(partitions, bool),
+    )
+    placed = initial(empty, partitions, factor)
+    return replace(empty, now=placed.some(rng.permutation(partitions)))
+
+
+def without(problem: Problem, *brokers: int) -> Problem:
+    """Some brokers may hold nothing any more."""
+    stays = ~np.isin(np.arange(len(problem.broker_ids)), brokers)
+    return replace(problem, may_hold=problem.may_hold & stays, may_lead=problem.may_lead & stays)
+
+
+def grown(racks: list[int], factor: int, new: int) -> Problem:
+    """The last brokers have come just now."""
+    old = cluster(racks[:-new], factor)
+    whole = cluster(racks, factor)
+    return replace(whole, now=old.now)
+
+
+CHANGES: dict[str, Callable[[], Problem]] = {
+    "nothing": lambda: cluster([at % 6 for at in range(BROKERS)], 3),
+    "brokers come": lambda: grown([at % 6 for at in range(BROKERS)], 3, 6),
+    "brokers leave": lambda: without(cluster([at % 6 for at in range(BROKERS)], 3), 0, 7, 14, 21),
+    "a rack leaves": lambda: without(cluster([at % 6 for at in range(BROKERS)], 3), *range(0, BROKERS, 6)),
+    "racks are unequal": lambda: grown([min(at % 9, 3) for at in range(BROKERS)], 3, 6),
+    "racks are as many as replicas": lambda: grown([at % 3 for at in range(BROKERS)], 3, 6),
+    "racks are fewer than replicas": lambda: grown([at % 2 for at in range(BROKERS)], 3, 6),
+    "there is one rack": lambda: grown([0] * BROKERS, 3, 6),
+    "one replica more": lambda: replace(
+        cluster([at % 6 for at in range(BROKERS)], 3), wanted=np.full(PARTITIONS, 4, np.int64)
+    ),
+    "one replica less": lambda: replace(
+        cluster([at % 6 for at in range(BROKERS)], 3), wanted=np.full(PARTITIONS, 2, np.int64)
+    ),
+    "a topic stays": lambda: (lambda it: replace(it, is_fixed=it.topic_of == 1))(
+        grown([at % 6 for at in range(BROKERS)], 3, 6)
+    ),
+}
+NOT_ALIKE = {"racks are unequal"}
+"""Brokers of a small rack have more."""
+
+
+@pytest.fixture(params=CHANGES, scope="module")
+def plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
+    return request.param, make(CHANGES[request.param](), most_arcs=0)
+
+
+def test_moves_are_as_few_as_the_bound(plan: tuple[str, Plan]) -> None:
+    name, found = plan
+    assert found.counted.moves == found.lower_bound, name
+    assert (found.counted.moves == 0) == (name in ("nothing", "one replica less"))
+
+
+def test_the_bound_is_that_of_partitions_one_by_one(plan: tuple[str, Plan]) -> None:
+    name, found = plan
+    if name in ("racks are fewer than replicas", "there is one rack"):
+        pytest.skip("one by one each partition has an arc to each broker: minutes")
+    assert make(found.problem, most_arcs=10**9).lower_bound == found.lower_bound
+
+
+def test_brokers_are_as_even_as_racks_allow(plan: tuple[str, Plan]) -> None:
+    name, found = plan
+    problem, usable = found.problem, by_turns(found.problem)
+    leads, loads = found.counted.leads[usable], found.counted.loads[usable]
+    assert int(leads.max() - leads.min()) <= 1, name
+    if name not in NOT_ALIKE:
+        assert int(loads.max() - loads.min()) <= 1, name
+    for rack in np.unique(problem.rack_of[usable]):
+        mine = found.counted.loads[usable][problem.rack_of[usable] == rack]
+        assert int(mine.max() - mine.min()) <= 1, name
+
+
+def test_no_rule_is_broken(plan: tuple[str, Plan]) -> None:
+    assert plan[1].violations == ()
+
+
+def test_successors_are_spread(plan: tuple[str, Plan]) -> None:
+    """Some 45 partitions are led by each broker."""
+    assert plan[1].largest_share <= 0.2, plan[0]
