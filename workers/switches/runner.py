@@ -196,8 +196,9 @@ class SwitchRunner:
             return self._begin_again(row, lost)
         drain, _ = self._clients(row)
         if not self._hold.is_marked:
-            self._hold.note_mark(row)
             drain.mark()
+            # Only now: a mark that failed half-way, since the database went, has measured nothing of this hold.
+            self._hold.note_mark(row)
         seen = drain.look()
         if not seen.is_drained:
             self._tell({"missing_records": seen.missing_records, "left": seen.total - seen.covered})
