@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from backend.api.access import Asking, needs
-from backend.api.requests import Paging, Reading, SharedServices, listed
+from backend.api.requests import DryRun, Paging, Reading, SharedServices, listed
 from backend.api.services import Services
 from backend.domain import discovery as rule
 from backend.domain.access import Action, Caller, refusal
@@ -254,7 +254,7 @@ def say_goodbye(
     tenant: Name,
     instance: Name,
     environment: Name,
-    dry_run: Annotated[bool, Query(description="Check everything, change nothing, answer as if.")] = False,
+    dry_run: DryRun = False,
 ) -> Response:
     """The client ends: no switch waits for it any more."""
     place = _place(caller, Action.DECLARE_STREAMS, tenant, instance, environment)

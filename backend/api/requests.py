@@ -234,11 +234,14 @@ class Write:
         return self.run(change.decider, change.stream, change.build, change.answering(answer))
 
 
+DryRun = Annotated[bool, Query(description="Check everything, change nothing, answer as if.")]
+
+
 async def _write(
     request: Request,
     services: SharedServices,
     caller: Asking,
-    dry_run: Annotated[bool, Query(description="Check everything, change nothing, answer as if.")] = False,
+    dry_run: DryRun = False,
     if_match: Annotated[str | None, Header(description="ETag that the resource must still have.")] = None,
     idempotency_key: Annotated[
         str | None,

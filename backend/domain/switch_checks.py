@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from backend.domain.cluster_switch import ALL_LEAVES, Moving
 from backend.domain.discovery import PRODUCER
 from backend.domain.routes import Edge
-from backend.domain.switch_facts import APPLIED, ActiveFact, Facts, GroupFact, Wish
+from backend.domain.switch_facts import APPLIED, ActiveFact, ClientFact, Facts, GroupFact, Wish
 
 BLOCKED, RUNNING = "blocked", "running"
 TENANT_MOVING = "tenant-moving"
@@ -192,7 +192,7 @@ def _elsewhere(facts: Facts, wish: Wish) -> Iterator[Finding]:
 
 def _clients(facts: Facts, wish: Wish) -> Iterator[Finding]:
     for client in facts.clients:
-        if client.silent_ms > 3 * facts.timing.ttl_ms:
+        if _is_silent(facts, client):
             yield Finding(
                 slug="client-silent",
                 subject=client.client_id,
@@ -213,12 +213,16 @@ def _clients(facts: Facts, wish: Wish) -> Iterator[Finding]:
         yield Finding(slug="group-not-followed", subject=each.technical_group, detail=detail)
 
 
+def _is_silent(facts: Facts, client: ClientFact) -> bool:
+    return client.silent_ms > 3 * facts.timing.ttl_ms
+
+
 def _unknown_members(facts: Facts, wish: Wish) -> set[str]:
     """Kafka client ids of which there are more members than consumers that discovery hears."""
     members = Counter(name for group in facts.asked.groups.get(wish.source, ()) for name in group.client_ids)
     heard: Counter[str] = Counter()
     for client in facts.clients:
-        if client.role != PRODUCER and client.silent_ms <= 3 * facts.timing.ttl_ms:
+        if client.role != PRODUCER and not _is_silent(facts, client):
             # Clients tell discovery their Kafka client id with something behind it that sets them apart.
             heard.update({client.client_id, _APART.sub("", client.client_id)})
     return {name for name, count in members.items() if count > heard[name]}

@@ -21,7 +21,6 @@ class Network:
         self._at = 0
         self._supplies: list[tuple[Ints, Ints]] = []
         self._flows: Ints = np.zeros(0, dtype=np.int64)
-        self.cost = 0
 
     def add(self, tails: ArrayLike, heads: ArrayLike, capacities: ArrayLike, costs: ArrayLike) -> slice:
         """Arcs from `tails` to `heads`; scalars are repeated."""
@@ -51,7 +50,6 @@ class Network:
         if status != solver.OPTIMAL:
             raise ArithmeticError(f"the flow solver gave up: {status}")
         self._flows = np.asarray(solver.flows(np.arange(len(tail))), np.int64)
-        self.cost = int(solver.optimal_cost())
 
     def flow(self, arcs: slice) -> Ints:
         """Of the arcs that `add` returned, after `solve`."""

@@ -51,7 +51,7 @@ def alone(problem: Problem, partitions: Ints) -> Groups:
     """Each of the partitions by itself."""
     now = problem.now.some(partitions)
     owners = now.owners
-    stays = problem.may_hold[now.brokers] & (problem.rack_of[now.brokers] != GONE)
+    stays = problem.is_usable[now.brokers]
     worth = _PREFERRED * is_first(now) + _by_bytes(problem.size_bytes[partitions])[owners]
     count = len(partitions)
     return Groups(
@@ -83,7 +83,7 @@ def together(problem: Problem, partitions: Ints, bounds: Bounds) -> Groups:
     _, first, group_of = np.unique(key, axis=0, return_index=True, return_inverse=True)
     group_of = group_of.ravel().astype(np.int64)
     now = problem.now.some(partitions)
-    stays = problem.may_hold[now.brokers] & (problem.rack_of[now.brokers] != GONE)
+    stays = problem.is_usable[now.brokers]
     brokers = len(problem.broker_ids)
     at = 2 * (group_of[now.owners] * brokers + now.brokers) + is_first(now)
     keys, held = np.unique(at[stays], return_counts=True)

@@ -11,7 +11,8 @@ Taken by the letter it breaks down where j + k is a multiple of n, since a follo
 same k) is sound or not as a whole, for brokers shift it round; of one that is not, the followers that can stay do,
 and the others go to the shifts that were used least so far, so that a lost broker's load still comes to all
 survivors evenly. Where racks are of different sizes brokers are not alike: then what the letter says is taken for
-what is there, and as little is moved as racks and evenness demand."""
+what is there, and as little is moved as racks and evenness demand.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from backend.placement.leaders import choose_leaders
 from backend.placement.placing import place
-from backend.placement.problem import GONE, Ints, PlacementInvalid, Problem, Replicas, starts_of
+from backend.placement.problem import Ints, PlacementInvalid, Problem, Replicas, starts_of
 from backend.placement.racks import spread_over
 from backend.placement.spread import ordered
 
@@ -54,7 +55,7 @@ def rows(problem: Problem, partitions: int, factor: int, *, literal: bool = Fals
 
 def by_turns(problem: Problem) -> Ints:
     """Brokers that may hold replicas, sorted; of several racks one of each in turn."""
-    usable = np.flatnonzero(problem.may_hold & (problem.rack_of != GONE))
+    usable = np.flatnonzero(problem.is_usable)
     usable = usable[np.argsort(problem.broker_ids[usable], kind="stable")]
     racks = problem.rack_of[usable]
     turn = np.zeros(len(usable), dtype=np.int64)

@@ -6,7 +6,8 @@ rack another one of them goes to, so that racks need one node each ("pool") for 
 lexicographic: evenness, then moves, then what is left behind (preferred replicas, bytes).
 
 Partitions are taken one by one where they are few; else together with all that have their replicas in the same
-racks (`grouping`), which gives the same bound, and a plan that `realising` makes of it."""
+racks (`grouping`), which gives the same bound, and a plan that `realising` makes of it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from backend.placement.flows import Network, NoFlow
 from backend.placement.grouping import Groups
-from backend.placement.problem import GONE, Ints, Problem
+from backend.placement.problem import Ints, Problem
 from backend.placement.shares import Bounds, Steps, broker_steps, rack_levels
 
 
@@ -60,7 +61,7 @@ def least_moves(problem: Problem, groups: Groups, bounds: Bounds, fixed: Ints) -
 
 def squares_of(problem: Problem, loads: Ints) -> int:
     """How even loads are on the brokers that may have some."""
-    mine = loads[problem.may_hold & (problem.rack_of != GONE)]
+    mine = loads[problem.is_usable]
     return int((mine * mine).sum())
 
 
@@ -92,7 +93,7 @@ def _flow(problem: Problem, groups: Groups, bounds: Bounds, steps: Steps) -> tup
     ]
     pooled = groups.is_pooled(bounds)[rows, columns]
     to_pool = network.add(nodes[pooled], pool + columns[pooled], most[rows, columns][pooled], move)
-    usable = np.flatnonzero(problem.may_hold & (problem.rack_of != GONE))
+    usable = np.flatnonzero(problem.is_usable)
     from_pool = network.add(pool + problem.rack_of[usable], broker + usable, int(groups.size @ groups.factor), 0)
     some, chosen = _elsewhere(problem, groups, rows[~pooled], columns[~pooled])
     direct = network.add(
@@ -118,7 +119,7 @@ def _flow(problem: Problem, groups: Groups, bounds: Bounds, steps: Steps) -> tup
 
 def _elsewhere(problem: Problem, groups: Groups, rows: Ints, racks: Ints) -> tuple[Ints, Ints]:
     """(groups, brokers): all brokers of these racks that the groups have nothing on."""
-    usable = np.flatnonzero(problem.may_hold & (problem.rack_of != GONE))
+    usable = np.flatnonzero(problem.is_usable)
     usable = usable[np.argsort(problem.rack_of[usable], kind="stable")]
     sizes = problem.rack_sizes
     starts = np.concatenate(([0], np.cumsum(sizes)))

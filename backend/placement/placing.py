@@ -26,8 +26,6 @@ class Placed:
     replicas: Replicas
     lower_bound: int
     """Fewer replicas cannot be moved."""
-    one_by_one: bool
-    """Whether partitions were looked at one by one: then the bound is reached."""
 
 
 def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
@@ -51,7 +49,7 @@ def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
         bad = ~sound(problem, free, replicas.some(free), bounds)
         if bad.any():
             raise ArithmeticError(f"{int(bad.sum())} partitions could not be placed")
-    return Placed(replicas, flow.moves, one_by_one)
+    return Placed(replicas, flow.moves)
 
 
 def _arcs(problem: Problem, free: Ints, bounds: Bounds) -> int:

@@ -25,7 +25,6 @@ class Plan:
     replicas: Replicas
     counted: Counted
     lower_bound: int
-    one_by_one: bool
     violations: tuple[Violation, ...]
     notes: tuple[str, ...]
     """What an operator should know of the question."""
@@ -74,7 +73,6 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
         replicas=replicas,
         counted=counted,
         lower_bound=placed.lower_bound,
-        one_by_one=placed.one_by_one,
         violations=(*impossible, *told),
         notes=tuple(_notes(problem)),
         largest_share=largest_share(problem, replicas),
@@ -84,7 +82,7 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
 
 def _possible(problem: Problem) -> tuple[Problem, tuple[Violation, ...]]:
     """The question without partitions that cannot be placed, and why they cannot."""
-    brokers = int((problem.may_hold & (problem.rack_of != GONE)).sum())
+    brokers = int(problem.is_usable.sum())
     too_many = (problem.wanted > brokers) & ~problem.is_fixed
     if not too_many.any():
         return problem, ()

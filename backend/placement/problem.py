@@ -101,10 +101,15 @@ class Problem:
     """By partition: whether it stays as it is, whatever that costs."""
 
     @property
+    def is_usable(self) -> Bools:
+        """By broker: whether it is there, and may hold replicas."""
+        usable: Bools = self.may_hold & (self.rack_of != GONE)
+        return usable
+
+    @property
     def rack_sizes(self) -> Ints:
         """Brokers of each rack that may hold replicas."""
-        usable = self.rack_of[self.may_hold]
-        return np.bincount(usable[usable != GONE], minlength=len(self.racks)).astype(np.int64)
+        return np.bincount(self.rack_of[self.is_usable], minlength=len(self.racks)).astype(np.int64)
 
     def names(self, partitions: Ints) -> list[str]:
         """Of these partitions, as topic-number."""

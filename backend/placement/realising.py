@@ -6,7 +6,7 @@ import numpy as np
 
 from backend.placement.grouping import Groups, in_racks, is_first
 from backend.placement.moving import Flow
-from backend.placement.problem import GONE, Bools, Ints, Problem, Replicas, starts_of
+from backend.placement.problem import Bools, Ints, Problem, Replicas, starts_of
 from backend.placement.shares import Bounds
 
 
@@ -40,7 +40,7 @@ def _staying(problem: Problem, groups: Groups, flow: Flow, now: Replicas) -> Boo
     """Which replicas stay: of each holding as many as the flow says. Where there is a choice, those leave of
     partitions that lose nothing else, which find a rack most easily; then the smallest."""
     owners, brokers = now.owners, len(problem.broker_ids)
-    stays: Bools = problem.may_hold[now.brokers] & (problem.rack_of[now.brokers] != GONE)
+    stays: Bools = problem.is_usable[now.brokers]
     holdings = 2 * (groups.held_by * brokers + groups.holder) + groups.preferred
     order = np.argsort(holdings)
     leaving = (groups.held - flow.kept)[order]

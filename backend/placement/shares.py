@@ -3,7 +3,8 @@
 Each broker gets as many replicas as any other, within one, unless the racks forbid it: where each partition has to
 have a replica in a rack of few brokers these get more, and the others share the rest. The loads are those of the
 flow that pours partitions over racks at the least cost where a broker's k-th replica costs k: what is least there
-is least for every convex measure of evenness (no broker can be relieved by one that has two fewer, or more)."""
+is least for every convex measure of evenness (no broker can be relieved by one that has two fewer, or more).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from backend.placement.flows import Network
-from backend.placement.problem import GONE, Ints, Problem
+from backend.placement.problem import Ints, Problem
 from backend.placement.racks import rack_bounds
 
 
@@ -100,7 +101,7 @@ class Steps:
 def broker_steps(problem: Problem, levels: Ints, fixed: Ints, width: int) -> Steps:
     """Steps of one replica next to the level of each broker's rack, so many to each side, and one for all
     below."""
-    brokers = np.flatnonzero(problem.may_hold & (problem.rack_of != GONE))
+    brokers = np.flatnonzero(problem.is_usable)
     level, has = levels[problem.rack_of[brokers]], fixed[brokers]
     around = level[None, :] + np.arange(-width - 1, width + 1)[:, None]
     sizes = (has[None, :] < around).astype(np.int64)

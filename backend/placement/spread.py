@@ -30,7 +30,7 @@ def ordered(problem: Problem, replicas: Replicas, leaders: Ints, may_change: Boo
 
 def _next(problem: Problem, now: Replicas, may_change: Bools) -> Ints:
     """By partition, which replica is to be the second; -1 where there is none."""
-    total, count = len(problem.broker_ids), len(now)
+    total = len(problem.broker_ids)
     followers = np.ones(len(now.brokers), dtype=bool)
     followers[now.starts[:-1][now.counts > 0]] = False
     leader = np.where(now.counts > 0, now.firsts, 0)
@@ -41,7 +41,7 @@ def _next(problem: Problem, now: Replicas, may_change: Bools) -> Ints:
     has = np.flatnonzero(chosen >= 0)
     times = np.bincount(pair[chosen[has]], minlength=len(pairs))
     while len(movable):
-        owner = now.owners[movable] if count else movable
+        owner = now.owners[movable]
         gain = times[pair[chosen[owner]]] - times[pair[movable]]
         better = np.flatnonzero(gain > 1)
         if not len(better):

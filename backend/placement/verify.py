@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backend.placement.problem import GONE, Ints, Problem, Replicas
+from backend.placement.problem import Ints, Problem, Replicas
 from backend.placement.racks import spread_over
 
 
@@ -64,7 +64,7 @@ def _violations(problem: Problem, replicas: Replicas) -> list[Violation]:
     owners = replicas.owners
     _, first, times = np.unique(owners * total + replicas.brokers, return_index=True, return_counts=True)
     add("distinct-brokers", owners[first[times > 1]], "a broker is named twice")
-    outside = ~problem.may_hold[replicas.brokers] | (problem.rack_of[replicas.brokers] == GONE)
+    outside = ~problem.is_usable[replicas.brokers]
     add("brokers", owners[outside], "replicas are on brokers that are to have none")
     short = np.flatnonzero(replicas.counts != problem.wanted)
     add("replication-factor", short, "there are more or fewer replicas than asked for")
