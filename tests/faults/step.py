@@ -36,8 +36,8 @@ class StoppedStep:
     meanwhile; the step then ends with it, and is not stopped again.
     """
 
-    def __init__(self, place: Place, event: str, phase: str | None = None) -> None:
-        self._place = place
+    def __init__(self, database_url: str, event: str, phase: str | None = None) -> None:
+        self._url = database_url.replace("+psycopg", "")
         self._condition = f"NEW.name = '{event}'" + (f" AND NEW.data ->> 'phase' = '{phase}'" if phase else "")
         self._connection: psycopg.Connection | None = None
 
@@ -79,11 +79,9 @@ class StoppedStep:
         self.let_go()
 
     def _connect(self) -> psycopg.Connection:
-        url = self._place.database_url().replace("+psycopg", "")
-
         def connect() -> psycopg.Connection | None:
             try:
-                return psycopg.connect(url, autocommit=True)
+                return psycopg.connect(self._url, autocommit=True)
             except psycopg.OperationalError:
                 return None
 

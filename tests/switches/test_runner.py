@@ -1,0 +1,94 @@
+"""A switch that is carried out in this process, while the database goes away at the worst moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from backend.dispatch import Dispatcher
+from backend.domain.cluster_switch import Phase
+from backend.eventlog.engine import create_engine
+from backend.eventlog.registry import domain_registry
+from backend.projections.catalogue import PROJECTIONS
+from backend.queries import switch_progress
+from backend.queries.switches import find_switch
+from tests.eventually import eventually
+from tests.faults.step import StoppedStep
+from tests.integration.test_discovery import discover, start, switched
+from tests.switches.by_hand import ByHand
+from workers import context
+from workers.switches.runner import SwitchRunner
+
+
+@pytest.fixture
+def carried_out(hand: ByHand, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Call it, and a runner carries out switch s1 until it is over or the test is."""
+    engine = create_engine(hand.database.url)
+    dispatcher = Dispatcher(engine, domain_registry(), PROJECTIONS)
+    monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
+    go_on = True
+    threads: list[threading.Thread] = []
+
+    def begin() -> None:
+        runner = SwitchRunner(engine, hand.settings, "s1", lambda _switch: go_on)
+        threads.append(threading.Thread(target=runner.run))
+        threads[-1].start()
+
+    yield begin
+    go_on = False
+    for thread in threads:
+        thread.join()
+    engine.dispose()
+
+
+def state(hand: ByHand) -> Phase:
+    with hand.database.engine.connect() as connection:
+        return find_switch(connection, "s1").state
+
+
+def told(hand: ByHand) -> dict[str, Any]:
+    with hand.database.engine.connect() as connection:
+        return switch_progress.read(connection, "s1") or {}
+
+
+def has_looked_twice(hand: ByHand) -> None:
+    """What a first look opens and reads is known then."""
+    for _ in range(2):
+        with hand.database.engine.begin() as connection:
+            switch_progress.write(connection, "s1", {})
+        eventually(lambda: "clients" in told(hand), "a look")
+
+
+def test_what_came_before_the_hold_is_waited_for_though_the_database_left_while_it_was_measured(
+    hand: ByHand, carried_out: Callable[[], None]
+):
+    discover(hand.rest, client_id="p", role="producer", generation=1)
+    switched(hand.rest, start(source=hand.name("a"), target=hand.name("c")))
+    carried_out()
+    eventually(lambda: state(hand) is Phase.HOLDING, "clients are to hold")
+    has_looked_twice(hand)
+    hand.produce("a", 5)
+    # The estate is not as it was known: it is read anew where the ends of logs are asked for.
+    assert hand.rest("POST", "/tenants", {"name": "other"}).status_code == 201
+    with (
+        StoppedStep(hand.database.url, "SwitchAdvanced", "draining") as step,
+        hand.database.owner.connect() as locking,
+        hand.database.owner.connect() as killing,
+    ):
+        discover(hand.rest, client_id="p", role="producer", generation=1, phase="held")
+        step.reached()
+        locking.exec_driver_sql("LOCK TABLE leaf_routes IN ACCESS EXCLUSIVE MODE")
+        step.let_go()
+        asked = "SELECT pid FROM pg_locks WHERE relation = 'leaf_routes'::regclass AND NOT granted"
+        pid = eventually(lambda: killing.exec_driver_sql(asked).scalar(), "it measures")
+        assert state(hand) is Phase.DRAINING
+        killing.exec_driver_sql(f"SELECT pg_terminate_backend({pid})")
+        locking.rollback()
+    eventually(lambda: state(hand) is not Phase.DRAINING or "missing_records" in told(hand), "it goes on")
+    assert (state(hand), told(hand).get("missing_records")) == (Phase.DRAINING, 5)
+    hand.copy(("a", 2), ("b", 1))
+    eventually(lambda: state(hand) in (Phase.VERIFYING, Phase.COMPLETED), "clients are moved")
+    assert hand.values("c") == hand.values("a")
