@@ -151,9 +151,9 @@ def test_the_control_plane_is_killed_in_a_phase(place: Place, tenant: Tenant, vi
         # Clients that cannot ask whether they were moved go on where they are, once their word has run out.
         well_reported(row, strays=(victim, phase) == (API, "moving"))
         assert tenant.active() == (NEW, 2)
-        # All of them have followed, and write and read there.
+        # All of them have followed, and write and read there; nothing comes again that the report does not name.
         applications.all_read()
-        applications.finish(OLD, NEW)
+        applications.finish(OLD, NEW, again=row["report"]["re_read_bound"])
     assert applications.switches == [1, 1, 1, 1]
     assert applications.histories.stood == {1: {OLD}, 2: {NEW}}
 
