@@ -44,9 +44,10 @@ def plan(
     from backend.placement import documents
     from backend.placement import plan as planning
     from backend.placement.problem import PlacementInvalid
+    from backend.placement.questions import read_problem
 
     try:
-        found = planning.make(documents.read_problem(_read(question)))
+        found = planning.make(read_problem(_read(question)))
     except PlacementInvalid as error:
         fail(f"{question}: {error}", 2)
     if reassignment is not None:
@@ -98,8 +99,8 @@ def initial(
 ) -> None:
     """Place the replicas of a new topic so that what a lost broker led comes to all others."""
     from backend.placement import initial as placing
-    from backend.placement.documents import read_brokers
     from backend.placement.problem import PlacementInvalid
+    from backend.placement.questions import read_brokers
 
     try:
         known = read_brokers(_read(brokers))

@@ -1,184 +1,15 @@
-"""Placements as documents: the question and the answer of `treeline placement plan`, and the JSON that Kafka's own
-reassignment tool reads and writes."""
+"""What a plan writes for Kafka's own reassignment tool, and the digest that it goes by."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from backend.placement.problem import GONE, Ints, PlacementInvalid, Problem, Replicas
-
-_NOWHERE = ""
-
-
-def read_problem(document: object) -> Problem:
-    """From `{"brokers": [{"id", "rack"}], "target_brokers": [id], "partitions": [{"topic", "partition",
-    "replicas", "size_bytes"}]}`; more that is understood: `replication_factor` (of all, or of topics),
-    `excluded_topics`, `no_leaders` (broker ids).
-
-    Raises PlacementInvalid.
-    """
-    given = _object(document, "")
-    ids, racks = _brokers(_list(given, "brokers", ""))
-    targets = _ids(given, "target_brokers", ids) if "target_brokers" in given else set(ids)
-    if not targets:
-        raise PlacementInvalid("/target_brokers: names no broker; name those that are to hold replicas")
-    partitions = _list(given, "partitions", "")
-    topics, numbers, replicas, sizes = _partitions(partitions)
-    unknown = sorted({broker for row in replicas for broker in row} - set(ids))
-    everyone = [*ids, *unknown]
-    index = {broker: at for at, broker in enumerate(everyone)}
-    names = sorted(set(topics))
-    at_topic = {name: at for at, name in enumerate(names)}
-    factors = _factors(given, names)
-    rack_names = tuple(sorted(set(racks.values())))
-    at_rack = {name: at for at, name in enumerate(rack_names)}
-    rack_of = [at_rack[racks[broker]] if broker in racks else GONE for broker in everyone]
-    excluded = set(_names(given, "excluded_topics", names))
-    no_leaders = _ids(given, "no_leaders", ids) if "no_leaders" in given else set()
-    order = sorted(range(len(topics)), key=lambda at: (topics[at], numbers[at]))
-    now = Replicas.listed([[index[broker] for broker in replicas[at]] for at in order])
-    wanted = [factors.get(topics[at], len(replicas[at])) for at in order]
-    return Problem(
-        broker_ids=np.array(everyone, np.int64),
-        rack_of=np.array(rack_of, np.int64),
-        racks=rack_names,
-        may_hold=np.array([broker in targets for broker in everyone], bool),
-        may_lead=np.array([broker in targets and broker not in no_leaders for broker in everyone], bool),
-        topics=tuple(names),
-        topic_of=np.array([at_topic[topics[at]] for at in order], np.int64),
-        numbers=np.array([numbers[at] for at in order], np.int64),
-        now=now,
-        wanted=np.array(wanted, np.int64),
-        size_bytes=np.array([sizes[at] for at in order], np.int64),
-        is_fixed=np.array([topics[at] in excluded for at in order], bool),
-    )
-
-
-def read_brokers(document: object) -> Problem:
-    """Brokers alone, that may all hold replicas: `[{"id", "rack"}]`, or an object with that as `brokers`. Raises
-    PlacementInvalid."""
-    given = document if isinstance(document, Mapping) else {"brokers": document}
-    return read_problem({"brokers": given.get("brokers"), "partitions": []})
-
-
-def _object(value: object, at: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise PlacementInvalid(f"{at or '/'}: is to be an object, and is {_kind(value)}")
-    return value
-
-
-def _list(owner: Mapping[str, Any], name: str, at: str) -> Sequence[Any]:
-    value = owner.get(name)
-    if not isinstance(value, list):
-        what = "is missing" if name not in owner else f"is to be a list, and is {_kind(value)}"
-        raise PlacementInvalid(f"{at}/{name}: {what}")
-    return value
-
-
-def _number(value: object, at: str, what: str = "a whole number") -> int:
-    # JSON that was edited by hand, or went through a tool, has 1.0 where 1 was.
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        raise PlacementInvalid(f"{at}: is to be {what}, and is {_kind(value)}")
-    if isinstance(value, float):
-        raise PlacementInvalid(
-            f"{at}: is to be {what}, and is the floating-point number {value}; write {int(value)}"
-        )
-    if not 0 <= value < 2**62:
-        raise PlacementInvalid(f"{at}: is to be {what} of 0 or more, and is {value}")
-    return value
-
-
-def _kind(value: object) -> str:
-    return json.dumps(value, default=str)[:60]
-
-
-def _brokers(rows: Sequence[Any]) -> tuple[list[int], dict[int, str]]:
-    racks: dict[int, str | None] = {}
-    for at, row in enumerate(rows):
-        broker = _number(_object(row, f"/brokers/{at}").get("id"), f"/brokers/{at}/id", "a broker's id")
-        rack = row.get("rack")
-        if rack is not None and not isinstance(rack, str):
-            raise PlacementInvalid(f"/brokers/{at}/rack: is to be a name, and is {_kind(rack)}")
-        if broker in racks:
-            raise PlacementInvalid(f"/brokers/{at}/id: broker {broker} is listed twice")
-        racks[broker] = rack or None
-    if not racks:
-        raise PlacementInvalid("/brokers: there is no broker")
-    without = sorted(broker for broker, rack in racks.items() if rack is None)
-    if without and len(without) < len(racks):
-        raise PlacementInvalid(
-            f"/brokers: {_few(without)} have no rack and the others have: with half of the racks known nothing "
-            "can be promised of them; give all of them one (broker.rack), or none"
-        )
-    return sorted(racks), {broker: rack or _NOWHERE for broker, rack in racks.items()}
-
-
-def _few(values: Sequence[object]) -> str:
-    shown = ", ".join(str(each) for each in values[:5])
-    return shown if len(values) <= 5 else f"{shown} and {len(values) - 5} more"
-
-
-def _ids(given: Mapping[str, Any], name: str, known: Iterable[int]) -> set[int]:
-    found = [_number(each, f"/{name}/{at}", "a broker's id") for at, each in enumerate(_list(given, name, ""))]
-    strange = sorted(set(found) - set(known))
-    if strange:
-        raise PlacementInvalid(f"/{name}: {_few(strange)} not among the brokers {_few(sorted(known))}")
-    return set(found)
-
-
-def _names(given: Mapping[str, Any], name: str, known: Sequence[str]) -> list[str]:
-    found = _list(given, name, "") if name in given else []
-    strange = sorted({str(each) for each in found} - set(known))
-    if strange:
-        raise PlacementInvalid(f"/{name}: there is no topic {_few(strange)}")
-    return list(found)
-
-
-def _factors(given: Mapping[str, Any], topics: Sequence[str]) -> dict[str, int]:
-    wanted = given.get("replication_factor")
-    if wanted is None:
-        return {}
-    by_topic = wanted if isinstance(wanted, Mapping) else dict.fromkeys(topics, wanted)
-    strange = sorted(set(by_topic) - set(topics))
-    if strange:
-        raise PlacementInvalid(f"/replication_factor: there is no topic {_few(strange)}")
-    found = {name: _number(each, f"/replication_factor/{name}") for name, each in by_topic.items()}
-    if 0 in found.values():
-        raise PlacementInvalid("/replication_factor: is to be 1 or more")
-    return found
-
-
-def _partitions(rows: Sequence[Any]) -> tuple[list[str], list[int], list[list[int]], list[int]]:
-    topics, numbers, replicas, sizes = [], [], [], []
-    seen: dict[tuple[str, int], int] = {}
-    for at, each in enumerate(rows):
-        where = f"/partitions/{at}"
-        row = _object(each, where)
-        topic = row.get("topic")
-        if not isinstance(topic, str) or not topic:
-            raise PlacementInvalid(f"{where}/topic: is to be a topic's name, and is {_kind(topic)}")
-        number = _number(row.get("partition"), f"{where}/partition", "a partition's number")
-        first = seen.setdefault((topic, number), at)
-        if first != at:
-            raise PlacementInvalid(f"{where}: {topic}-{number} is listed already, as /partitions/{first}")
-        brokers = [
-            _number(broker, f"{where}/replicas/{place}", "a broker's id")
-            for place, broker in enumerate(_list(row, "replicas", where))
-        ]
-        if len(set(brokers)) < len(brokers):
-            raise PlacementInvalid(f"{where}/replicas: {topic}-{number} names a broker twice: {brokers}")
-        if not brokers:
-            raise PlacementInvalid(f"{where}/replicas: {topic}-{number} has no replica")
-        topics.append(topic)
-        numbers.append(number)
-        replicas.append(brokers)
-        sizes.append(_number(row.get("size_bytes", 0), f"{where}/size_bytes", "a number of bytes"))
-    return topics, numbers, replicas, sizes
+from backend.placement.problem import Brokers, Ints, Problem, Replicas, starts_of
 
 
 def rows_of(problem: Problem, replicas: Replicas, some: Ints | None = None) -> list[dict[str, Any]]:
@@ -209,14 +40,33 @@ def changed(problem: Problem, replicas: Replicas) -> Ints:
 
 def digest_of(problem: Problem, replicas: Replicas) -> str:
     """Of what was asked for and what came out: who quotes it has seen both."""
-    digest = hashlib.sha256()
-    for text in (problem.racks, problem.topics):
-        digest.update(json.dumps(text).encode())
-    arrays: tuple[Any, ...] = (
-        *(problem.broker_ids, problem.rack_of, problem.may_hold, problem.may_lead),
-        *(problem.topic_of, problem.numbers, problem.now.starts, problem.now.brokers),
-        *(problem.wanted, problem.is_fixed, replicas.starts, replicas.brokers),
-    )
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).astype("<i8").tobytes())
+    return digest_of_topics(problem, dict(zip(problem.topics, topic_digests(problem, replicas), strict=True)))
+
+
+def digest_of_topics(brokers: Brokers, digests: dict[str, bytes]) -> str:
+    """Of all together."""
+    digest = hashlib.sha256(json.dumps([brokers.racks, sorted(digests)]).encode())
+    for array in (brokers.broker_ids, brokers.rack_of, brokers.may_hold, brokers.may_lead):
+        digest.update(_bytes(array))
+    for topic in sorted(digests):
+        digest.update(digests[topic])
     return digest.hexdigest()[:32]
+
+
+def topic_digests(problem: Problem, replicas: Replicas) -> list[bytes]:
+    """Of what was asked for of each topic and what came out; partitions are in order of their topics."""
+    ends = starts_of(np.bincount(problem.topic_of, minlength=len(problem.topics))).tolist()
+    found = []
+    for first, end in pairwise(ends):
+        digest = hashlib.sha256()
+        for each in (problem.now, replicas):
+            digest.update(_bytes(each.counts[first:end]))
+            digest.update(_bytes(problem.broker_ids[each.brokers[each.starts[first] : each.starts[end]]]))
+        for array in (problem.numbers, problem.wanted, problem.is_fixed):
+            digest.update(_bytes(array[first:end]))
+        found.append(digest.digest())
+    return found
+
+
+def _bytes(array: Any) -> bytes:
+    return np.ascontiguousarray(array).astype("<i8").tobytes()

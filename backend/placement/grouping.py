@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backend.placement.problem import GONE, Bools, Ints, Problem, Replicas
+from backend.placement.problem import GONE, Bools, Brokers, Ints, Problem, Replicas
 from backend.placement.shares import Bounds
 
 _BYTES_STEPS = 8
@@ -20,9 +20,6 @@ class Groups:
     """Groups of partitions, and what they hold on brokers that may hold replicas; arrays by group, or by
     holding."""
 
-    partitions: Ints
-    group_of: Ints
-    """Of each of `partitions`."""
     size: Ints
     """Partitions of each group."""
     factor: Ints
@@ -41,31 +38,50 @@ class Groups:
     """and for how many of them it is worth one more: so that all holdings of a broker give up their share. If one
     gave all, brokers that lead what is there would lose what they could hand over to those that get it."""
 
+    @property
+    def by_factor(self) -> Ints:
+        """Partitions by replication factor."""
+        return np.bincount(self.factor, self.size, minlength=1).astype(np.int64)
+
     def is_pooled(self, bounds: Bounds) -> Bools:
         """By group and rack: whether it does not matter which broker of the rack gets what is new there."""
         pooled: Bools = (bounds.most[self.factor] == 1) | (self.size > 1)[:, None]
         return pooled
 
+    def has_been_in(self, brokers: Brokers) -> Bools:
+        """By group and rack: whether its partitions have replicas there."""
+        found = np.zeros((len(self.size), len(brokers.racks)), dtype=bool)
+        found[self.held_by, brokers.rack_of[self.holder]] = True
+        return found
 
-def alone(problem: Problem, partitions: Ints) -> Groups:
-    """Each of the partitions by itself."""
-    now = problem.now.some(partitions)
-    owners = now.owners
-    stays = problem.is_usable[now.brokers]
-    worth = _PREFERRED * is_first(now) + _by_bytes(problem.size_bytes[partitions])[owners]
-    count = len(partitions)
-    return Groups(
-        partitions,
-        np.arange(count, dtype=np.int64),
+
+@dataclass(frozen=True)
+class Grouped:
+    """The partitions of a question in groups."""
+
+    group_of: Ints
+    """Of each partition."""
+    groups: Groups
+
+
+def alone(some: Problem) -> Grouped:
+    """Each partition by itself."""
+    owners, brokers = some.now.owners, some.now.brokers
+    stays = some.is_usable[brokers]
+    first = is_first(some.now)
+    worth = _PREFERRED * first + _by_bytes(some.size_bytes)[owners]
+    count = len(some.now)
+    groups = Groups(
         np.ones(count, dtype=np.int64),
-        problem.wanted[partitions],
+        some.wanted,
         owners[stays],
-        now.brokers[stays],
-        is_first(now)[stays],
+        brokers[stays],
+        first[stays],
         np.ones(int(stays.sum()), dtype=np.int64),
         worth[stays].astype(np.int64),
         np.zeros(int(stays.sum()), dtype=np.int64),
     )
+    return Grouped(np.arange(count, dtype=np.int64), groups)
 
 
 def _by_bytes(sizes: Ints) -> Ints:
@@ -74,46 +90,65 @@ def _by_bytes(sizes: Ints) -> Ints:
     return order * _BYTES_STEPS // max(1, int(order.max(initial=0)))
 
 
-def together(problem: Problem, partitions: Ints, bounds: Bounds) -> Groups:
-    """By racks; but those that have more in a rack than they may are each by themselves."""
-    factor = problem.wanted[partitions]
-    counts = in_racks(problem, problem.now.some(partitions))
-    odd = (counts[:, :-1] > bounds.most[factor]).any(axis=1)
-    key = np.column_stack([factor, counts, np.where(odd, np.arange(len(partitions)), -1)])
-    _, first, group_of = np.unique(key, axis=0, return_index=True, return_inverse=True)
+def together(some: Problem, partitions: Ints, bounds: Bounds) -> Grouped:
+    """By racks; but those that have more in a rack than they may are each by themselves. `partitions`: the number
+    of each, in what order they are told apart."""
+    kinds, group_of, sizes = np.unique(
+        kinds_of(some, partitions, bounds), axis=0, return_inverse=True, return_counts=True
+    )
     group_of = group_of.ravel().astype(np.int64)
-    now = problem.now.some(partitions)
-    stays = problem.is_usable[now.brokers]
-    brokers = len(problem.broker_ids)
-    at = 2 * (group_of[now.owners] * brokers + now.brokers) + is_first(now)
-    keys, held = np.unique(at[stays], return_counts=True)
+    holdings, held = holdings_of(some, group_of)
+    return Grouped(group_of, groups_of(some, kinds, sizes, holdings, held, some.loads(some.now)))
+
+
+def kinds_of(some: Problem, partitions: Ints, bounds: Bounds) -> Ints:
+    """A row for each partition, the same for those that are one group: replication factor, replicas in each rack
+    and on no usable broker, and a number of its own, or -1."""
+    counts = in_racks(some, some.now)
+    odd = (counts[:, :-1] > bounds.most[some.wanted]).any(axis=1)
+    return np.column_stack([some.wanted, counts, np.where(odd, partitions, -1)])
+
+
+def holdings_of(some: Problem, group_of: Ints) -> tuple[Ints, Ints]:
+    """What groups hold: (twice the number of group and broker, one more where they are preferred ones; how many
+    they are)."""
+    stays = some.is_usable[some.now.brokers]
+    owners, brokers = some.now.owners[stays], some.now.brokers[stays]
+    at = holding_keys(some, group_of[owners], brokers, is_first(some.now)[stays])
+    keys, held = np.unique(at, return_counts=True)
+    return keys, held.astype(np.int64)
+
+
+def holding_keys(brokers: Brokers, groups: Ints, holders: Ints, preferred: Bools) -> Ints:
+    """A number for each holding."""
+    keys: Ints = 2 * (groups * len(brokers.broker_ids) + holders) + preferred
+    return keys
+
+
+def groups_of(brokers: Brokers, kinds: Ints, sizes: Ints, holdings: Ints, held: Ints, loads: Ints) -> Groups:
+    """From what was counted; `kinds` and `holdings` in order, `loads`: what brokers have of all of them now."""
+    total = len(brokers.broker_ids)
+    holders = holdings // 2 % total
+    # Of what a broker has more than is even, each holding gives up the same share.
+    even = int(loads.sum()) / max(1, int(brokers.rack_sizes.sum()))
+    staying = np.minimum(1.0, even / np.maximum(loads, 1))[holders]
     return Groups(
-        partitions,
-        group_of,
-        np.bincount(group_of, minlength=len(first)).astype(np.int64),
-        factor[first],
-        keys // 2 // brokers,
-        keys // 2 % brokers,
-        keys % 2 == 1,
-        held.astype(np.int64),
-        keys % 2 * 2,
-        _shares(problem, now, keys // 2 % brokers, held),
+        sizes.astype(np.int64),
+        kinds[:, 0],
+        holdings // 2 // total,
+        holders,
+        holdings % 2 == 1,
+        held,
+        holdings % 2 * 2,
+        np.ceil(held * staying).astype(np.int64),
     )
 
 
-def _shares(problem: Problem, now: Replicas, holders: Ints, held: Ints) -> Ints:
-    """How many of each holding stay if all of a broker give up the same share."""
-    loads = problem.loads(now)
-    even = len(now.brokers) / max(1, int(problem.rack_sizes.sum()))
-    staying = np.minimum(1.0, even / np.maximum(loads, 1))[holders]
-    return np.ceil(held * staying).astype(np.int64)
-
-
-def in_racks(problem: Problem, replicas: Replicas) -> Ints:
+def in_racks(brokers: Brokers, replicas: Replicas) -> Ints:
     """By partition and rack, how many replicas are there; the last column has those on brokers that are gone, or
     may hold none."""
-    racks = len(problem.racks)
-    where = np.where(problem.may_hold, problem.rack_of, GONE)[replicas.brokers]
+    racks = len(brokers.racks)
+    where = np.where(brokers.may_hold, brokers.rack_of, GONE)[replicas.brokers]
     at = replicas.owners * (racks + 1) + np.where(where == GONE, racks, where)
     return np.bincount(at, minlength=len(replicas) * (racks + 1)).reshape(-1, racks + 1).astype(np.int64)
 

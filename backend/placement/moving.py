@@ -18,7 +18,7 @@ import numpy as np
 
 from backend.placement.flows import Network, NoFlow
 from backend.placement.grouping import Groups
-from backend.placement.problem import Ints, Problem
+from backend.placement.problem import Brokers, Ints
 from backend.placement.shares import Bounds, Steps, broker_steps, rack_levels
 
 
@@ -42,39 +42,39 @@ class Flow:
     """and the broker."""
 
 
-def least_moves(problem: Problem, groups: Groups, bounds: Bounds, fixed: Ints) -> Flow:
+def least_moves(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> Flow:
     """The cheapest flow; `fixed` is what brokers have besides. Raises NoFlow."""
-    levels = rack_levels(problem, bounds, groups.partitions, fixed)
+    levels = rack_levels(brokers, bounds, groups.by_factor, fixed)
     highest = int(fixed.max(initial=0)) + int(groups.size @ groups.factor)
     width = 1
     while True:
         # How full racks get says how full brokers do, unless two replicas of a partition would meet there.
-        steps = broker_steps(problem, levels, fixed, width)
+        steps = broker_steps(brokers, levels, fixed, width)
         with contextlib.suppress(NoFlow):
-            flow, loads = _flow(problem, groups, bounds, steps)
+            flow, loads = _flow(brokers, groups, bounds, steps)
             if steps.hold(fixed + loads):
-                return replace(flow, squares=squares_of(problem, fixed + loads))
+                return replace(flow, squares=squares_of(brokers, fixed + loads))
         if width > highest:
             raise NoFlow
         width *= 4
 
 
-def squares_of(problem: Problem, loads: Ints) -> int:
+def squares_of(brokers: Brokers, loads: Ints) -> int:
     """How even loads are on the brokers that may have some."""
-    mine = loads[problem.is_usable]
+    mine = loads[brokers.is_usable]
     return int((mine * mine).sum())
 
 
-def _flow(problem: Problem, groups: Groups, bounds: Bounds, steps: Steps) -> tuple[Flow, Ints]:
+def _flow(brokers: Brokers, groups: Groups, bounds: Bounds, steps: Steps) -> tuple[Flow, Ints]:
     """The cheapest flow by these steps, and what it gives each broker."""
-    racks, brokers, count = len(problem.racks), len(problem.broker_ids), len(groups.size)
+    racks, total, count = len(brokers.racks), len(brokers.broker_ids), len(groups.size)
     in_rack, pool = count, count + count * racks
-    broker, sink = pool + racks, pool + racks + brokers
+    broker, sink = pool + racks, pool + racks + total
     least = groups.size[:, None] * bounds.least[groups.factor]
     most = groups.size[:, None] * bounds.most[groups.factor]
     # A cycle of the flow passes each broker and pool at most once: so much more than the next lower aim weighs
     # one.
-    hops = brokers + racks + 2
+    hops = total + racks + 2
     move = hops * (int(groups.worth.max(initial=0)) + 2)
     uneven = hops * 2 * move
     network = Network()
@@ -85,7 +85,7 @@ def _flow(problem: Problem, groups: Groups, bounds: Bounds, steps: Steps) -> tup
     network.supply(sink, -int((groups.size * groups.factor).sum()))
     spare = (most - least)[rows, columns]
     network.add(rows[spare > 0], nodes[spare > 0], spare[spare > 0], 0)
-    at = problem.rack_of[groups.holder]
+    at = brokers.rack_of[groups.holder]
     holding, holder = in_rack + groups.held_by * racks + at, broker + groups.holder
     keeps = [
         network.add(holding, holder, groups.steady, -groups.worth - 1),
@@ -93,11 +93,11 @@ def _flow(problem: Problem, groups: Groups, bounds: Bounds, steps: Steps) -> tup
     ]
     pooled = groups.is_pooled(bounds)[rows, columns]
     to_pool = network.add(nodes[pooled], pool + columns[pooled], most[rows, columns][pooled], move)
-    usable = np.flatnonzero(problem.is_usable)
-    from_pool = network.add(pool + problem.rack_of[usable], broker + usable, int(groups.size @ groups.factor), 0)
-    some, chosen = _elsewhere(problem, groups, rows[~pooled], columns[~pooled])
+    usable = np.flatnonzero(brokers.is_usable)
+    from_pool = network.add(pool + brokers.rack_of[usable], broker + usable, int(groups.size @ groups.factor), 0)
+    some, chosen = _elsewhere(brokers, groups, rows[~pooled], columns[~pooled])
     direct = network.add(
-        in_rack + some * racks + problem.rack_of[chosen], broker + chosen, groups.size[some], move
+        in_rack + some * racks + brokers.rack_of[chosen], broker + chosen, groups.size[some], move
     )
     taken = [
         network.add(broker + steps.brokers, sink, sizes, ranks * uneven)
@@ -106,27 +106,27 @@ def _flow(problem: Problem, groups: Groups, bounds: Bounds, steps: Steps) -> tup
     network.solve()
     into = np.zeros((count, racks), dtype=np.int64)
     into[rows[pooled], columns[pooled]] = network.flow(to_pool)
-    wanted = np.zeros(brokers, dtype=np.int64)
+    wanted = np.zeros(total, dtype=np.int64)
     wanted[usable] = network.flow(from_pool)
     times = network.flow(direct)
     moves = int(into.sum() + times.sum())
-    loads = np.zeros(brokers, dtype=np.int64)
+    loads = np.zeros(total, dtype=np.int64)
     loads[steps.brokers] = sum(network.flow(each) for each in taken)
     kept = network.flow(keeps[0]) + network.flow(keeps[1])
     flow = Flow(moves, 0, kept, into, wanted, np.repeat(some, times), np.repeat(chosen, times))
     return flow, loads
 
 
-def _elsewhere(problem: Problem, groups: Groups, rows: Ints, racks: Ints) -> tuple[Ints, Ints]:
+def _elsewhere(brokers: Brokers, groups: Groups, rows: Ints, racks: Ints) -> tuple[Ints, Ints]:
     """(groups, brokers): all brokers of these racks that the groups have nothing on."""
-    usable = np.flatnonzero(problem.is_usable)
-    usable = usable[np.argsort(problem.rack_of[usable], kind="stable")]
-    sizes = problem.rack_sizes
+    usable = np.flatnonzero(brokers.is_usable)
+    usable = usable[np.argsort(brokers.rack_of[usable], kind="stable")]
+    sizes = brokers.rack_sizes
     starts = np.concatenate(([0], np.cumsum(sizes)))
     times = sizes[racks]
     some = np.repeat(rows, times)
     within = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
     chosen = usable[np.repeat(starts[racks], times) + within]
-    brokers = len(problem.broker_ids)
-    is_there = np.isin(some * brokers + chosen, groups.held_by * brokers + groups.holder)
+    total = len(brokers.broker_ids)
+    is_there = np.isin(some * total + chosen, groups.held_by * total + groups.holder)
     return some[~is_there], chosen[~is_there]

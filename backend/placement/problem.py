@@ -7,7 +7,7 @@ their id and name outside.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,20 @@ class Replicas:
         at = np.repeat(self.starts[partitions] - starts[:-1], counts) + np.arange(starts[-1])
         return Replicas(starts, self.brokers[at])
 
+    def replaced(self, partitions: Ints, new: Replicas) -> Replicas:
+        """With those of some partitions being others."""
+        counts = self.counts.copy()
+        counts[partitions] = new.counts
+        starts = starts_of(counts)
+        brokers = np.zeros(starts[-1], dtype=np.int64)
+        stays = np.ones(len(self), dtype=bool)
+        stays[partitions] = False
+        others = np.flatnonzero(stays)
+        for who, what in ((others, self.some(others)), (partitions, new)):
+            shift = np.repeat(starts[:-1][who] - what.starts[:-1], what.counts)
+            brokers[np.arange(len(what.brokers)) + shift] = what.brokers
+        return Replicas(starts, brokers)
+
     @staticmethod
     def listed(rows: Sequence[Sequence[int]]) -> Replicas:
         """From a list of brokers for each partition."""
@@ -76,8 +90,8 @@ def starts_of(counts: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is asked for; `now` are the replicas as they are."""
+class Brokers:
+    """Those that there are, also ones that nobody knows but by the replicas they hold."""
 
     broker_ids: Ints
     rack_of: Ints
@@ -87,6 +101,32 @@ class Problem:
     """By broker: whether it may have replicas afterwards."""
     may_lead: Bools
     """By broker: whether it may have preferred replicas afterwards."""
+
+    @property
+    def is_usable(self) -> Bools:
+        """By broker: whether it is there, and may hold replicas."""
+        usable: Bools = self.may_hold & (self.rack_of != GONE)
+        return usable
+
+    @property
+    def rack_sizes(self) -> Ints:
+        """Brokers of each rack that may hold replicas."""
+        return np.bincount(self.rack_of[self.is_usable], minlength=len(self.racks)).astype(np.int64)
+
+    def loads(self, replicas: Replicas) -> Ints:
+        """Replicas on each broker."""
+        return np.bincount(replicas.brokers, minlength=len(self.broker_ids)).astype(np.int64)
+
+    def leads(self, replicas: Replicas) -> Ints:
+        """Preferred replicas on each broker."""
+        firsts = replicas.firsts
+        return np.bincount(firsts[firsts >= 0], minlength=len(self.broker_ids)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Problem(Brokers):
+    """What is asked for; `now` are the replicas as they are."""
+
     topics: tuple[str, ...]
     topic_of: Ints
     """By partition."""
@@ -100,26 +140,18 @@ class Problem:
     is_fixed: Bools
     """By partition: whether it stays as it is, whatever that costs."""
 
-    @property
-    def is_usable(self) -> Bools:
-        """By broker: whether it is there, and may hold replicas."""
-        usable: Bools = self.may_hold & (self.rack_of != GONE)
-        return usable
-
-    @property
-    def rack_sizes(self) -> Ints:
-        """Brokers of each rack that may hold replicas."""
-        return np.bincount(self.rack_of[self.is_usable], minlength=len(self.racks)).astype(np.int64)
+    def some(self, partitions: Ints) -> Problem:
+        """The question of some partitions, in that order."""
+        return replace(
+            self,
+            topic_of=self.topic_of[partitions],
+            numbers=self.numbers[partitions],
+            now=self.now.some(partitions),
+            wanted=self.wanted[partitions],
+            size_bytes=self.size_bytes[partitions],
+            is_fixed=self.is_fixed[partitions],
+        )
 
     def names(self, partitions: Ints) -> list[str]:
         """Of these partitions, as topic-number."""
         return [f"{self.topics[self.topic_of[p]]}-{self.numbers[p]}" for p in partitions.tolist()]
-
-    def loads(self, replicas: Replicas) -> Ints:
-        """Replicas on each broker."""
-        return np.bincount(replicas.brokers, minlength=len(self.broker_ids)).astype(np.int64)
-
-    def leads(self, replicas: Replicas) -> Ints:
-        """Preferred replicas on each broker."""
-        firsts = replicas.firsts
-        return np.bincount(firsts[firsts >= 0], minlength=len(self.broker_ids)).astype(np.int64)

@@ -2,60 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from backend.placement.grouping import Groups, in_racks, is_first
+from backend.placement.grouping import Grouped, holding_keys, in_racks, is_first
 from backend.placement.moving import Flow
-from backend.placement.problem import Bools, Ints, Problem, Replicas, starts_of
+from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas, starts_of
 from backend.placement.shares import Bounds
 
 
-def realise(problem: Problem, groups: Groups, bounds: Bounds, flow: Flow) -> Replicas:
-    """Replicas of the groups' partitions, in their order: those that stay in the order of before, then the new
-    ones.
+@dataclass(frozen=True)
+class Opened:
+    """What partitions keep, and the racks in which each gets something new."""
+
+    kept: Replicas
+    owner: Ints
+    """Of each new replica whose broker is not chosen yet: the partition,"""
+    rack: Ints
+    """and the rack."""
+    direct: Ints
+    """Of each new replica whose broker the flow has chosen: the partition,"""
+    broker: Ints
+    """and the broker."""
+
+    def filled(self, chosen: Ints) -> Replicas:
+        """With brokers for what is new: those that stay in the order of before, then the new ones."""
+        owners = np.concatenate([self.kept.owners, self.owner, self.direct])
+        brokers = np.concatenate([self.kept.brokers, chosen, self.broker])
+        counts = np.bincount(owners, minlength=len(self.kept))
+        return Replicas(starts_of(counts), brokers[np.argsort(owners, kind="stable")])
+
+
+def realise(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Replicas:
+    """Replicas of the groups' partitions.
 
     Where many partitions are one group some may come to have a broker or a rack twice: `sound` tells which.
     """
-    now = problem.now.some(groups.partitions)
-    owners = now.owners
-    stays = _staying(problem, groups, flow, now)
-    kept = Replicas(starts_of(np.bincount(owners[stays], minlength=len(now))), now.brokers[stays])
-    owner, rack = _new_places(problem, groups, bounds, flow, kept)
-    chosen = _brokers(problem, groups, flow, owner, rack)
-    direct_owner = groups_first(groups)[flow.group]
-    all_owners = np.concatenate([kept.owners, owner, direct_owner])
-    all_brokers = np.concatenate([kept.brokers, chosen, flow.broker])
-    order = np.argsort(all_owners, kind="stable")
-    return Replicas(starts_of(np.bincount(all_owners, minlength=len(now))), all_brokers[order])
+    opened = open_places(some, grouped, bounds, flow)
+    topics = some.topic_of[opened.owner]
+    return opened.filled(choose_brokers(some, flow.wanted, topics, opened.owner, opened.rack))
 
 
-def groups_first(groups: Groups) -> Ints:
-    """Of each group the first partition, as a row of `groups.partitions`."""
-    first = np.zeros(len(groups.size), dtype=np.int64)
-    first[groups.group_of[::-1]] = np.arange(len(groups.partitions) - 1, -1, -1)
-    return first
+def open_places(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Opened:
+    """Who loses what, and who gets something new in which rack. Groups do not depend on each other: a part of the
+    partitions, with all of each group's or none, comes to the same."""
+    now, groups = some.now, grouped.groups
+    stays = _staying(some, grouped, flow)
+    kept = Replicas(starts_of(np.bincount(now.owners[stays], minlength=len(now))), now.brokers[stays])
+    owner, rack = _new_places(some, grouped, bounds, flow, kept)
+    first = np.full(len(groups.size), -1, dtype=np.int64)
+    first[grouped.group_of[::-1]] = np.arange(len(now) - 1, -1, -1)
+    here = first[flow.group] >= 0
+    return Opened(kept, owner, rack, first[flow.group][here], flow.broker[here])
 
 
-def _staying(problem: Problem, groups: Groups, flow: Flow, now: Replicas) -> Bools:
+def _staying(some: Problem, grouped: Grouped, flow: Flow) -> Bools:
     """Which replicas stay: of each holding as many as the flow says. Where there is a choice, those leave of
     partitions that lose nothing else, which find a rack most easily; then the smallest."""
-    owners, brokers = now.owners, len(problem.broker_ids)
-    stays: Bools = problem.is_usable[now.brokers]
-    holdings = 2 * (groups.held_by * brokers + groups.holder) + groups.preferred
+    now, groups = some.now, grouped.groups
+    owners = now.owners
+    stays: Bools = some.is_usable[now.brokers]
+    holdings = holding_keys(some, groups.held_by, groups.holder, groups.preferred)
     order = np.argsort(holdings)
     leaving = (groups.held - flow.kept)[order]
     replicas = np.flatnonzero(stays)
-    at = 2 * (groups.group_of[owners] * brokers + now.brokers) + is_first(now)
+    at = holding_keys(some, grouped.group_of[owners], now.brokers, is_first(now))
     holding = np.searchsorted(holdings[order], at[replicas])
-    size = problem.size_bytes[groups.partitions]
     lost = now.counts - np.bincount(owners[replicas], minlength=len(now))
-    rack = problem.rack_of[now.brokers]
-    for each in range(len(problem.racks)):
+    rack = some.rack_of[now.brokers]
+    for each in range(len(some.racks)):
         mine = replicas[(rack[replicas] == each) & (leaving[holding] > 0)]
         if not len(mine):
             continue
         of = np.searchsorted(replicas, mine)
-        ranked = np.lexsort((mine, size[owners[mine]], lost[owners[mine]], holding[of]))
+        ranked = np.lexsort((mine, some.size_bytes[owners[mine]], lost[owners[mine]], holding[of]))
         sorted_holding = holding[of][ranked]
         going = mine[ranked[_nth(sorted_holding) < leaving[sorted_holding]]]
         stays[going] = False
@@ -69,12 +90,11 @@ def _nth(ordered: Ints) -> Ints:
     return found
 
 
-def _new_places(problem: Problem, groups: Groups, bounds: Bounds, flow: Flow, kept: Replicas) -> tuple[Ints, Ints]:
-    """(rows of partitions, racks) of what is new by way of the pools: each rack's share of a group goes to those
-    of it that need one there most."""
-    first = groups_first(groups)
-    were = in_racks(problem, problem.now.some(groups.partitions[first]))[:, :-1] > 0
-    filling = _Filling(problem, groups, bounds, flow, kept)
+def _new_places(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow, kept: Replicas) -> tuple[Ints, Ints]:
+    """(partitions, racks) of what is new by way of the pools: each rack's share of a group goes to those of it
+    that need one there most."""
+    were = grouped.groups.has_been_in(some)
+    filling = _Filling(some, grouped, bounds, flow, kept)
     # First what comes back to racks that a group has been in: it can only go to those that have left them.
     for is_return in (True, False):
         left = np.where(were == is_return, flow.into_rack, 0)
@@ -86,9 +106,10 @@ def _new_places(problem: Problem, groups: Groups, bounds: Bounds, flow: Flow, ke
 class _Filling:
     """Gives racks to partitions that need replicas."""
 
-    def __init__(self, problem: Problem, groups: Groups, bounds: Bounds, flow: Flow, kept: Replicas) -> None:
-        self._group_of = groups.group_of
-        self._counts = in_racks(problem, kept)[:, :-1]
+    def __init__(self, brokers: Brokers, grouped: Grouped, bounds: Bounds, flow: Flow, kept: Replicas) -> None:
+        groups = grouped.groups
+        self._group_of = grouped.group_of
+        self._counts = in_racks(brokers, kept)[:, :-1]
         direct = np.bincount(flow.group, minlength=len(groups.size))
         alone = np.where(groups.size == 1, direct, 0)
         self._need = groups.factor[self._group_of] - kept.counts - alone[self._group_of]
@@ -117,29 +138,26 @@ class _Filling:
             into -= np.bincount(self._group_of[taken], minlength=len(into))
 
 
-def _brokers(problem: Problem, groups: Groups, flow: Flow, owner: Ints, rack: Ints) -> Ints:
-    """Brokers for new replicas: of a rack in turns, so that those of a topic come to many."""
+def choose_brokers(brokers: Brokers, wanted: Ints, topics: Ints, owner: Ints, rack: Ints) -> Ints:
+    """Brokers for new replicas, of a rack in turns, so that those of a topic come to many; `wanted`: how many each
+    broker gets. Racks do not depend on each other."""
     chosen = np.full(len(owner), -1, dtype=np.int64)
-    topic = problem.topic_of[groups.partitions]
     for each in np.unique(rack).tolist():
         mine = np.flatnonzero(rack == each)
-        takers = np.flatnonzero((problem.rack_of == each) & (flow.wanted > 0))
-        amounts = flow.wanted[takers]
+        takers = np.flatnonzero((brokers.rack_of == each) & (wanted > 0))
+        amounts = wanted[takers]
         turn = np.arange(int(amounts.sum())) - np.repeat(np.cumsum(amounts) - amounts, amounts)
         places = np.repeat(takers, amounts)[np.argsort(turn, kind="stable")]
-        ranked = mine[np.lexsort((owner[mine], topic[owner[mine]]))]
-        chosen[ranked] = places[: len(ranked)]
+        chosen[mine[np.lexsort((owner[mine], topics[mine]))]] = places[: len(mine)]
     return chosen
 
 
-def sound(problem: Problem, partitions: Ints, replicas: Replicas, bounds: Bounds) -> Bools:
+def sound(some: Problem, replicas: Replicas, bounds: Bounds) -> Bools:
     """Whether each partition has as many replicas as it is to have, on different brokers, spread over racks."""
-    factor = problem.wanted[partitions]
-    counts = in_racks(problem, replicas)
-    keys = replicas.owners * len(problem.broker_ids) + replicas.brokers
-    doubled = np.bincount(replicas.owners, minlength=len(replicas)) - np.bincount(
-        np.unique(keys) // len(problem.broker_ids), minlength=len(replicas)
-    )
+    factor, total = some.wanted, len(some.broker_ids)
+    counts = in_racks(some, replicas)
+    different = np.unique(replicas.owners * total + replicas.brokers) // total
+    doubled = replicas.counts - np.bincount(different, minlength=len(replicas))
     fits = (counts[:, :-1] >= bounds.least[factor]) & (counts[:, :-1] <= bounds.most[factor])
     good: Bools = (replicas.counts == factor) & (doubled == 0) & (counts[:, -1] == 0) & fits.all(axis=1)
     return good

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from backend.placement.flows import Network
-from backend.placement.problem import Ints, Problem
+from backend.placement.problem import Brokers, Ints
 from backend.placement.racks import rack_bounds
 
 
@@ -35,14 +35,15 @@ class Bounds:
         return Bounds(least, most)
 
 
-def rack_levels(problem: Problem, bounds: Bounds, free: Ints, fixed: Ints) -> Ints:
+def rack_levels(brokers: Brokers, bounds: Bounds, by_factor: Ints, fixed: Ints) -> Ints:
     """For each rack how many replicas its fullest broker gets; all the others that are not too full anyhow get as
     many, or one fewer.
 
-    `free`: the partitions that are placed; `fixed`: what each broker has besides.
+    `by_factor`: partitions that are placed, by replication factor; `fixed`: what each broker has besides.
     """
-    racks = len(problem.racks)
-    factors, counts = np.unique(problem.wanted[free], return_counts=True)
+    racks = len(brokers.racks)
+    factors = np.flatnonzero(by_factor)
+    counts = by_factor[factors]
     first_rack, sink = len(factors), len(factors) + racks
     network = Network()
     network.supply(np.arange(len(factors)), counts * factors)
@@ -55,7 +56,7 @@ def rack_levels(problem: Problem, bounds: Bounds, free: Ints, fixed: Ints) -> In
     highest = counts @ bounds.most[factors] if len(factors) else np.zeros(racks, np.int64)
     arcs = []
     for rack in range(racks):
-        levels, sizes = _steps(np.sort(fixed[(problem.rack_of == rack) & problem.may_hold]), int(highest[rack]))
+        levels, sizes = _steps(np.sort(fixed[(brokers.rack_of == rack) & brokers.may_hold]), int(highest[rack]))
         arcs.append((levels, network.add(first_rack + rack, sink, sizes, levels)))
     network.solve()
     found = np.zeros(racks, dtype=np.int64)
@@ -98,15 +99,15 @@ class Steps:
         return not (free & ((mine >= self.levels[-1]) | (mine < self.levels[0]))).any()
 
 
-def broker_steps(problem: Problem, levels: Ints, fixed: Ints, width: int) -> Steps:
+def broker_steps(brokers: Brokers, levels: Ints, fixed: Ints, width: int) -> Steps:
     """Steps of one replica next to the level of each broker's rack, so many to each side, and one for all
     below."""
-    brokers = np.flatnonzero(problem.is_usable)
-    level, has = levels[problem.rack_of[brokers]], fixed[brokers]
+    usable = np.flatnonzero(brokers.is_usable)
+    level, has = levels[brokers.rack_of[usable]], fixed[usable]
     around = level[None, :] + np.arange(-width - 1, width + 1)[:, None]
     sizes = (has[None, :] < around).astype(np.int64)
     sizes[0] = np.maximum(around[0] - has, 0)
     known = np.unique(around[1:])
     ranks = 1 + np.searchsorted(known, around)
     ranks[0] = 0
-    return Steps(brokers, around, sizes, ranks)
+    return Steps(usable, around, sizes, ranks)

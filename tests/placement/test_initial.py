@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from backend.placement.documents import read_brokers
 from backend.placement.initial import rows
 from backend.placement.problem import PlacementInvalid
+from backend.placement.questions import read_brokers
 
 
 def placed(racks: list[int], partitions: int, factor: int, *, literal: bool = False) -> list[list[int]]:

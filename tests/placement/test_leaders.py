@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from backend.placement.documents import read_problem
 from backend.placement.plan import Plan, make
+from backend.placement.questions import read_problem
 from backend.placement.spread import largest_share
 from tests.placement.instances import least, question
 

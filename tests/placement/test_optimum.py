@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from backend.placement import verify
-from backend.placement.documents import read_problem
 from backend.placement.plan import make
+from backend.placement.questions import read_problem
 from tests.placement.instances import best, question
 
 _AT_ONCE = 25
