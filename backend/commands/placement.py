@@ -65,7 +65,7 @@ def _tell(found: Plan) -> None:
     typer.echo(f"{counted.moves:,} replica moves ({bound}), {counted.moved_bytes:,} bytes", err=True)
     typer.echo(f"{counted.leader_changes:,} leader changes; digest {found.digest}", err=True)
     for each in found.violations:
-        typer.echo(f"{each.constraint}: {len(each.partitions):,} partitions: {each.detail}", err=True)
+        typer.echo(f"{each.constraint}: {each.count:,} partitions: {each.detail}", err=True)
     for note in found.notes:
         typer.echo(note, err=True)
 

@@ -9,7 +9,7 @@ import numpy as np
 from backend.placement.flows import NoFlow
 from backend.placement.grouping import alone, together
 from backend.placement.moving import least_moves, squares_of
-from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas
+from backend.placement.problem import Brokers, Ints, Problem, Replicas
 from backend.placement.realising import realise, sound
 from backend.placement.shares import Bounds
 
@@ -43,7 +43,8 @@ def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
         if not bad.any() and squares_of(problem, fixed + problem.loads(placed)) == flow.squares:
             break
         # What is left over of groups is placed once more, one by one, and others with it where it takes them.
-        bad |= is_taken_along(free, arcs, len(free), most)
+        each = each_of(arcs, len(free), most)
+        bad |= (free % each == 0) if each else False
         rows = np.flatnonzero(bad)
         loads = fixed + problem.loads(placed)
         again = place_again(some.some(rows), placed.some(rows), bounds, loads)
@@ -61,13 +62,10 @@ def arcs_of(brokers: Brokers, bounds: Bounds, by_factor: Ints, replicas: int) ->
     return int(each @ by_factor) + replicas
 
 
-def is_taken_along(partitions: Ints, arcs: int, count: int, most_arcs: int) -> Bools:
-    """Which partitions, of `count` with so many arcs in all, are placed again with those that have to be, if that
-    may take so many arcs; told by their numbers."""
-    each = max(1, arcs // max(1, count))
-    step = max(1, count * each // max(1, most_arcs))
-    taken: Bools = (partitions % step == 0) & (most_arcs > 0)
-    return taken
+def each_of(arcs: int, partitions: int, most_arcs: int) -> int:
+    """Each how many-th partition, by its number, is placed again with those that have to be, if all partitions
+    take so many arcs and the others may take so many; 0: none."""
+    return partitions * max(1, arcs // max(1, partitions)) // most_arcs + 1 if most_arcs else 0
 
 
 def place_again(some: Problem, placed: Replicas, bounds: Bounds, loads: Ints) -> Replicas | None:

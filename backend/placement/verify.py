@@ -9,19 +9,18 @@ import numpy as np
 from backend.placement.problem import Ints, Problem, Replicas
 from backend.placement.racks import spread_over
 
-
-@dataclass(frozen=True)
-class Violation:
-    """What a placement does not keep: which rule, where, and what would have to be given up."""
-
-    constraint: str
-    partitions: tuple[str, ...]
-    detail: str
+DOUBLED, OUTSIDE, FACTOR, RACKS = "distinct-brokers", "brokers", "replication-factor", "racks"
+DETAILS = {
+    DOUBLED: "a broker is named twice",
+    OUTSIDE: "replicas are on brokers that are to have none",
+    FACTOR: "there are more or fewer replicas than asked for",
+    RACKS: "replicas share a rack although another one has room",
+}
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What came out."""
+    """What came out; sums, so that pieces of a placement can be counted apart."""
 
     moves: int
     """Replicas on brokers that had none of their partition before."""
@@ -30,7 +29,6 @@ class Counted:
     """Partitions whose preferred replica is on another broker."""
     loads: Ints
     leads: Ints
-    violations: tuple[Violation, ...]
 
 
 def count(problem: Problem, replicas: Replicas) -> Counted:
@@ -40,34 +38,22 @@ def count(problem: Problem, replicas: Replicas) -> Counted:
     for place in range(int(old.max(initial=0))):
         some = np.flatnonzero(old[owners] > place)
         is_new[some] &= replicas.brokers[some] != problem.now.brokers[problem.now.starts[owners[some]] + place]
-    new_owners = owners[is_new]
-    had_one = problem.now.counts > 0
-    changed = (problem.now.firsts != replicas.firsts) & had_one
+    changed = (problem.now.firsts != replicas.firsts) & (problem.now.counts > 0)
     return Counted(
         moves=int(is_new.sum()),
-        moved_bytes=int(problem.size_bytes[new_owners].sum()),
+        moved_bytes=int(problem.size_bytes[owners[is_new]].sum()),
         leader_changes=int(changed.sum()),
         loads=problem.loads(replicas),
         leads=problem.leads(replicas),
-        violations=tuple(_violations(problem, replicas)),
     )
 
 
-def _violations(problem: Problem, replicas: Replicas) -> list[Violation]:
+def broken(problem: Problem, replicas: Replicas) -> dict[str, Ints]:
+    """Partitions by the rule that they do not keep."""
     total = len(problem.broker_ids)
-    found: list[Violation] = []
-
-    def add(constraint: str, partitions: Ints, detail: str) -> None:
-        if len(partitions):
-            found.append(Violation(constraint, tuple(problem.names(np.unique(partitions))), detail))
-
     owners = replicas.owners
     _, first, times = np.unique(owners * total + replicas.brokers, return_index=True, return_counts=True)
-    add("distinct-brokers", owners[first[times > 1]], "a broker is named twice")
     outside = ~problem.is_usable[replicas.brokers]
-    add("brokers", owners[outside], "replicas are on brokers that are to have none")
-    short = np.flatnonzero(replicas.counts != problem.wanted)
-    add("replication-factor", short, "there are more or fewer replicas than asked for")
     racks = len(problem.racks)
     where = problem.rack_of[replicas.brokers]
     known = ~outside
@@ -78,6 +64,10 @@ def _violations(problem: Problem, replicas: Replicas) -> list[Violation]:
         [row[0] > sizes.sum() or spread_over(row[1:], sizes, int(row[0])) for row in rows.astype(np.int64)], bool
     )
     unspread = np.flatnonzero(~good[index.ravel()] if len(rows) else np.zeros(0, bool))
-    complete = replicas.counts[unspread] == problem.wanted[unspread]
-    add("racks", unspread[complete], "replicas share a rack although another one has room")
-    return found
+    found = {
+        DOUBLED: owners[first[times > 1]],
+        OUTSIDE: owners[outside],
+        FACTOR: np.flatnonzero(replicas.counts != problem.wanted),
+        RACKS: unspread[replicas.counts[unspread] == problem.wanted[unspread]],
+    }
+    return {rule: np.unique(partitions) for rule, partitions in found.items() if len(partitions)}

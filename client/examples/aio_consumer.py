@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 
-from settings import here
+from settings import here, words
 from treeline_client import AsyncSwitchingConsumer
 
 log = logging.getLogger("example")
@@ -24,4 +23,4 @@ async def main(topic: str, group: str) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    asyncio.run(main(*sys.argv[1:3]))
+    asyncio.run(main(*words(__doc__, 2)))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 
-from settings import here
+from settings import here, words
 from treeline_client import AsyncSwitchingProducer
 
 log = logging.getLogger("example")
@@ -22,4 +21,4 @@ async def main(topic: str) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(*words(__doc__, 1)))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
 
-from settings import here
+from settings import here, words
 from treeline_client import StaleGeneration, SwitchingConsumer
 
 log = logging.getLogger("example")
@@ -36,4 +35,4 @@ def main(topic: str, group: str) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    main(*sys.argv[1:3])
+    main(*words(__doc__, 2))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import logging
-import sys
 import time
 
 from confluent_kafka import KafkaError, Message
-from settings import here
+from settings import here, words
 from treeline_client import OutcomeUnknown, SwitchingProducer
 
 log = logging.getLogger("example")
@@ -39,4 +38,4 @@ def main(topic: str) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    main(sys.argv[1])
+    main(*words(__doc__, 1))

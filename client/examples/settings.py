@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 
 def here(**more: str | bool) -> dict[str, str | bool]:
@@ -15,3 +16,10 @@ def here(**more: str | bool) -> dict[str, str | bool]:
         "treeline.environment": os.environ.get("TREELINE_ENVIRONMENT", "prod"),
         **{key.replace("_", "."): value for key, value in more.items()},
     }
+
+
+def words(usage: str | None, count: int) -> list[str]:
+    """What the command line gives, which is to be so much."""
+    if len(sys.argv) != count + 1:
+        sys.exit(usage)
+    return sys.argv[1:]

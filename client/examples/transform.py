@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import sys
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
-from settings import here
+from settings import here, words
 from treeline_client import SwitchingConsumer, SwitchingProducer
 
 log = logging.getLogger("example")
@@ -83,4 +82,4 @@ def go_back(consumer: SwitchingConsumer, messages: list[Message], read_in: int) 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    main(*sys.argv[1:4])
+    main(*words(__doc__, 3))

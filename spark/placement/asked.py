@@ -1,0 +1,107 @@
+"""What is asked for, read by Spark: aims, brokers, and the partitions in a frame of PARTITION."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from backend.placement.problem import Brokers, PlacementInvalid
+from backend.placement.questions import read_aims
+from spark.placement import pieces
+
+_COLUMNS = ("topic", "partition", "replicas")
+_PER_TASK = 100_000
+"""Partitions, about."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question in pieces."""
+
+    brokers: Brokers
+    topics: tuple[str, ...]
+    """In order; partitions tell theirs by its place."""
+    partitions: DataFrame
+    count: int
+
+    @property
+    def names(self) -> DataFrame:
+        """Of the topics."""
+        spark = self.partitions.sparkSession
+        return spark.createDataFrame(list(enumerate(self.topics)), "topic int, name string")
+
+
+def read(spark: SparkSession, aims: object, rows: DataFrame) -> Asked:
+    """`aims`: what `questions.read_aims` reads; `rows`: columns topic, partition, replicas, and size_bytes where
+    that is known. Raises PlacementInvalid."""
+    lacking = [name for name in _COLUMNS if name not in rows.columns]
+    if lacking:
+        raise PlacementInvalid(f"partitions: column {lacking[0]} is missing; there are {', '.join(rows.columns)}")
+    counts: dict[str | None, int] = {row[0]: row[1] for row in rows.groupBy("topic").count().collect()}
+    if None in counts:
+        raise PlacementInvalid("partitions: there is one without a topic's name")
+    count = sum(counts.values())
+    tasks = max(4, -(-count // _PER_TASK))
+    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+    names = sorted(name for name in counts if name is not None)
+    found = read_aims(aims, names)
+    starts, at = [], 0
+    for number, name in enumerate(names):
+        starts.append((name, number, at, found.factors.get(name), name in found.excluded))
+        at += counts[name]
+    topics = spark.createDataFrame(starts, "name string, number int, start long, factor int, excluded boolean")
+    frame = _frame(rows, topics).persist()
+    _refuse(frame)
+    holding = [row[0] for row in frame.select(f.explode("now")).distinct().collect()]
+    columns = [each.split(" ")[0] for each in pieces.PARTITION.split(", ")]
+    return Asked(found.brokers(holding), tuple(names), frame.select(*columns), count)
+
+
+def _frame(rows: DataFrame, topics: DataFrame) -> DataFrame:
+    size = f.col("size_bytes") if "size_bytes" in rows.columns else f.lit(0)
+    given = rows.select(
+        f.col("topic").alias("name"),
+        f.col("partition").cast("long").alias("partition"),
+        f.col("replicas").cast("array<long>").alias("now"),
+        f.coalesce(size.cast("long"), f.lit(0)).alias("size_bytes"),
+    )
+    in_topic = Window.partitionBy("name").orderBy("partition")
+    numbered = given.withColumn("rank", f.row_number().over(in_topic)).withColumn(
+        "is_doubled", f.lag("partition").over(in_topic).eqNullSafe(f.col("partition"))
+    )
+    return numbered.join(f.broadcast(topics), "name").select(
+        (f.col("start") + f.col("rank") - 1).alias("p"),
+        f.col("number").alias("topic"),
+        f.col("partition").alias("number"),
+        f.coalesce("factor", f.size("now")).alias("wanted"),
+        "size_bytes",
+        f.col("excluded").alias("is_fixed"),
+        "now",
+        f.concat_ws("-", "name", "partition").alias("called"),
+        _flaw().alias("flaw"),
+    )
+
+
+def _flaw() -> Column:
+    """What is wrong with a partition."""
+    now, number = f.col("now"), f.col("partition")
+    strange = f.exists(now, lambda broker: broker.isNull() | (broker < 0))
+    return (
+        f.when(number.isNull() | (number < 0), f.lit("its number is to be 0 or more"))
+        .when(f.col("is_doubled"), f.lit("it is listed twice"))
+        .when(now.isNull() | (f.size(now) == 0), f.lit("it has no replica"))
+        .when(strange, f.lit("a broker's id is to be 0 or more"))
+        .when(f.size(f.array_distinct(now)) < f.size(now), f.lit("it names a broker twice"))
+        .when(f.col("size_bytes") < 0, f.lit("its size_bytes is to be 0 or more"))
+    )
+
+
+def _refuse(frame: DataFrame) -> None:
+    flawed = frame.filter(f.col("flaw").isNotNull())
+    some = flawed.orderBy("p").select("called", "flaw").limit(1).collect()
+    if some:
+        others = flawed.count() - 1
+        more = f" ({others:,} more are wrong)" if others else ""
+        raise PlacementInvalid(f"partitions: {some[0]['called']}: {some[0]['flaw']}{more}")

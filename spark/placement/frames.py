@@ -1,0 +1,222 @@
+"""The placement of a large cluster: what is large stays in frames, and is looked at in pieces by `stages`; what
+says how the pieces hang together (kinds of partitions, the flow of groups, leaders that change) is small, and is
+computed here by the same kernel that computes small clusters whole (`backend.placement`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from backend.placement import documents, leaders
+from backend.placement.grouping import Groups, groups_of, holding_keys
+from backend.placement.leaders import Candidates, Rules, Totals
+from backend.placement.moving import least_moves, squares_of
+from backend.placement.placing import AGAIN, ARCS_ALONE, arcs_of, each_of, place_again
+from backend.placement.plan import NAMED, Summary, Violation, make, too_many
+from backend.placement.problem import Ints, Replicas
+from backend.placement.realising import sound
+from backend.placement.shares import Bounds
+from backend.placement.verify import DETAILS, FACTOR, Counted
+from spark.placement import pieces, stages
+from spark.placement.asked import Asked
+from spark.placement.pieces import by_broker, lists, numbers, summed
+from spark.placement.stages import Overrides
+
+_NONE = np.zeros(0, np.int64)
+
+
+class Placing:
+    """One placement; `run` once."""
+
+    def __init__(self, asked: Asked, most_arcs: int = ARCS_ALONE) -> None:
+        self._asked, self._most_arcs = asked, most_arcs
+        self._brokers, self._spark = asked.brokers, asked.partitions.sparkSession
+        self._buckets = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        self._overrides = Overrides(_NONE, Replicas.listed([]))
+
+    def run(self, output: str) -> Summary:
+        """Write topic, partition and replicas of all partitions to `output`, as Parquet, and read them again to
+        count what came out."""
+        by_factor, replicas = self._free()
+        bounds = Bounds.of(self._brokers.rack_sizes, np.flatnonzero(by_factor))
+        arcs = arcs_of(self._brokers, bounds, np.resize(by_factor, len(bounds.least)), replicas)
+        if arcs <= self._most_arcs:
+            bound, done = self._whole()
+        else:
+            bound, done = self._in_pieces(bounds, arcs, int(by_factor.sum()))
+        named = done.join(f.broadcast(self._asked.names), "topic")
+        written = named.select(f.col("name").alias("topic"), f.col("number").alias("partition"), "replicas")
+        written.write.mode("overwrite").parquet(output)
+        return self._verified(output, bound)
+
+    def _free(self) -> tuple[Ints, int]:
+        """(partitions that may move, by how many replicas they are to have; replicas that they have)"""
+        usable = int(self._brokers.is_usable.sum())
+        free = self._asked.partitions.filter(~f.col("is_fixed") & (f.col("wanted") <= usable))
+        rows = free.groupBy("wanted").agg(f.count("*").alias("count"), f.sum(f.size("now")).alias("has")).collect()
+        by_factor = np.zeros(max((row["wanted"] for row in rows), default=0) + 1, dtype=np.int64)
+        for row in rows:
+            by_factor[row["wanted"]] = row["count"]
+        return by_factor, sum(row["has"] for row in rows)
+
+    def _whole(self) -> tuple[int, DataFrame]:
+        """Small enough to be looked at partition by partition."""
+        piece, table = pieces.read(self._asked.partitions.toArrow(), self._brokers)
+        plan = make(stages.named(piece.problem, self._asked.topics), self._most_arcs)
+        done = stages.done(table, self._brokers, plan.replicas)
+        return plan.lower_bound, self._spark.createDataFrame(done)
+
+    def _in_pieces(self, bounds: Bounds, arcs: int, free: int) -> tuple[int, DataFrame]:
+        brokers = self._brokers
+        kinds = self._sums(self._asked.partitions, stages.kinds(brokers, bounds))["kind"]
+        grouped = self._map(
+            self._asked.partitions, stages.groups(brokers, bounds, kinds[0]), stages.GROUPED
+        ).persist()
+        groups, fixed = self._groups(grouped, *kinds)
+        flow = least_moves(brokers, groups, bounds, fixed)
+        by_group = f.when(f.col("group") < 0, f.col("p")).otherwise(f.col("group"))
+        opened = self._by(by_group, grouped, stages.opened(brokers, bounds, groups, flow), stages.OPENED).persist()
+        new = (
+            opened.select("p", "topic", f.posexplode("racks").alias("place", "rack"))
+            .groupBy("rack")
+            .applyInArrow(stages.filled(brokers, flow.wanted), stages.NEW)
+            .toArrow()
+            .sort_by([("p", "ascending"), ("place", "ascending")])
+        )
+        filled = stages.placed(brokers, bounds, numbers(new, "p"), numbers(new, "broker"))
+        placed = self._map(opened, filled, stages.PLACED).persist()
+        self._mend(placed, bounds, arcs, free, flow.squares)
+        chosen = self._leaders(placed)
+        led = self._map(placed, stages.led(brokers, self._overrides, *chosen), stages.LED)
+        return flow.moves, self._by(f.col("leader"), led, stages.in_order(brokers), stages.DONE)
+
+    def _groups(self, grouped: DataFrame, kinds: Ints, sizes: Ints) -> tuple[Groups, Ints]:
+        """(groups; what brokers have of partitions that do not move)"""
+        table = (
+            grouped.select("group", f.posexplode("now").alias("place", "broker"))
+            .groupBy("group", "broker", (f.col("place") == 0).alias("first"))
+            .count()
+            .toArrow()
+        )
+        brokers = self._brokers
+        group, held = numbers(table, "group"), numbers(table, "count")
+        holder = pieces.index_of(brokers, numbers(table, "broker"))
+        free = group >= 0
+        loads, fixed = (
+            np.bincount(holder[some], held[some], len(brokers.broker_ids)).astype(np.int64)
+            for some in (free, ~free)
+        )
+        stays = free & brokers.is_usable[holder]
+        first = np.asarray(table["first"].to_numpy(zero_copy_only=False), bool)
+        keys = holding_keys(brokers, group[stays], holder[stays], first[stays])
+        order = np.argsort(keys)
+        return groups_of(brokers, kinds, sizes, keys[order], held[stays][order], loads), fixed
+
+    def _mend(self, placed: DataFrame, bounds: Bounds, arcs: int, free: int, squares: int) -> None:
+        """Place once more what is left over of groups, one by one; see `placing.place`."""
+        brokers = self._brokers
+        table = placed.select(f.explode("placed").alias("broker")).groupBy("broker").count().toArrow()
+        loads = np.zeros(len(brokers.broker_ids), dtype=np.int64)
+        loads[numbers(table, "broker")] = numbers(table, "count")
+        bad = placed.filter(~f.col("is_sound")).count()
+        for most in AGAIN:
+            if not bad and squares_of(brokers, loads) == squares:
+                return
+            each = each_of(arcs, free, most)
+            some = ~f.col("is_sound") | (f.col("p") % each == 0 if each else f.lit(False))
+            piece, table = pieces.read(placed.filter(some).toArrow(), brokers)
+            movable = np.flatnonzero(~piece.settled.is_fixed)
+            piece = piece.some(movable)
+            before = self._overrides.on(piece.partitions, lists(table, "placed").some(movable))
+            again = place_again(piece.problem, before, bounds, loads)
+            if again is not None:
+                loads = loads - brokers.loads(before) + brokers.loads(again)
+                self._overrides = self._overrides.and_of(piece.partitions, again)
+            bad = int((~sound(piece.problem, before if again is None else again, bounds)).sum())
+        if bad:
+            raise ArithmeticError(f"{bad} partitions could not be placed")
+
+    def _leaders(self, placed: DataFrame) -> tuple[Ints, Ints]:
+        brokers = self._brokers
+        found = self._sums(placed, stages.leader_totals(brokers, self._overrides))
+        count, candidates = found["counts"][1].tolist()
+        kept, fixed, could = (by_broker(found, what, brokers) for what in ("kept", "fixed", "could"))
+        totals = Totals(count=count, candidates=candidates, kept=kept, fixed=fixed, could=could)
+
+        def part(rules: Rules | None) -> Candidates:
+            stage = stages.candidates(brokers, self._overrides, rules)
+            table = self._map(placed, stage, stages.CANDIDATES).toArrow().sort_by("p")
+            asked = lists(table, "brokers")
+            return Candidates(numbers(table, "p"), numbers(table, "staying"), asked.owners, asked.brokers)
+
+        return leaders.balanced(totals, part)
+
+    # --- what came out
+
+    def _verified(self, output: str, bound: int) -> Summary:
+        asked, brokers = self._asked, self._brokers
+        written = self._spark.read.parquet(output).withColumnRenamed("topic", "name")
+        numbered = written.join(f.broadcast(asked.names), "name").withColumnRenamed("partition", "number")
+        both = asked.partitions.join(numbered, ["topic", "number"])
+        table = self._by(f.col("topic"), both, stages.verified(brokers), pieces.SUMS)
+        found = _added(table)
+        moves, moved_bytes, changes = found["counts"][1].tolist()
+        loads, leads = (by_broker(found, what, brokers) for what in ("loads", "leads"))
+        counted = Counted(moves=moves, moved_bytes=moved_bytes, leader_changes=changes, loads=loads, leads=leads)
+        if written.count() != asked.count or int(leads.sum()) != asked.count:
+            raise ArithmeticError("not all partitions were written, or some twice")
+        digests = {asked.topics[row[0]]: row[1:].tobytes() for row in found["digest"][0]}
+        return Summary(
+            brokers=brokers,
+            counted=counted,
+            lower_bound=bound,
+            violations=tuple(self._violations(found)),
+            largest_share=self._largest_share(written),
+            digest=documents.digest_of_topics(brokers, digests),
+        )
+
+    def _violations(self, found: dict[str, tuple[Ints, Ints]]) -> list[Violation]:
+        brokers, told = self._brokers, []
+        partitions = self._asked.partitions
+        usable = int(brokers.is_usable.sum())
+        impossible = partitions.filter(~f.col("is_fixed") & (f.col("wanted") > usable))
+        ((count, most),) = impossible.agg(f.count("*"), f.max("wanted")).collect()
+        if count:
+            told.append(Violation(FACTOR, self._names(impossible), count, too_many(brokers, most)))
+        for rule, detail in DETAILS.items():
+            if f"broken {rule}" in found:
+                some = found[f"named {rule}"][0][:NAMED, 0].tolist()
+                named = self._names(partitions.filter(f.col("p").isin(some)))
+                told.append(Violation(rule, named, int(found[f"broken {rule}"][1].sum()), detail))
+        return told
+
+    def _names(self, partitions: DataFrame) -> tuple[str, ...]:
+        """Of the first of some partitions."""
+        rows = partitions.orderBy("p").select("topic", "number").limit(NAMED).collect()
+        return tuple(f"{self._asked.topics[row['topic']]}-{row['number']}" for row in rows)
+
+    @staticmethod
+    def _largest_share(written: DataFrame) -> float:
+        pair = [f.element_at("replicas", at).alias(name) for at, name in ((1, "leader"), (2, "next"))]
+        pairs = written.filter(f.size("replicas") > 1).select(*pair).groupBy("leader", "next").count()
+        shares = pairs.groupBy("leader").agg((f.max("count") / f.sum("count")).alias("share"))
+        return float(shares.agg(f.max("share")).collect()[0][0] or 0)
+
+    # --- running stages
+
+    def _map(self, frame: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
+        return frame.mapInArrow(stages.on_batches(stage), schema)
+
+    def _by(self, column: Column, frame: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
+        """All rows that have the same in a column come to one piece."""
+        bucket = f.pmod(column, f.lit(self._buckets))
+        return frame.withColumn("bucket", bucket).groupBy("bucket").applyInArrow(stage, schema)
+
+    def _sums(self, frame: DataFrame, stage: stages.Stage) -> dict[str, tuple[Ints, Ints]]:
+        return _added(self._map(frame, stage, pieces.SUMS))
+
+
+def _added(frame: DataFrame) -> dict[str, tuple[Ints, Ints]]:
+    return summed(frame.groupBy("what", "at").agg(f.sum("value").alias("value")).toArrow())

@@ -1,0 +1,122 @@
+"""Pieces of a cluster's partitions, between Arrow tables and the arrays of `backend.placement`.
+
+A piece is what one call in a Python worker sees: some partitions, each with its number `p` among all of the
+cluster (by topic and number). Brokers are told by their ids in tables, by their index in arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from backend.placement.plan import is_impossible
+from backend.placement.problem import Brokers, Ints, Problem, Replicas, starts_of
+
+PARTITION = "p long, topic int, number long, wanted int, size_bytes long, is_fixed boolean, now array<long>"
+"""A partition as it is, and what is asked of it."""
+SUMS = "what string, at binary, value long"
+"""What is added up over pieces: `at` are whole numbers of eight bytes."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some partitions."""
+
+    partitions: Ints
+    """Their numbers, in order."""
+    problem: Problem
+    """Topics without names."""
+
+    @property
+    def settled(self) -> Problem:
+        """With those fixed that cannot be placed."""
+        return replace(self.problem, is_fixed=self.problem.is_fixed | is_impossible(self.problem))
+
+    def some(self, rows: Ints) -> Piece:
+        """A part of it."""
+        return Piece(self.partitions[rows], self.problem.some(rows))
+
+
+def read(table: pa.Table, brokers: Brokers) -> tuple[Piece, pa.Table]:
+    """The piece that a table of PARTITION and more columns is, and the table in its order."""
+    table = table.sort_by("p").combine_chunks()
+    now = lists(table, "now")
+    problem = Problem(
+        **{name: getattr(brokers, name) for name in Brokers.__dataclass_fields__},
+        topics=(),
+        topic_of=numbers(table, "topic"),
+        numbers=numbers(table, "number"),
+        now=Replicas(now.starts, index_of(brokers, now.brokers)),
+        wanted=numbers(table, "wanted"),
+        size_bytes=numbers(table, "size_bytes"),
+        is_fixed=np.asarray(table["is_fixed"].to_numpy(), bool),
+    )
+    return Piece(numbers(table, "p"), problem), table
+
+
+def numbers(table: pa.Table, name: str) -> Ints:
+    """A column of whole numbers."""
+    return np.asarray(table[name].to_numpy(), np.int64)
+
+
+def lists(table: pa.Table, name: str) -> Replicas:
+    """A column of lists of whole numbers."""
+    column = table[name]
+    counts = np.asarray(pc.list_value_length(column).to_numpy(), np.int64)
+    return Replicas(starts_of(counts), np.asarray(pc.list_flatten(column).to_numpy(), np.int64))
+
+
+def as_lists(values: Replicas) -> pa.Array:
+    """The column that `lists` reads."""
+    starts = pa.array(values.starts.astype(np.int32))
+    return pa.ListArray.from_arrays(starts, pa.array(np.ascontiguousarray(values.brokers)))
+
+
+def listed(owners: Ints, values: Ints, count: int) -> Replicas:
+    """Values of owners 0 to `count`, those of each in the order given."""
+    starts = starts_of(np.bincount(owners, minlength=count))
+    return Replicas(starts, values[np.argsort(owners, kind="stable")])
+
+
+def index_of(brokers: Brokers, ids: Ints) -> Ints:
+    """Where these are among the brokers, all of which are known."""
+    order = np.argsort(brokers.broker_ids)
+    found: Ints = order[np.searchsorted(brokers.broker_ids, ids, sorter=order)]
+    return found
+
+
+def sums(found: Mapping[str, tuple[Ints, Ints]]) -> pa.Table:
+    """Rows of SUMS: for each name (numbers, or rows of numbers; what there is of each)."""
+    parts = []
+    for what, (at, values) in found.items():
+        width = 8 * (at.shape[1] if at.ndim == 2 else 1)
+        buffer = pa.py_buffer(np.ascontiguousarray(at, np.int64).tobytes())
+        keys = pa.Array.from_buffers(pa.binary(width), len(values), [None, buffer]).cast(pa.binary())
+        names = pa.array([what] * len(values), pa.string())
+        parts.append(pa.table({"what": names, "at": keys, "value": pa.array(np.asarray(values, np.int64))}))
+    return pa.concat_tables(parts)
+
+
+def summed(table: pa.Table) -> dict[str, tuple[Ints, Ints]]:
+    """From rows of SUMS what `sums` was given, rows of numbers in order."""
+    found = {}
+    for what in table["what"].unique().to_pylist():
+        mine = table.filter(pc.equal(table["what"], what))
+        keys = mine["at"].to_pylist()
+        at = np.frombuffer(b"".join(keys), np.int64).reshape(len(keys), -1)
+        order = np.lexsort(at.T[::-1])
+        found[what] = at[order], numbers(mine, "value")[order]
+    return found
+
+
+def by_broker(found: Mapping[str, tuple[Ints, Ints]], what: str, brokers: Brokers) -> Ints:
+    """One of the sums, that has brokers' indexes, as an array."""
+    values = np.zeros(len(brokers.broker_ids), dtype=np.int64)
+    if what in found:
+        at, counts = found[what]
+        values[at[:, 0]] = counts
+    return values

@@ -1,0 +1,265 @@
+"""What Python workers do with pieces, stage by stage. Pieces do not depend on each other in any of them, so that
+it comes to the same however the partitions are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from backend.placement import documents, leaders, verify
+from backend.placement.grouping import Grouped, Groups, kinds_of
+from backend.placement.leaders import Rules
+from backend.placement.moving import Flow
+from backend.placement.plan import NAMED
+from backend.placement.problem import Brokers, Ints, Problem, Replicas
+from backend.placement.realising import choose_brokers, open_places, sound
+from backend.placement.shares import Bounds
+from backend.placement.spread import ordered
+from spark.placement.pieces import PARTITION, Piece, as_lists, index_of, listed, lists, numbers, read, sums
+
+Batches = Iterator[pa.RecordBatch]
+Stage = Callable[[pa.Table], pa.Table]
+OPENED = f"{PARTITION}, kept array<long>, racks array<long>, direct array<long>"
+"""With what each keeps, the racks where it gets something new, and brokers that are chosen for it already; brokers
+by their index from here on."""
+NEW = "p long, place int, broker long"
+GROUPED = f"{PARTITION}, group long"
+PLACED = f"{PARTITION}, placed array<long>, is_sound boolean"
+CANDIDATES = "p long, staying long, brokers array<long>"
+LED = f"{PARTITION}, placed array<long>, leader long"
+DONE = "topic int, number long, replicas array<long>"
+"""Brokers by their ids."""
+
+
+def on_batches(stage: Stage) -> Callable[[Batches], Batches]:
+    """For mapInArrow."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            if batch.num_rows:
+                yield from stage(pa.Table.from_batches([batch])).to_batches()
+
+    return run
+
+
+def _with(table: pa.Table, **columns: pa.Array) -> pa.Table:
+    """The partitions of a table, and more about them."""
+    names = [each.split(" ")[0] for each in PARTITION.split(", ")]
+    return pa.table({**{name: table[name] for name in names}, **columns})
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Partitions that were placed once more, and how."""
+
+    partitions: Ints
+    """In order."""
+    placed: Replicas
+
+    def on(self, partitions: Ints, placed: Replicas) -> Replicas:
+        """The replicas of some partitions, as they are by now."""
+        here = np.flatnonzero(np.isin(partitions, self.partitions))
+        if not len(here):
+            return placed
+        return placed.replaced(here, self.placed.some(np.searchsorted(self.partitions, partitions[here])))
+
+    def and_of(self, partitions: Ints, placed: Replicas) -> Overrides:
+        """With more of them, or the same anew."""
+        stay = np.flatnonzero(~np.isin(self.partitions, partitions))
+        every = np.concatenate([self.partitions[stay], partitions])
+        order = np.argsort(every)
+        before = self.placed.some(stay)
+        together = Replicas(
+            np.concatenate([before.starts, before.starts[-1] + placed.starts[1:]]),
+            np.concatenate([before.brokers, placed.brokers]),
+        )
+        return Overrides(every[order], together.some(order))
+
+
+def named(problem: Problem, topics: tuple[str, ...]) -> Problem:
+    """With the names of its topics."""
+    return replace(problem, topics=topics)
+
+
+def done(table: pa.Table, brokers: Brokers, replicas: Replicas) -> pa.Table:
+    """Rows of DONE for a piece's table."""
+    ids = Replicas(replicas.starts, brokers.broker_ids[replicas.brokers])
+    return pa.table({"topic": table["topic"], "number": table["number"], "replicas": as_lists(ids)})
+
+
+def kinds(brokers: Brokers, bounds: Bounds) -> Stage:
+    """How many partitions of each kind there are, of those that may move."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, _ = read(table, brokers)
+        free = piece.some(np.flatnonzero(~piece.settled.is_fixed))
+        found, sizes = np.unique(kinds_of(free.problem, free.partitions, bounds), axis=0, return_counts=True)
+        return sums({"kind": (found, sizes)})
+
+    return run
+
+
+def groups(brokers: Brokers, bounds: Bounds, known: Ints) -> Stage:
+    """The group of each partition: its kind's place among all that there are; -1 for one that does not move."""
+    rows = {row.tobytes(): at for at, row in enumerate(known)}
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table = read(table, brokers)
+        free = np.flatnonzero(~piece.settled.is_fixed)
+        some = piece.some(free)
+        mine, index = np.unique(kinds_of(some.problem, some.partitions, bounds), axis=0, return_inverse=True)
+        at = np.array([rows.get(np.ascontiguousarray(row).tobytes(), -1) for row in mine], np.int64)
+        group = np.full(len(piece.partitions), -1, dtype=np.int64)
+        group[free] = at[index.ravel()]
+        return _with(table, group=pa.array(group))
+
+    return run
+
+
+def opened(brokers: Brokers, bounds: Bounds, all_groups: Groups, flow: Flow) -> Stage:
+    """What each partition keeps, and where it gets something new; of all partitions of a group, or none."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table = read(table, brokers)
+        group, count = numbers(table, "group"), table.num_rows
+        free = np.flatnonzero(group >= 0)
+        found = open_places(piece.problem.some(free), Grouped(group[free], all_groups), bounds, flow)
+        none = np.zeros(0, np.int64)
+        kept = piece.problem.now.replaced(free, found.kept)
+        racks = listed(free[found.owner], found.rack, count)
+        direct = (
+            listed(free[found.direct], found.broker, count) if len(found.direct) else listed(none, none, count)
+        )
+        return _with(table, kept=as_lists(kept), racks=as_lists(racks), direct=as_lists(direct))
+
+    return run
+
+
+def filled(brokers: Brokers, wanted: Ints) -> Stage:
+    """Brokers for what is new in a rack; of all of it."""
+
+    def run(table: pa.Table) -> pa.Table:
+        table = table.sort_by([("p", "ascending"), ("place", "ascending")])
+        owner = numbers(table, "p")
+        chosen = choose_brokers(brokers, wanted, numbers(table, "topic"), owner, numbers(table, "rack"))
+        return pa.table({"p": table["p"], "place": table["place"], "broker": pa.array(chosen)})
+
+    return run
+
+
+def placed(brokers: Brokers, bounds: Bounds, owners: Ints, chosen: Ints) -> Stage:
+    """Put together; `owners` and `chosen`: what is new, in order."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table = read(table, brokers)
+        count = table.num_rows
+        first, end = np.searchsorted(owners, piece.partitions), np.searchsorted(owners, piece.partitions, "right")
+        new = Replicas(np.concatenate(([0], np.cumsum(end - first))), np.zeros(0, np.int64))
+        at = np.repeat(first - new.starts[:-1], end - first) + np.arange(new.starts[-1])
+        parts = [lists(table, "kept"), Replicas(new.starts, chosen[at]), lists(table, "direct")]
+        found = listed(
+            np.concatenate([each.owners for each in parts]),
+            np.concatenate([each.brokers for each in parts]),
+            count,
+        )
+        settled = piece.settled
+        good = settled.is_fixed.copy()
+        free = np.flatnonzero(~good)
+        good[free] = sound(settled.some(free), found.some(free), bounds)
+        return _with(table, placed=as_lists(found), is_sound=pa.array(good))
+
+    return run
+
+
+def _pieces(table: pa.Table, brokers: Brokers, overrides: Overrides) -> tuple[Piece, pa.Table, Replicas]:
+    piece, table = read(table, brokers)
+    return piece, table, overrides.on(piece.partitions, lists(table, "placed"))
+
+
+def leader_totals(brokers: Brokers, overrides: Overrides) -> Stage:
+    """What is to be known before leaders are chosen."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, _, replicas = _pieces(table, brokers, overrides)
+        totals = leaders.totals_of(piece.settled, replicas)
+        found = {"counts": (np.arange(2), np.array([totals.count, totals.candidates]))}
+        for what in ("kept", "fixed", "could"):
+            values = getattr(totals, what)
+            found[what] = np.flatnonzero(values), values[values > 0]
+        return sums(found)
+
+    return run
+
+
+def candidates(brokers: Brokers, overrides: Overrides, rules: Rules | None) -> Stage:
+    """Who may lead what, of those that take part by some rules."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, _, replicas = _pieces(table, brokers, overrides)
+        asked = leaders.candidates_of(piece.settled, replicas, piece.partitions).taking_part(rules)
+        found = listed(asked.owners, asked.brokers, len(asked.partitions))
+        return pa.table(
+            {"p": pa.array(asked.partitions), "staying": pa.array(asked.staying), "brokers": as_lists(found)}
+        )
+
+    return run
+
+
+def led(brokers: Brokers, overrides: Overrides, partitions: Ints, chosen: Ints) -> Stage:
+    """With the leader of each; `partitions`: those whose leader was chosen, in order."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table, replicas = _pieces(table, brokers, overrides)
+        leader = leaders.led_now(piece.settled, replicas)
+        here = np.flatnonzero(np.isin(piece.partitions, partitions))
+        leader[here] = chosen[np.searchsorted(partitions, piece.partitions[here])]
+        return _with(table, placed=as_lists(replicas), leader=pa.array(leader))
+
+    return run
+
+
+def in_order(brokers: Brokers) -> Stage:
+    """Who is next; of all that a broker leads, or none."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table = read(table, brokers)
+        settled = piece.settled
+        found = ordered(settled, lists(table, "placed"), numbers(table, "leader"), ~settled.is_fixed)
+        return done(table, brokers, found)
+
+    return run
+
+
+def verified(brokers: Brokers) -> Stage:
+    """Everything counted anew, from what was read and what was written; of all partitions of a topic, or none."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table = read(table, brokers)
+        ids = lists(table, "replicas")
+        replicas = Replicas(ids.starts, index_of(brokers, ids.brokers))
+        counted = verify.count(piece.problem, replicas)
+        found = {"counts": (np.arange(3), np.array([counted.moves, counted.moved_bytes, counted.leader_changes]))}
+        for what in ("loads", "leads"):
+            values = getattr(counted, what)
+            found[what] = np.flatnonzero(values), values[values > 0]
+        impossible = piece.settled.is_fixed & ~piece.problem.is_fixed
+        for rule, broken in verify.broken(piece.problem, replicas).items():
+            others = broken[~impossible[broken]]
+            if not len(others):
+                continue
+            found[f"broken {rule}"] = np.zeros(1, np.int64), np.array([len(others)])
+            found[f"named {rule}"] = piece.partitions[others[:NAMED]], np.ones(len(others[:NAMED]), np.int64)
+        return pa.concat_tables([sums(found), _digests(piece.problem, replicas)])
+
+    return run
+
+
+def _digests(problem: Problem, replicas: Replicas) -> pa.Table:
+    topics, topic_of = np.unique(problem.topic_of, return_inverse=True)
+    one_by_one = replace(problem, topics=tuple(map(str, topics)), topic_of=topic_of.ravel())
+    digests = documents.topic_digests(one_by_one, replicas)
+    rows = np.frombuffer(b"".join(digests), np.int64).reshape(len(topics), -1)
+    return sums({"digest": (np.column_stack([topics, rows]), np.ones(len(topics), np.int64))})
