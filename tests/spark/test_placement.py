@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from backend.placement.documents import rows_of
 from backend.placement.plan import make
-from backend.placement.problem import GONE, Problem
+from backend.placement.problem import GONE, PlacementInvalid, Problem
 from backend.placement.questions import read_problem
+from backend.settings import PROJECT_ROOT
 from spark.placement import asked
 from spark.placement.frames import Placing
 from tests.placement.instances import question
@@ -80,3 +84,54 @@ def test_so_do_small_clusters_in_which_anything_may_be_wrong(
     given = question(seed)
     aims = {name: value for name, value in given.items() if name != "partitions"}
     assert in_pieces(spark, tmp_path, aims, given["partitions"], 2) == whole(read_problem(given))
+
+
+AIMS = {"brokers": [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}]}
+GOOD = {"topic": "t", "partition": 0, "replicas": [1, 2], "size_bytes": 5}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"replicas": [1, 1]}, "t-1: it names a broker twice"),
+        ({"replicas": []}, "t-1: it has no replica"),
+        ({"replicas": None}, "t-1: it has no replica"),
+        ({"replicas": [1, -2]}, "t-1: a broker's id is to be 0 or more"),
+        ({"partition": 0}, "t-0: it is listed twice"),
+        ({"partition": -1}, "t--1: its number is to be 0 or more"),
+        ({"size_bytes": -5}, "t-1: its size_bytes is to be 0 or more"),
+        ({"topic": None}, "there is one without a topic's name"),
+    ],
+)
+def test_what_is_wrong_with_a_partition_is_said(spark: SparkSession, wrong: dict[str, Any], said: str) -> None:
+    frame = spark.createDataFrame([GOOD, {**GOOD, "partition": 1, **wrong}], ROW)
+    with pytest.raises(PlacementInvalid) as refused:
+        asked.read(spark, AIMS, frame)
+    assert said in str(refused.value)
+
+
+def test_a_column_that_is_missing_is_named(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([GOOD], ROW).drop("replicas")
+    with pytest.raises(PlacementInvalid, match="column replicas is missing; there are topic, partition"):
+        asked.read(spark, AIMS, frame)
+
+
+def run_job(folder: Path, aims: object, *more: str) -> subprocess.CompletedProcess[str]:
+    (folder / "question.json").write_text(json.dumps(aims))
+    job = [sys.executable, "spark/jobs/replica_placement.py", str(folder / "question.json")]
+    words = [*job, str(folder / "partitions.jsonl"), str(folder / "out"), "--heap-megabytes", "500", *more]
+    return subprocess.run(words, cwd=PROJECT_ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_job_writes_the_plan_that_the_command_prints(tmp_path: Path) -> None:
+    """Of a file of JSON lines; and says what is wrong with a question."""
+    given = question(8)
+    lines = [json.dumps(row) for row in given.pop("partitions")]
+    (tmp_path / "partitions.jsonl").write_text("\n".join(lines))
+    done = run_job(tmp_path, given)
+    assert done.returncode == 0, done.stderr
+    document = make(read_problem({**given, "partitions": [json.loads(line) for line in lines]})).document()
+    expected = {name: value for name, value in document.items() if name != "partitions"}
+    assert json.loads(done.stdout) == json.loads((tmp_path / "out" / "plan.json").read_text()) == expected
+    refused = run_job(tmp_path, {**given, "target_brokers": [777]})
+    assert refused.returncode == 2 and "777" in refused.stderr and "Traceback" not in refused.stderr
