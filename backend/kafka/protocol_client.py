@@ -22,6 +22,8 @@ from backend.kafka.client_config import resolve
 from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_BROKERS_AT_ONCE = 50
+"""Asked side by side: each answers with all that it holds, which is many megabytes of a large cluster."""
 
 # It logs its configuration, secrets too, and each failure that its exceptions tell as well.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -55,7 +57,44 @@ class ProtocolClient:
             return connections.run(connections.send, request)
         except KafkaError as error:
             self.close()
-            raise KafkaCallFailed(str(error), getattr(error, "errno", None)) from error
+            raise _failed(error) from error
+
+    def ask_each(self, requests: Mapping[int, ApiMessage]) -> dict[int, Any | KafkaCallFailed]:
+        """The answer of each of these brokers to its own request, or why there is none; asked side by side.
+
+        Raises KafkaCallFailed if no broker answers at all.
+        """
+        if not requests:
+            return {}
+        try:
+            connections = self._opened()
+            found: dict[int, Any | KafkaCallFailed] = connections.run(self._gather, connections, requests)
+        except KafkaError as error:
+            self.close()
+            raise _failed(error) from error
+        return found
+
+    async def _gather(
+        self, connections: KafkaConnectionManager, requests: Mapping[int, ApiMessage]
+    ) -> dict[int, Any | KafkaCallFailed]:
+        # It knows only brokers that were there when it last looked, minutes ago, and refuses to speak to others.
+        await connections.cluster.refresh_metadata()
+        found: dict[int, Any | KafkaCallFailed] = {}
+        brokers = sorted(requests)
+        for first in range(0, len(brokers), _BROKERS_AT_ONCE):
+            waiting = {}
+            for broker in brokers[first : first + _BROKERS_AT_ONCE]:
+                try:
+                    waiting[broker] = connections.send(requests[broker], broker)
+                except KafkaError as error:
+                    found[broker] = _failed(error)
+            for broker, answer in waiting.items():
+                try:
+                    # Waited for here too: a connection that is never made has no time-out of its own request.
+                    found[broker] = await connections.wait_for(answer, self._timeout_ms)
+                except KafkaError as error:
+                    found[broker] = _failed(error)
+        return found
 
     def cluster_id(self) -> str:
         """The Kafka cluster's own id. Raises KafkaCallFailed."""
@@ -76,6 +115,10 @@ class ProtocolClient:
             self._loop.start()
             self._connections.bootstrap(self._timeout_ms)
         return self._connections
+
+
+def _failed(error: KafkaError) -> KafkaCallFailed:
+    return KafkaCallFailed(str(error), getattr(error, "errno", None))
 
 
 def refusal(result: Any) -> KafkaCallFailed:
