@@ -65,10 +65,9 @@ class ClusterReplicas:
     """Brokers that did not tell the sizes of their replicas, and why."""
 
 
-def read(ask: Ask, ask_each: AskEach) -> ClusterReplicas:
-    """All brokers and replicas. Raises KafkaCallFailed if nobody answers; what single brokers do not say is left
-    out."""
-    metadata = ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+def read(metadata: Any, ask: Ask, ask_each: AskEach) -> ClusterReplicas:
+    """All brokers and replicas, topics and their partitions by the answer to `everything`. Raises KafkaCallFailed
+    if nobody answers; what single brokers do not say is left out."""
     topics = [topic for topic in metadata.topics if not topic.error_code or topic.partitions]
     brokers = _brokers(ask, metadata)
     sizes, unsized = _sizes(ask_each, brokers)
@@ -91,6 +90,11 @@ def read(ask: Ask, ask_each: AskEach) -> ClusterReplicas:
         min_insync_replicas=_min_insync(ask, [topic.name for topic in topics]),
         unsized=unsized,
     )
+
+
+def everything() -> MetadataRequest:
+    """Asks for all topics."""
+    return MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
 
 def copied(ask_each: AskEach, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:

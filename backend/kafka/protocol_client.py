@@ -49,6 +49,7 @@ class ProtocolClient:
         }
         self._loop: NetworkSelector | None = None
         self._connections: KafkaConnectionManager | None = None
+        self._same: int | None = None
 
     def ask(self, request: ApiMessage) -> Any:
         """The answer of any broker. Raises KafkaCallFailed, with Kafka's code where it gave one."""
@@ -56,6 +57,22 @@ class ProtocolClient:
             connections = self._opened()
             return connections.run(connections.send, request)
         except KafkaError as error:
+            self.close()
+            raise _failed(error) from error
+
+    def ask_same(self, request: ApiMessage) -> Any:
+        """The answer of the broker that was asked so before, as long as it is there.
+
+        Brokers hear of changes one after the other: what one of them tells never goes back in time, what another
+        one tells may. Raises KafkaCallFailed; then another broker is asked the next time.
+        """
+        try:
+            connections = self._opened()
+            if self._same not in {broker.node_id for broker in connections.cluster.brokers()}:
+                self._same = connections.least_loaded_node()
+            return connections.run(connections.send, request, self._same)
+        except KafkaError as error:
+            self._same = None
             self.close()
             raise _failed(error) from error
 

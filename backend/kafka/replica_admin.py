@@ -26,6 +26,8 @@ T = TypeVar("T")
 ANSWER_SECONDS = 30.0
 """For one request about hundreds of thousands of partitions."""
 _AGAIN_SECONDS = 0.2
+_HEARD_SECONDS = 5.0
+"""A broker that has not heard of something for as long is fenced."""
 
 
 class ReplicaAdmin:
@@ -46,6 +48,9 @@ class ReplicaAdmin:
         self._cluster, self._seconds = cluster_name, timeout_seconds
         # The controller is to answer that it has not got to something before we stop listening.
         self._milliseconds = int(800 * timeout_seconds)
+        self._wanted: dict[Place, tuple[int, ...]] = {}
+        """What was asked for of partitions since they were last seen to stand still."""
+        self._moving: set[Place] = set()
         with self._named():
             try:
                 self._client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
@@ -63,9 +68,12 @@ class ReplicaAdmin:
         self.close()
 
     def read(self) -> ClusterReplicas:
-        """All brokers with their racks and all replicas with their sizes."""
+        """All brokers with their racks and all replicas with their sizes.
+
+        What `ongoing` no longer has is told as it is afterwards, though brokers hear of it a moment later.
+        """
         with self._named():
-            return cluster_replicas.read(self._ask, self._ask_each)
+            return cluster_replicas.read(self._settled(), self._ask, self._ask_each)
 
     def copied(self, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
         """Bytes of partitions that have arrived at these brokers, which are being added to them."""
@@ -75,12 +83,22 @@ class ReplicaAdmin:
     def ongoing(self) -> dict[Place, Moving]:
         """All reassignments that go on, whoever began them: (replicas, adding, removing)."""
         with self._named():
-            return reassignments.ongoing(self._ask, self._milliseconds)
+            found = reassignments.ongoing(self._ask, self._milliseconds)
+        self._moving = set(found)
+        for place, (replicas, _, removing) in found.items():
+            self._wanted[place] = tuple(broker for broker in replicas if broker not in removing)
+        return found
 
     def alter(self, wanted: Mapping[Place, Sequence[int] | None]) -> dict[Place, str]:
         """Begin reassignments to these brokers, or cancel them (None); those that were refused, and why."""
         with self._named():
-            return reassignments.alter(self._ask, wanted, self._milliseconds)
+            refused = reassignments.alter(self._ask, wanted, self._milliseconds)
+        self._wanted |= {
+            place: tuple(brokers)
+            for place, brokers in wanted.items()
+            if brokers is not None and place not in refused
+        }
+        return refused
 
     def elect_preferred(self, partitions: Iterable[Place]) -> dict[Place, str]:
         """Let the preferred broker of each lead it; those that it does not lead afterwards, and why."""
@@ -104,13 +122,31 @@ class ReplicaAdmin:
     def throttle(self, throttle: Throttle) -> dict[str, str]:
         """Set it; what was refused or did not answer (`broker 3`, `topic orders`), and why."""
         with self._named():
-            return replication_throttle.apply(self._ask, self._ask_each, throttle)
+            return replication_throttle.apply(self._ask, self._ask_each, throttle, self._seconds)
 
     def unthrottle(self, throttle: Throttle) -> dict[str, str]:
         """Take away what is as it was set, and put back what was there before; what could not be (`broker 3`), and
         why. As long as there is any, it is to be kept and tried again."""
         with self._named():
-            return replication_throttle.take_away(self._ask, self._ask_each, throttle)
+            return replication_throttle.take_away(self._ask, self._ask_each, throttle, self._seconds)
+
+    def _settled(self) -> Any:
+        """All topics, by a broker that has heard of the ends of all reassignments that `ongoing` has not any
+        more.
+
+        As long as one goes on, brokers list what was asked for and behind it what is to go. Told after its end,
+        that would look as if somebody else had changed the partition.
+        """
+        ended = {place: wanted for place, wanted in self._wanted.items() if place not in self._moving}
+        deadline = time.monotonic() + _HEARD_SECONDS
+        while True:
+            answer = self._until_answered(lambda: self._client.ask_same(cluster_replicas.everything()))
+            if not _goes_on(answer, ended) or time.monotonic() > deadline:
+                break
+            time.sleep(_AGAIN_SECONDS)
+        for place in ended:
+            del self._wanted[place]
+        return answer
 
     def _ask(self, request: ApiMessage) -> Any:
         return self._until_answered(lambda: self._client.ask(request))
@@ -135,3 +171,13 @@ class ReplicaAdmin:
             yield
         except KafkaCallFailed as error:
             raise KafkaCallFailed(f"{self._cluster}: {error.reason}", error.code) from error
+
+
+def _goes_on(answer: Any, ended: Mapping[Place, tuple[int, ...]]) -> bool:
+    topics = {topic for topic, _ in ended}
+    for topic in answer.topics:
+        for each in topic.partitions if topic.name in topics else ():
+            wanted, listed = ended.get((topic.name, each.partition_index)), tuple(each.replica_nodes)
+            if wanted is not None and listed != wanted and listed[: len(wanted)] == wanted:
+                return True
+    return False

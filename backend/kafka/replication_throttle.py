@@ -12,7 +12,8 @@ somebody adds while ours, the same one, stands there already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,6 +38,9 @@ RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.ra
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 """Of a topic: `partition:broker`, or `*` for all."""
 ALL = "*"
+_AGAIN_SECONDS = 0.05
+_NOT_YET = "it does not show what was set"
+_STILL = "it still shows what was set"
 
 Sides = tuple[Iterable[int], Iterable[int]]
 """Brokers that a partition may be copied from, and those that it is copied to."""
@@ -72,8 +76,7 @@ class Throttle:
             "rates": list(self.rates),
             "brokers": {str(broker): list(rates) for broker, rates in sorted(self.brokers.items())},
             "topics": {
-                topic: [",".join(sorted(entries)) for entries in lists]
-                for topic, lists in sorted(self.topics.items())
+                topic: [_text(entries) for entries in lists] for topic, lists in sorted(self.topics.items())
             },
             "unknown": {str(broker): why for broker, why in sorted(self.unknown.items())},
         }
@@ -134,48 +137,101 @@ def _added(wanted: tuple[set[str], set[str]], ours: Listed, there: Listed) -> Li
     return frozenset(leads), frozenset(follows)
 
 
-def apply(ask: Ask, ask_each: AskEach, throttle: Throttle) -> dict[str, str]:
-    """Set it; what was refused (`broker 3`, `topic orders`), and why. Raises KafkaCallFailed."""
+def apply(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> dict[str, str]:
+    """Set it, and wait until it is seen; what was refused (`broker 3`, `topic orders`), and why. Raises
+    KafkaCallFailed."""
     rate = throttle.rates[-1]
-    changes: dict[int, list[Change]] = {
-        broker: [(key, SET, str(each)) for key, each in zip(RATES, throttle.rates_of(broker, rate), strict=True)]
-        for broker in throttle.brokers
-    }
-    refused = change_brokers(ask_each, changes)
-    refused |= {f"broker {broker}": why for broker, why in throttle.unknown.items()}
-    lists: dict[str, list[Change]] = {
-        topic: [
-            (key, APPEND, ",".join(sorted(entries))) for key, entries in zip(LISTS, both, strict=True) if entries
-        ]
-        for topic, both in throttle.topics.items()
-    }
-    return refused | change_topics(ask, lists)
+    given = {broker: throttle.rates_of(broker, rate) for broker in throttle.brokers}
+    refused = {f"broker {broker}": why for broker, why in throttle.unknown.items()}
+    refused |= change_brokers(
+        ask_each,
+        {
+            broker: [(key, SET, str(each)) for key, each in zip(RATES, rates, strict=True)]
+            for broker, rates in given.items()
+        },
+    )
+    refused |= change_topics(
+        ask,
+        {
+            topic: [(key, APPEND, _text(entries)) for key, entries in zip(LISTS, both, strict=True) if entries]
+            for topic, both in throttle.topics.items()
+        },
+    )
+
+    def unseen() -> dict[str, str]:
+        rates = _rates(ask_each, [broker for broker in given if f"broker {broker}" not in refused])
+        refused.update(_silent(rates))
+        lists = _lists(ask, [topic for topic in throttle.topics if f"topic {topic}" not in refused])
+        return {
+            f"broker {broker}": _NOT_YET
+            for broker, found in rates.items()
+            if not isinstance(found, KafkaCallFailed) and found != given[broker]
+        } | {
+            f"topic {topic}": _NOT_YET
+            for topic, there in lists.items()
+            if not all(ours <= listed for ours, listed in zip(throttle.topics[topic], there, strict=True))
+        }
+
+    return refused | _until_none(unseen, seconds)
 
 
-def take_away(ask: Ask, ask_each: AskEach, throttle: Throttle) -> dict[str, str]:
-    """Take away what is still as it was set; what could not be (`broker 3`), and why: to be tried again. The same
-    may be taken away twice. Raises KafkaCallFailed."""
-    # Lists first: a rate without a list holds nothing back.
-    lists: dict[str, list[Change]] = {}
-    for topic, there in _lists(ask, sorted(throttle.topics)).items():
+def take_away(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> dict[str, str]:
+    """Take away what is still as it was set, until it is seen to be gone; what could not be (`broker 3`), and why:
+    to be tried again. The same may be taken away twice. Raises KafkaCallFailed."""
+    refused: dict[str, str] = {}
+
+    def left() -> dict[str, str]:
+        # Lists first: a rate without a list holds nothing back.
+        lists = _list_changes(throttle, _lists(ask, sorted(throttle.topics)))
+        refused.update(change_topics(ask, lists))
+        found = _rates(ask_each, throttle.brokers)
+        refused.update(_silent(found))
+        changes = _rate_changes(throttle, found)
+        refused.update(change_brokers(ask_each, changes))
+        changed = [f"topic {topic}" for topic in lists] + [f"broker {broker}" for broker in changes]
+        return {each: _STILL for each in changed if each not in refused}
+
+    return _until_none(left, seconds) | refused
+
+
+def _silent(seen: Mapping[int, Standing | KafkaCallFailed]) -> dict[str, str]:
+    return {f"broker {broker}": each.reason for broker, each in seen.items() if isinstance(each, KafkaCallFailed)}
+
+
+def _list_changes(throttle: Throttle, seen: Mapping[str, Listed]) -> dict[str, list[Change]]:
+    found: dict[str, list[Change]] = {}
+    for topic, there in seen.items():
         for key, ours, listed in zip(LISTS, throttle.topics[topic], there, strict=True):
             if ours & listed:
-                less: Change = (key, SUBTRACT, ",".join(sorted(ours & listed)))
+                less: Change = (key, SUBTRACT, _text(ours & listed))
                 # A list that is empty would stay in the topic's configuration.
-                lists.setdefault(topic, []).append(less if listed - ours else (key, DELETE, None))
-    refused = change_topics(ask, lists)
-    changes: dict[int, list[Change]] = {}
-    for broker, found in _rates(ask_each, throttle.brokers).items():
-        if isinstance(found, KafkaCallFailed):
-            refused[f"broker {broker}"] = found.reason
+                found.setdefault(topic, []).append(less if listed - ours else (key, DELETE, None))
+    return found
+
+
+def _rate_changes(throttle: Throttle, seen: Mapping[int, Standing | KafkaCallFailed]) -> dict[int, list[Change]]:
+    found: dict[int, list[Change]] = {}
+    for broker, has in seen.items():
+        if isinstance(has, KafkaCallFailed):
             continue
-        given = [throttle.rates_of(broker, rate) for rate in throttle.rates]
+        given, had = [throttle.rates_of(broker, rate) for rate in throttle.rates], throttle.brokers[broker]
         for at, key in enumerate(RATES):
-            had, has = throttle.brokers[broker][at], found[at]
-            if has != had and has in {each[at] for each in given}:
-                back: Change = (key, DELETE, None) if had is None else (key, SET, str(had))
-                changes.setdefault(broker, []).append(back)
-    return refused | change_brokers(ask_each, changes)
+            if has[at] != had[at] and has[at] in {rates[at] for rates in given}:
+                back: Change = (key, DELETE, None) if had[at] is None else (key, SET, str(had[at]))
+                found.setdefault(broker, []).append(back)
+    return found
+
+
+def _until_none(look: Callable[[], dict[str, str]], seconds: float) -> dict[str, str]:
+    """What is there to the end of the time that it has.
+
+    A broker that is asked tells what it has heard of, a moment after the controller has done it. Who went by the
+    first answer would find nothing to take away of what was set just before.
+    """
+    deadline = time.monotonic() + seconds
+    while (found := look()) and time.monotonic() < deadline:
+        time.sleep(_AGAIN_SECONDS)
+    return found
 
 
 def _rates(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, Standing | KafkaCallFailed]:
@@ -198,6 +254,10 @@ def _lists(ask: Ask, topics: list[str]) -> dict[str, Listed]:
         own = {each.name: _entries(each.value or "") for each in entries if each.config_source == OF_THE_TOPIC}
         found[topic] = (own.get(LISTS[0], frozenset()), own.get(LISTS[1], frozenset()))
     return found
+
+
+def _text(entries: Iterable[str]) -> str:
+    return ",".join(sorted(entries))
 
 
 def _entries(text: str) -> frozenset[str]:
