@@ -85,7 +85,7 @@ def read(metadata: Any, ask: Ask, ask_each: AskEach) -> ClusterReplicas:
         cluster_id=str(metadata.cluster_id),
         brokers=brokers,
         partitions=partitions,
-        topic_ids={topic.name: _as_kafka_writes_it(topic.topic_id) for topic in topics},
+        topic_ids={topic.name: _as_librdkafka_writes_it(topic.topic_id) for topic in topics},
         internal_topics=frozenset(topic.name for topic in topics if topic.is_internal),
         min_insync_replicas=_min_insync(ask, [topic.name for topic in topics]),
         unsized=unsized,
@@ -159,5 +159,6 @@ def _min_insync(ask: Ask, topics: Sequence[str]) -> dict[str, int]:
     return {topic: int(entry.value) for topic, entries in found.items() for entry in entries if entry.value}
 
 
-def _as_kafka_writes_it(topic_id: uuid.UUID) -> str:
-    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+def _as_librdkafka_writes_it(topic_id: uuid.UUID) -> str:
+    """As all other topic ids here are known; Kafka itself writes - and _ for its + and /."""
+    return base64.b64encode(topic_id.bytes).rstrip(b"=").decode()
