@@ -22,6 +22,8 @@ from backend.kafka.client_config import resolve
 from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_BROKERS_AT_ONCE = 50
+"""Asked side by side: each answers with all that it holds, which is many megabytes of a large cluster."""
 
 # It logs its configuration, secrets too, and each failure that its exceptions tell as well.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -47,6 +49,7 @@ class ProtocolClient:
         }
         self._loop: NetworkSelector | None = None
         self._connections: KafkaConnectionManager | None = None
+        self._same: int | None = None
 
     def ask(self, request: ApiMessage) -> Any:
         """The answer of any broker. Raises KafkaCallFailed, with Kafka's code where it gave one."""
@@ -55,7 +58,60 @@ class ProtocolClient:
             return connections.run(connections.send, request)
         except KafkaError as error:
             self.close()
-            raise KafkaCallFailed(str(error), getattr(error, "errno", None)) from error
+            raise _failed(error) from error
+
+    def ask_same(self, request: ApiMessage) -> Any:
+        """The answer of the broker that was asked so before, as long as it is there.
+
+        Brokers hear of changes one after the other: what one of them tells never goes back in time, what another
+        one tells may. Raises KafkaCallFailed; then another broker is asked the next time.
+        """
+        try:
+            connections = self._opened()
+            if self._same not in {broker.node_id for broker in connections.cluster.brokers()}:
+                self._same = connections.least_loaded_node()
+            return connections.run(connections.send, request, self._same)
+        except KafkaError as error:
+            self._same = None
+            self.close()
+            raise _failed(error) from error
+
+    def ask_each(self, requests: Mapping[int, ApiMessage]) -> dict[int, Any | KafkaCallFailed]:
+        """The answer of each of these brokers to its own request, or why there is none; asked side by side.
+
+        Raises KafkaCallFailed if no broker answers at all.
+        """
+        if not requests:
+            return {}
+        try:
+            connections = self._opened()
+            found: dict[int, Any | KafkaCallFailed] = connections.run(self._gather, connections, requests)
+        except KafkaError as error:
+            self.close()
+            raise _failed(error) from error
+        return found
+
+    async def _gather(
+        self, connections: KafkaConnectionManager, requests: Mapping[int, ApiMessage]
+    ) -> dict[int, Any | KafkaCallFailed]:
+        # It knows only brokers that were there when it last looked, minutes ago, and refuses to speak to others.
+        await connections.cluster.refresh_metadata()
+        found: dict[int, Any | KafkaCallFailed] = {}
+        brokers = sorted(requests)
+        for first in range(0, len(brokers), _BROKERS_AT_ONCE):
+            waiting = {}
+            for broker in brokers[first : first + _BROKERS_AT_ONCE]:
+                try:
+                    waiting[broker] = connections.send(requests[broker], broker)
+                except KafkaError as error:
+                    found[broker] = _failed(error)
+            for broker, answer in waiting.items():
+                try:
+                    # Waited for here too: a connection that is never made has no time-out of its own request.
+                    found[broker] = await connections.wait_for(answer, self._timeout_ms)
+                except KafkaError as error:
+                    found[broker] = _failed(error)
+        return found
 
     def cluster_id(self) -> str:
         """The Kafka cluster's own id. Raises KafkaCallFailed."""
@@ -76,6 +132,10 @@ class ProtocolClient:
             self._loop.start()
             self._connections.bootstrap(self._timeout_ms)
         return self._connections
+
+
+def _failed(error: KafkaError) -> KafkaCallFailed:
+    return KafkaCallFailed(str(error), getattr(error, "errno", None))
 
 
 def refusal(result: Any) -> KafkaCallFailed:

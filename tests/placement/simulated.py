@@ -1,0 +1,107 @@
+"""A cluster that reassigns as Kafka's controller does (KIP-455), one completion at a time, and checks the steps.
+
+As its PartitionReassignmentReplicas has it: while it goes on, the list is the new one and behind it those that go;
+another order is there at once; cancelled, it is what was listed without what was being added.
+"""
+
+from __future__ import annotations
+
+from backend.placement.applying import (
+    NO_LEADER,
+    Brokers,
+    ClusterNow,
+    Course,
+    Limits,
+    Place,
+    Standing,
+    Steps,
+    is_on_the_way,
+    next_steps,
+    stand,
+)
+
+
+class Simulated:
+    """Replicas, reassignments and leaders; a leader stays as long as it has a replica."""
+
+    def __init__(self, course: Course, racks: dict[int, str | None]) -> None:
+        self.replicas: dict[Place, Brokers] = dict(course.originals)
+        self.leaders = {place: brokers[0] for place, brokers in course.originals.items()}
+        self.ongoing: dict[Place, tuple[Brokers, Brokers, Brokers]] = {}
+        self.brokers = racks
+        self.asked = 0
+
+    def now(self) -> ClusterNow:
+        return ClusterNow(
+            replicas=dict(self.replicas),
+            brokers=dict(self.brokers),
+            leaders=dict(self.leaders),
+            ongoing=dict(self.ongoing),
+        )
+
+    def alter(self, place: Place, wanted: Brokers) -> None:
+        """Begin a reassignment."""
+        self.asked += 1
+        before = self.replicas[place]
+        adding = tuple(broker for broker in wanted if broker not in before)
+        removing = tuple(broker for broker in before if broker not in wanted)
+        self.replicas[place] = wanted + removing
+        self.ongoing[place] = (wanted + removing, adding, removing)
+        if not adding and not removing:
+            self.complete(place)
+
+    def complete(self, place: Place) -> None:
+        """What is added is in sync."""
+        replicas, _, removing = self.ongoing.pop(place)
+        self._settle(place, tuple(broker for broker in replicas if broker not in removing))
+
+    def cancel(self, place: Place) -> None:
+        replicas, adding, _ = self.ongoing.pop(place)
+        self._settle(place, tuple(broker for broker in replicas if broker not in adding))
+
+    def _settle(self, place: Place, brokers: Brokers) -> None:
+        self.replicas[place] = brokers
+        if self.leaders[place] not in brokers:
+            self.leaders[place] = brokers[0]
+
+    def advance(self, course: Course, limits: Limits) -> Steps:
+        """Ask what is next and begin it, having checked that it is what may be asked for."""
+        now = self.now()
+        standing = stand(course, now)
+        steps = next_steps(course, now, limits)
+        assert steps == next_steps(course, now, limits, standing), "asked twice, it answers differently"
+        for place, wanted in steps.ask.items():
+            self._check_step(course, place, wanted)
+            self.alter(place, wanted)
+        if steps.ask:
+            self._check_limits(limits, standing)
+        assert not next_steps(course, self.now(), limits).ask.keys() & self.ongoing.keys()
+        return steps
+
+    def _check_step(self, course: Course, place: Place, wanted: Brokers) -> None:
+        assert place not in self.ongoing, "it is moving already"
+        before, target = self.replicas[place], course.targets[place]
+        adding, removing = set(wanted) - set(before), set(before) - set(wanted)
+        assert len(set(wanted)) == len(wanted)
+        assert len(adding) <= 1 and len(removing) <= 1, "more than one replica at a time"
+        assert len(wanted) >= min(len(course.originals[place]), len(target)), (
+            "fewer replicas than before and after"
+        )
+        assert adding <= set(target) and not removing & set(target)
+        assert is_on_the_way(course, place, wanted)
+        assert adding <= self.brokers.keys(), "a broker that is away cannot get a replica"
+        live = {broker for broker in before if broker not in target and broker in self.brokers}
+        if self.leaders[place] in removing:
+            assert live == removing, "the leader goes last"
+
+    def _check_limits(self, limits: Limits, before: Standing) -> None:
+        """After what was asked for was begun, with what went on before."""
+        counted: dict[int, int] = {}
+        flying = 0
+        for place, (_, adding, removing) in self.ongoing.items():
+            if set(adding) <= self.brokers.keys() and self.leaders[place] != NO_LEADER:
+                flying += 1
+                for broker in {*adding, *removing, self.leaders[place]} if adding else ():
+                    counted[broker] = counted.get(broker, 0) + 1
+        assert flying <= max(limits.partitions_at_once, len(before.moving))
+        assert max(counted.values(), default=0) <= limits.moves_per_broker

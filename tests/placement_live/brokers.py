@@ -1,0 +1,125 @@
+"""Three brokers in three racks and nothing else: the estate's own, without its control plane."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic, ResourceType
+
+from backend.estate.broker import STARTED, Broker, BrokerPorts
+from backend.estate.children import die_with_parent
+from backend.estate.class_archive import ensure_class_archive
+from backend.estate.document import ClusterSpec
+from backend.estate.jars import ensure_jars
+from backend.estate.ports import free_ports
+from backend.settings import settings
+from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
+
+NODES = (1, 2, 3)
+RACKS = ("az1", "az2", "az3")
+_SPEC = ClusterSpec(
+    name="replicas",
+    brokers=3,
+    zone=RACKS[0],
+    zones=RACKS,
+    topic_format="",
+    group_format="",
+    subject_format="",
+    sasl=None,
+    acls=False,
+    via_proxy=False,
+)
+
+
+class Brokers:
+    """A cluster whose brokers can be killed and started again, one by one."""
+
+    def __init__(self, folder: Path) -> None:
+        jars = ensure_jars(settings().cache.absolute(), print)
+        archive = ensure_class_archive(jars, print)
+        drawn = free_ports(9)
+        ports = tuple(
+            BrokerPorts(client=drawn[at], advertised=drawn[at], internal=drawn[at + 1], controller=drawn[at + 2])
+            for at in range(0, 9, 3)
+        )
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._specs = {}
+        for node in NODES:
+            broker = Broker(cluster=_SPEC, node=node, ports=ports, folder=folder / str(node), password="")
+            log = folder / f"{node}.log"
+            self._specs[node] = broker.process(jars=jars, archive=archive, log=log, after=[])
+        self.servers = ",".join(f"127.0.0.1:{each.client}" for each in ports)
+        self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        """Another client than the one that is tested."""
+
+    def start(self, *nodes: int) -> None:
+        """Start those that do not run, and wait until they do."""
+        starting = []
+        for node in nodes:
+            if node not in self._running:
+                spec = self._specs[node]
+                log = Path(spec.log)
+                seen = log.stat().st_size if log.exists() else 0
+                with log.open("ab") as output:
+                    self._running[node] = subprocess.Popen(
+                        spec.argv,
+                        cwd=spec.directory,
+                        env={**os.environ, **spec.environment},
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        preexec_fn=lambda: die_with_parent(signal.SIGKILL),
+                    )
+                starting.append((node, log, seen))
+        for node, log, seen in starting:
+            eventually(lambda log=log, seen=seen: STARTED.encode() in log.read_bytes()[seen:], f"{node} starts")
+
+    def kill(self, *nodes: int) -> None:
+        """End them with -9."""
+        for node in nodes:
+            if process := self._running.pop(node, None):
+                process.kill()
+                process.wait()
+
+    def create(self, topic: str, replicas: list[list[int]], **config: str) -> None:
+        """A topic with the replicas of its partitions on these brokers, all of them in sync."""
+        wanted = NewTopic(
+            topic,
+            len(replicas),
+            replica_assignment=replicas,
+            config={key.replace("_", "."): value for key, value in config.items()},
+        )
+        self.admin.create_topics([wanted])[topic].result(DEADLINE_SECONDS)
+        eventually(lambda: self._is_whole(topic, replicas), f"{topic} is there")
+
+    def _is_whole(self, topic: str, replicas: list[list[int]]) -> bool:
+        found = self.admin.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions
+        return len(found) == len(replicas) and all(
+            sorted(found[at].isrs) == sorted(brokers) and found[at].leader in brokers
+            for at, brokers in enumerate(replicas)
+        )
+
+    def own_config(self, kind: ResourceType, name: str) -> dict[str, str]:
+        """What was set for just this topic or broker, throttles alone."""
+        source = (
+            ConfigSource.DYNAMIC_TOPIC_CONFIG if kind is ResourceType.TOPIC else ConfigSource.DYNAMIC_BROKER_CONFIG
+        )
+        (future,) = self.admin.describe_configs([ConfigResource(kind, name)]).values()
+        return {
+            key: entry.value
+            for key, entry in future.result(DEADLINE_SECONDS).items()
+            if "throttled" in key and ConfigSource(entry.source) is source
+        }
+
+    def end(self) -> None:
+        """Kill all."""
+        self.kill(*NODES)
+
+
+def all_rates(brokers: Brokers) -> dict[int, dict[str, str]]:
+    """Throttled rates of all brokers, those that were set for each."""
+    return {node: brokers.own_config(ResourceType.BROKER, str(node)) for node in NODES}

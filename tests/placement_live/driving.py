@@ -1,0 +1,100 @@
+"""A placement carried out on a real cluster, as a worker does it: look, find what is next, ask for it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from backend.kafka.cluster_replicas import ClusterReplicas
+from backend.kafka.replica_admin import ReplicaAdmin
+from backend.placement.applying import (
+    Brokers,
+    ClusterNow,
+    Course,
+    Limits,
+    Place,
+    Standing,
+    Steps,
+    next_steps,
+    stand,
+)
+from tests.eventually import eventually
+from tests.kafka import produce
+
+PLENTY = Limits(moves_per_broker=10, partitions_at_once=10)
+SLOW_BYTES_PER_SECOND = 10_000
+"""So slow that what is copied beside it is there long before."""
+MANY = 4_000_000
+"""Bytes that take minutes at that rate; a first fetch of a megabyte comes at once."""
+
+
+def topic_name() -> str:
+    return f"t-{uuid.uuid4().hex[:8]}"
+
+
+def fill(servers: str, topic: str, partition: int, total_bytes: int) -> None:
+    """So many bytes, which cannot be compressed."""
+    size = 10_000
+    produce(
+        servers,
+        topic,
+        ({"value": uuid.uuid4().bytes * (size // 16), "partition": partition} for _ in range(total_bytes // size)),
+        acks="all",
+    )
+
+
+def course_of(topic: str, *moves: tuple[Brokers, Brokers]) -> Course:
+    """From where to where, partition by partition."""
+    return Course(
+        originals={(topic, at): original for at, (original, _) in enumerate(moves)},
+        targets={(topic, at): target for at, (_, target) in enumerate(moves)},
+    )
+
+
+def both(*courses: Course) -> Course:
+    """As one."""
+    return Course(
+        originals={place: brokers for each in courses for place, brokers in each.originals.items()},
+        targets={place: brokers for each in courses for place, brokers in each.targets.items()},
+    )
+
+
+def look(admin: ReplicaAdmin) -> ClusterNow:
+    """What there is, in the order in which it is to be read."""
+    ongoing = admin.ongoing()
+    return as_now(admin.read(), ongoing)
+
+
+def as_now(seen: ClusterReplicas, ongoing: dict[Place, tuple[Brokers, Brokers, Brokers]]) -> ClusterNow:
+    return ClusterNow(
+        replicas={place: each.replicas for place, each in seen.partitions.items()},
+        leaders={place: each.leader for place, each in seen.partitions.items()},
+        brokers={broker: each.rack for broker, each in seen.brokers.items() if each.is_alive},
+        ongoing=ongoing,
+    )
+
+
+def advance(admin: ReplicaAdmin, course: Course, limits: Limits = PLENTY) -> tuple[Standing, Steps]:
+    """One round: where all was before it, and what was asked for. A topic may be deleted just then."""
+    now = look(admin)
+    standing = stand(course, now)
+    steps = next_steps(course, now, limits, standing)
+    refused = admin.alter(steps.ask)
+    gone = {place for place, reason in refused.items() if "gone" in reason}
+    assert refused.keys() <= gone, refused
+    return standing, steps
+
+
+def drive(
+    admin: ReplicaAdmin,
+    course: Course,
+    limits: Limits = PLENTY,
+    until: Callable[[Standing, Steps], bool] = lambda standing, _: standing.is_finished,
+) -> tuple[Standing, Steps]:
+    """Round after round; the one that it ended with."""
+
+    def round_of_it() -> tuple[Standing, Steps] | None:
+        standing, steps = advance(admin, course, limits)
+        return (standing, steps) if until(standing, steps) else None
+
+    return eventually(round_of_it, "the course is followed to its end", every_seconds=0.2)

@@ -1,0 +1,144 @@
+"""Throttles on real brokers: ours beside an operator's, and gone again without a trace of theirs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.replication_throttle import LISTS, RATES, Throttle
+from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
+from tests.placement_live.brokers import NODES, Brokers, all_rates
+from tests.placement_live.driving import topic_name
+
+LEADER, FOLLOWER = RATES
+LEADERS, FOLLOWERS = LISTS
+
+
+def operator_sets(brokers: Brokers, kind: ResourceType, name: str, config: Mapping[str, str]) -> None:
+    entries = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
+    ]
+    resource = ConfigResource(kind, name, incremental_configs=entries)
+    (answer,) = brokers.admin.incremental_alter_configs([resource]).values()
+    answer.result(DEADLINE_SECONDS)
+    eventually(lambda: config.items() <= brokers.own_config(kind, name).items(), "it is set")
+
+
+def everywhere(rate: int) -> dict[int, dict[str, str]]:
+    return {node: {LEADER: str(rate), FOLLOWER: str(rate)} for node in NODES}
+
+
+def lists_of(brokers: Brokers, topic: str) -> dict[str, set[str]]:
+    return {key: set(text.split(",")) for key, text in brokers.own_config(ResourceType.TOPIC, topic).items()}
+
+
+def are_listed(brokers: Brokers, topic: str, lists: dict[str, set[str]]) -> bool:
+    """Now or soon: any broker is asked, and it may not have heard of it yet."""
+    return eventually(lambda: lists_of(brokers, topic) == lists, f"{topic} has {lists}")
+
+
+def test_an_operators_throttles_come_back_as_they_were(brokers: Brokers, admin: ReplicaAdmin) -> None:
+    topic, all_of_it = topic_name(), topic_name()
+    for each in (topic, all_of_it):
+        brokers.create(each, [[1, 2], [1, 2]])
+    operator_sets(brokers, ResourceType.BROKER, "1", {LEADER: "9000000"})
+    operator_sets(brokers, ResourceType.BROKER, "2", {LEADER: "2000", FOLLOWER: "3000"})
+    operator_sets(brokers, ResourceType.TOPIC, topic, {LEADERS: "0:1,1:1"})
+    operator_sets(brokers, ResourceType.TOPIC, all_of_it, {LEADERS: "*"})
+    rates = all_rates(brokers)
+    lists = {each: lists_of(brokers, each) for each in (topic, all_of_it)}
+    moves = {(topic, 0): ([1, 2], [3]), (all_of_it, 1): ([1, 2], [3])}
+
+    throttle = admin.intended_throttle(5_000, moves)
+    assert all_rates(brokers) == rates, "nothing is set yet"
+    assert admin.throttle(throttle) == {}
+
+    # Never faster than either wants it.
+    assert all_rates(brokers) == {
+        1: {LEADER: "5000", FOLLOWER: "5000"},
+        2: {LEADER: "2000", FOLLOWER: "3000"},
+        3: {LEADER: "5000", FOLLOWER: "5000"},
+    }
+    assert are_listed(brokers, topic, {LEADERS: {"0:1", "1:1", "0:2"}, FOLLOWERS: {"0:3"}})
+    assert are_listed(brokers, all_of_it, {LEADERS: {"*"}, FOLLOWERS: {"1:3"}})
+
+    assert admin.unthrottle(Throttle.read(json.loads(json.dumps(throttle.document())))) == {}
+    assert all_rates(brokers) == rates
+    assert all(are_listed(brokers, each, lists[each]) for each in (topic, all_of_it))
+
+
+def test_what_somebody_sets_while_ours_is_there_stays(brokers: Brokers, admin: ReplicaAdmin) -> None:
+    topic = topic_name()
+    brokers.create(topic, [[1, 2]])
+    throttle = admin.intended_throttle(5_000, {(topic, 0): ([1, 2], [3])})
+    assert admin.throttle(throttle) == {}
+    operator_sets(brokers, ResourceType.BROKER, "1", {LEADER: "777"})
+    operator_sets(brokers, ResourceType.TOPIC, topic, {LEADERS: "0:1,0:2,0:3"})
+
+    assert admin.unthrottle(throttle) == {}
+    assert all_rates(brokers) == {1: {LEADER: "777"}, 2: {}, 3: {}}
+    assert are_listed(brokers, topic, {LEADERS: {"0:3"}})
+
+
+def test_another_rate_and_more_partitions_are_taken_away_with_the_first(
+    brokers: Brokers, admin: ReplicaAdmin
+) -> None:
+    first, second = topic_name(), topic_name()
+    for each in (first, second):
+        brokers.create(each, [[1]])
+    throttle = admin.intended_throttle(5_000, {(first, 0): ([1], [2])})
+    assert admin.throttle(throttle) == {}
+    assert all_rates(brokers)[3] == {}
+
+    more = admin.intended_throttle(6_000, {(second, 0): ([1], [3]), (first, 0): ([1], [2])}, throttle)
+    assert (more.rates, more.brokers) == ((5_000, 6_000), dict.fromkeys([1, 2, 3], (None, None)))
+    # Had it ended before it was set, the first rate would still be known for ours.
+    assert admin.throttle(more) == {}
+    assert all_rates(brokers) == everywhere(6000)
+    assert admin.throttle(more.at(5_000)) == {}
+    assert all_rates(brokers) == everywhere(5000)
+
+    assert admin.unthrottle(more) == {}
+    assert all_rates(brokers) == {1: {}, 2: {}, 3: {}}
+    assert are_listed(brokers, first, {}) and are_listed(brokers, second, {})
+
+
+def test_a_broker_that_is_away_is_named_and_loses_its_throttle_when_it_is_back(
+    brokers: Brokers, admin: ReplicaAdmin
+) -> None:
+    topic = topic_name()
+    brokers.create(topic, [[1, 2]])
+    moves = {(topic, 0): ([1, 2], [3])}
+    throttle = admin.intended_throttle(5_000, moves)
+    assert admin.throttle(throttle) == {}
+    brokers.kill(2)
+
+    left = admin.unthrottle(throttle)
+    assert list(left) == ["broker 2"]
+    assert are_listed(brokers, topic, {})
+    again = admin.intended_throttle(5_000, moves)
+    assert list(again.unknown) == [2]
+    assert list(admin.throttle(again)) == ["broker 2"]
+
+    brokers.start(2)
+    assert eventually(lambda: not admin.unthrottle(throttle), "it is taken away once it is back")
+    assert eventually(lambda: all_rates(brokers) == {1: {}, 2: {}, 3: {}}, "nothing is left")
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["deleted", "never there"])
+def test_a_topic_that_is_gone_is_nothing_to_throttle(brokers: Brokers, admin: ReplicaAdmin, gone: bool) -> None:
+    topic = topic_name()
+    if gone:
+        brokers.create(topic, [[1]])
+    throttle = admin.intended_throttle(5_000, {(topic, 0): ([1], [2])})
+    if gone:
+        brokers.admin.delete_topics([topic])[topic].result(DEADLINE_SECONDS)
+        eventually(lambda: (topic, 0) not in admin.read().partitions, "it is gone")
+    assert admin.throttle(throttle) == {}
+    assert admin.unthrottle(throttle) == {}
+    assert all_rates(brokers) == {1: {}, 2: {}, 3: {}}
