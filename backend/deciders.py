@@ -13,6 +13,7 @@ from backend.domain import (
     group_reset,
     leaf,
     lost_origin,
+    placements,
     schema_conflicts,
     switch_commands,
     tenant,
@@ -51,3 +52,6 @@ SCHEMA_CONFLICTS: Decider[schema_conflicts.TargetConflicts, schema_conflicts.Rec
     schema_conflicts.INITIAL, schema_conflicts.decide, schema_conflicts.evolve
 )
 USER: Decider[user.User | None, user.UserCommand] = Decider(user.INITIAL, user.decide, user.evolve)
+PLACEMENT: Decider[placements.Placement | None, placements.PlacementCommand] = Decider(
+    placements.INITIAL, placements.decide, placements.evolve
+)

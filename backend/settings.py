@@ -173,6 +173,17 @@ class Settings(BaseSettings):
         description="Seconds for which a switch holds clients at most: one that has not moved them by then is "
         "taken back, with the clients, records or groups that it waited for in its reason.",
     )
+    placement_spark_replicas: int = Field(
+        300_000,
+        ge=0,
+        description="From so many replicas on a cluster's placement is computed on Spark, where that is "
+        "installed; below, a process computes it without.",
+    )
+    placement_seconds: float = Field(
+        3600.0,
+        gt=0,
+        description="Seconds that the computation of a placement may take.",
+    )
     fetch_wait_max_ms: int = Field(
         250, ge=1, description="Milliseconds a broker waits for new records before it answers an empty fetch."
     )

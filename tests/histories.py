@@ -15,6 +15,7 @@ from backend.domain import (
     application_commands,
     application_records,
     cluster,
+    placements,
     stream_records,
     tenant_commands,
     tree,
@@ -67,6 +68,7 @@ def commands(source: random.Random) -> Iterator[Directed]:
             _adoption,
             _schemas,
             _switch,
+            _placement,
             _user,
             _application,
             _application,
@@ -175,6 +177,26 @@ def _switch(source: random.Random) -> Directed:
         )
     )
     return deciders.SWITCH, f"switch-{switch}", command
+
+
+def _placement(source: random.Random) -> Directed:
+    placement = f"p{source.randint(1, 3)}"
+    aims = placements.Aims(
+        target_brokers=source.choice((None, (1, 2))),
+        replication_factors=source.choice(({}, {"orders": 3})),
+        excluded_topics=source.choice(((), ("orders",))),
+    )
+    request = placements.RequestPlacement(
+        placement=placement, cluster=source.choice(CLUSTERS), aims=aims, known_clusters=frozenset(CLUSTERS)
+    )
+    command: placements.PlacementCommand = source.choice(
+        (
+            request,
+            placements.RecordPlan(digest="1f2e", summary={"moves": source.randint(0, 9)}),
+            placements.RecordFailure(reason="nobody answers"),
+        )
+    )
+    return deciders.PLACEMENT, f"placement-{placement}", command
 
 
 def _routes(source: random.Random) -> Directed:

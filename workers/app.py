@@ -7,10 +7,8 @@ by leases.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
-import signal
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -25,6 +23,8 @@ from backend import logs
 from backend.settings import settings
 from workers import context, leases
 from workers.barrier import Barriers
+from workers.child import die_with_parent
+from workers.placements import PlacementHost
 from workers.reconcile import Reconciler
 from workers.rerooting import Rerooting
 from workers.shift import UnitHost
@@ -101,8 +101,7 @@ def _stopping(wait_seconds: float) -> bool:
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def _die_with_parent(**_: object) -> None:
     """A pool process whose parent was killed would run on as an orphan that nobody stops."""
-    set_parent_death_signal = 1  # PR_SET_PDEATHSIG, linux/prctl.h
-    ctypes.CDLL(None, use_errno=True).prctl(set_parent_death_signal, signal.SIGKILL)
+    die_with_parent()
 
 
 @cache
@@ -142,6 +141,11 @@ def _access() -> AccessReconciler:
 @cache
 def _switches() -> SwitchHost:
     return SwitchHost(context.engine(), settings())
+
+
+@cache
+def _placements() -> PlacementHost:
+    return PlacementHost(context.engine(), settings())
 
 
 @cache
@@ -201,6 +205,7 @@ def reconcile() -> None:
         _barriers().tick()
         _rerooting().tick()
         _access().tick()
+        _placements().tick()
         _reconciler().tick()
 
 

@@ -1,4 +1,5 @@
-"""`treeline placement plan` and `initial`: where replicas go, computed here, without a cluster and without Spark.
+"""`treeline placement plan` and `initial`: where replicas go, computed here, without a cluster and without Spark;
+of a cluster that the control plane knows (`plan --cluster`) a worker computes it.
 
 Exit codes: 0 computed (what cannot be kept is in `violations`, and stays as it is), 2 bad input.
 """
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from backend.commands import placement_of_clusters
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import fail
 
@@ -27,20 +29,48 @@ def register(app: typer.Typer) -> None:
     """Add `treeline placement`."""
     placement.command()(plan)
     placement.command()(initial)
+    placement.command("show")(placement_of_clusters.show_one)
     app.add_typer(placement, name="placement")
 
 
 def plan(
     question: Annotated[
-        Path, typer.Option("--input", help="JSON: brokers, target_brokers, partitions; - is stdin.")
-    ],
-    reassignment: Annotated[
-        Path | None, typer.Option(help="Write what kafka-reassign-partitions takes to this file.")
+        Path | None, typer.Option("--input", help="JSON: brokers, target_brokers, partitions; - is stdin.")
     ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Or a cluster, which a worker reads.")] = None,
+    target_brokers: Annotated[
+        str | None, typer.Option(help="With --cluster: ids of those that are to hold replicas, with commas.")
+    ] = None,
+    replication_factor: Annotated[int | None, typer.Option(help="With --cluster: of all topics.")] = None,
+    reassignment: placement_of_clusters.Reassignment = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Spread replicas evenly over brokers and racks with the fewest moves, and prove that they are."""
+    shape = Form.JSON if as_json else form
+    if (question is None) == (cluster is None):
+        fail("name either --input or --cluster", 2)
+    if question is None:
+        wish = {
+            "cluster": cluster,
+            "target_brokers": None if target_brokers is None else _ids(target_brokers),
+            "replication_factor": replication_factor,
+        }
+        placement_of_clusters.ask(wish, reassignment, shape)
+        return
+    if (target_brokers, replication_factor) != (None, None):
+        fail("--target-brokers and --replication-factor go with --cluster; --input has them in its file", 2)
+    _plan_file(question, reassignment, shape)
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        return [int(each) for each in text.split(",")]
+    except ValueError:
+        fail(f"--target-brokers: {text[:60]!a} is no list of broker ids like 1,2,3", 2)
+
+
+def _plan_file(question: Path, reassignment: Path | None, form: Form) -> None:
     from backend.placement import documents
     from backend.placement import plan as planning
     from backend.placement.problem import PlacementInvalid
@@ -53,7 +83,7 @@ def plan(
     if reassignment is not None:
         reassignment.write_text(json.dumps(documents.reassignment(found.problem, found.replicas), indent=1) + "\n")
     _tell(found)
-    show(found.document(), Form.JSON if as_json else form, COLUMNS, _rows(found))
+    show(found.document(), form, COLUMNS, _rows(found))
 
 
 def _tell(found: Plan) -> None:

@@ -9,6 +9,7 @@ from backend.projections import (
     clusters,
     edge_losses,
     leaf_routes,
+    placements,
     streams,
     switches,
     tenants,
@@ -29,4 +30,5 @@ PROJECTIONS: tuple[Projection, ...] = (
     applications.PROJECTION,
     active_clusters.PROJECTION,
     switches.PROJECTION,
+    placements.PROJECTION,
 )

@@ -57,6 +57,8 @@ VALUES: dict[str, Any] = {
     "mode": "planned",
     "phase": "draining",
     "drain": "target",
+    "placement": "3f2a9c1b7e55",
+    "summary": {"moves": 12, "lower_bound": 12, "violations": {}},
     "measured": {"clients": 22, "milliseconds": 130},
     "report": {"not_drained_records": 0, "re_read_bound": 12},
     "root": {"level": 1, "children": [{"cluster": "cluster-1"}, {"cluster": "cluster-2"}]},

@@ -93,6 +93,8 @@ def workers_record_the_rest(rest: Rest) -> None:
         busy={},
     )
     worker_records(rest, move, deciders.SWITCH, "switch-s1")
+    asked = rest("POST", "/placements", {"cluster": "c1"})
+    assert asked.status_code == 202, asked.text
     adopted = adopted_topic("parcels")
     worker_records(rest, BeginAdoption(cluster="c1", topics=(adopted,)), deciders.ADOPTION, "adoption-c1")
 

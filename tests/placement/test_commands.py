@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from backend.settings import PROJECT_ROOT
 
 BROKERS = [{"id": each, "rack": f"az{each % 3}"} for each in range(1, 7)]
@@ -86,3 +88,17 @@ def test_a_new_topic_is_placed() -> None:
         "initial", "--brokers", "-", "--replication-factor", "6", "--partitions", "1", stdin=brokers
     )
     assert refused.returncode == 2 and "6 replicas do not fit on 5 brokers" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "name either --input or --cluster"),
+        (["--input", "-", "--cluster", "c1"], "name either --input or --cluster"),
+        (["--input", "-", "--target-brokers", "1,2"], "go with --cluster"),
+        (["--cluster", "c1", "--target-brokers", "1,x"], "'1,x' is no list of broker ids"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words: list[str], told: str) -> None:
+    done = treeline("plan", *words)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr

@@ -19,10 +19,18 @@ from backend.placement.questions import read_problem
 from backend.settings import PROJECT_ROOT
 from spark.placement import asked
 from spark.placement.frames import Placing
+from spark.session import session
 from tests.placement.instances import question
 from tests.placement.test_together import CHANGES
 
 ROW = "topic string, partition int, replicas array<int>, size_bytes long"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    found = session("local[2]", tmp_path_factory.mktemp("spark"), 700, few_rows=True)
+    yield found
+    found.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,125 @@
+"""Reading placements, and the documents of their plans, which workers keep."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.domain.errors import NotFound
+from backend.domain.placements import Aims, PlacementState
+from backend.eventlog.tables import METADATA
+from backend.projections.placements import placements
+from backend.projections.temporal import as_of
+
+placement_plans = sa.Table(
+    "placement_plans",
+    METADATA,
+    sa.Column("placement", sa.Text, primary_key=True),
+    # Compressed JSON: what was read of the cluster, and partitions with the replicas that they are to have.
+    sa.Column("question", sa.LargeBinary, nullable=False),
+    sa.Column("plan", sa.LargeBinary, nullable=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementRow:
+    """A placement as far as it has come."""
+
+    id: str
+    cluster: str
+    state: PlacementState
+    aims: Aims
+    digest: str | None
+    summary: dict[str, Any] | None
+    reason: str | None
+    requested: int
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanDocuments:
+    """What a plan is made from, and what it came to, as `treeline placement plan` reads and prints them."""
+
+    question: dict[str, Any]
+    plan: dict[str, Any]
+
+
+def list_placements(
+    connection: Connection,
+    at: int | None = None,
+    *,
+    cluster: str | None = None,
+    before: int | None = None,
+    most: int | None = None,
+) -> list[PlacementRow]:
+    """Placements, the newest first; `before`: those that were asked for before that position; `most`: no more."""
+    query = sa.select(placements).where(as_of(placements, at)).order_by(placements.c.requested.desc()).limit(most)
+    if cluster is not None:
+        query = query.where(placements.c.cluster == cluster)
+    if before is not None:
+        # A cursor is the caller's: it may be any number.
+        query = query.where(placements.c.requested < sa.literal(before, sa.Numeric))
+    return [_row(row) for row in connection.execute(query)]
+
+
+def requested_placements(connection: Connection) -> list[PlacementRow]:
+    """Those that a worker has to compute, the oldest first."""
+    is_requested = placements.c.state == str(PlacementState.REQUESTED)
+    query = sa.select(placements).where(as_of(placements, None), is_requested)
+    return [_row(row) for row in connection.execute(query.order_by(placements.c.requested))]
+
+
+def find_placement(connection: Connection, placement: str, at: int | None = None) -> PlacementRow:
+    """The placement, or NotFound."""
+    query = sa.select(placements).where(placements.c.id == placement, as_of(placements, at))
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no placement {placement[:60]!a}; GET /placements lists them")
+    return _row(row)
+
+
+def keep_documents(connection: Connection, placement: str, documents: PlanDocuments) -> None:
+    """Beside the event that says that it was planned, in its transaction."""
+    values = {"question": _packed(documents.question), "plan": _packed(documents.plan)}
+    row = insert(placement_plans).values(placement=placement, **values)
+    connection.execute(row.on_conflict_do_update(index_elements=["placement"], set_=values))
+
+
+def read_documents(connection: Connection, placement: str) -> PlanDocuments:
+    """Those of a placement that is planned, or NotFound."""
+    query = sa.select(placement_plans).where(placement_plans.c.placement == placement)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"placement {placement[:60]!a} has no plan")
+    return PlanDocuments(question=_unpacked(row.question), plan=_unpacked(row.plan))
+
+
+def _packed(document: dict[str, Any]) -> bytes:
+    return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
+
+
+def _unpacked(packed: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(zlib.decompress(packed))
+    return found
+
+
+def _row(row: Row[Any]) -> PlacementRow:
+    lists = {name: row.aims[name] for name in ("target_brokers", "excluded_topics", "no_leaders")}
+    tuples = {name: None if value is None else tuple(value) for name, value in lists.items()}
+    return PlacementRow(
+        id=row.id,
+        cluster=row.cluster,
+        state=PlacementState(row.state),
+        aims=Aims(**{**row.aims, **tuples}),
+        digest=row.digest,
+        summary=row.summary,
+        reason=row.reason,
+        requested=row.requested,
+        version=row.version,
+    )

@@ -1,0 +1,81 @@
+"""A placement from the wish to the plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from backend.domain.errors import AlreadyExists, NotFound, ValueInvalid
+from backend.domain.placements import (
+    INITIAL,
+    Aims,
+    PlacementFailed,
+    PlacementPlanned,
+    PlacementRequested,
+    PlacementState,
+    RecordFailure,
+    RecordPlan,
+    RequestPlacement,
+    decide,
+    evolve,
+)
+
+REQUEST = RequestPlacement(placement="p1", cluster="c1", aims=Aims(), known_clusters=["c1"])
+PLAN = RecordPlan(digest="1f", summary={"moves": 3})
+
+
+def requested() -> Any:
+    (event,) = decide(INITIAL, REQUEST)
+    assert isinstance(event, PlacementRequested)
+    return evolve(INITIAL, event)
+
+
+def test_what_is_asked_for_is_planned_once() -> None:
+    state = requested()
+    (planned,) = decide(state, PLAN)
+    assert planned == PlacementPlanned(placement="p1", cluster="c1", digest="1f", summary={"moves": 3})
+    state = evolve(state, planned)
+    assert state is not None and state.state is PlacementState.PLANNED
+    assert decide(state, RecordPlan(digest="2e", summary={})) == [], "another worker was faster"
+    assert decide(state, RecordFailure(reason="too late")) == []
+
+
+def test_what_cannot_be_planned_says_why() -> None:
+    state = requested()
+    (failed,) = decide(state, RecordFailure(reason="nobody answers"))
+    assert failed == PlacementFailed(placement="p1", cluster="c1", reason="nobody answers")
+    state = evolve(state, failed)
+    assert state is not None and state.state is PlacementState.FAILED and decide(state, PLAN) == []
+
+
+def test_there_is_one_of_a_name_and_none_of_an_unknown_one() -> None:
+    with pytest.raises(AlreadyExists):
+        decide(requested(), REQUEST)
+    with pytest.raises(NotFound):
+        decide(None, PLAN)
+
+
+@pytest.mark.parametrize(
+    ("aims", "pointer", "told"),
+    [
+        (Aims(target_brokers=()), "/target_brokers", "names no broker"),
+        (Aims(target_brokers=(1, -1)), "/target_brokers/1", "is -1"),
+        (Aims(target_brokers=(2**31,)), "/target_brokers/0", "is 2147483648"),
+        (Aims(no_leaders=(-5,)), "/no_leaders/0", "is -5"),
+        (Aims(replication_factor=101), "/replication_factor", "1 to 100"),
+        (Aims(replication_factors={"orders": 0}), "/replication_factor/orders", "is 0"),
+        (Aims(excluded_topics=tuple(map(str, range(10_001)))), "", "more than 10000"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_place(aims: Aims, pointer: str, told: str) -> None:
+    with pytest.raises(ValueInvalid) as refused:
+        decide(INITIAL, dataclasses.replace(REQUEST, aims=aims))
+    (error,) = refused.value.errors
+    assert (error.pointer, told in error.detail) == (pointer, True)
+
+
+def test_an_unknown_cluster_is_named() -> None:
+    with pytest.raises(ValueInvalid, match="'c2'"):
+        decide(INITIAL, dataclasses.replace(REQUEST, cluster="c2"))

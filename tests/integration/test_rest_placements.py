@@ -1,0 +1,103 @@
+"""Placements over REST, with a worker's part recorded by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backend import deciders
+from backend.domain.placements import RecordFailure, RecordPlan
+from backend.queries.placements import PlanDocuments, keep_documents
+from tests.database_fixture import Database
+from tests.integration.conftest import Rest, problem
+from tests.integration.streams import worker_records
+
+
+def partition(number: int, *replicas: int) -> dict[str, Any]:
+    return {"topic": "t", "partition": number, "replicas": list(replicas)}
+
+
+QUESTION = {"brokers": [{"id": 1}, {"id": 2}], "partitions": [partition(0, 1), partition(1, 1)]}
+PLAN = {"moves": 1, "digest": "1f", "violations": [], "partitions": [partition(0, 1), partition(1, 2)]}
+
+
+@pytest.fixture
+def clusters(rest: Rest) -> Rest:
+    rest.add_clusters("c1", "c2")
+    return rest
+
+
+def asked(rest: Rest, **more: Any) -> dict[str, Any]:
+    answer = rest("POST", "/placements", {"cluster": "c1", **more})
+    assert answer.status_code == 202, answer.text
+    found: dict[str, Any] = answer.json()
+    assert answer.headers["Location"] == f"/api/v1/placements/{found['id']}"
+    return found
+
+
+def test_a_plan_is_asked_for_looked_at_and_taken_to_kafkas_own_tool(clusters: Rest, database: Database) -> None:
+    begun = asked(clusters, target_brokers=[1, 2], replication_factor={"t": 1}, no_leaders=[2])
+    assert (begun["state"], begun["target_brokers"], begun["replication_factor"]) == (
+        "requested",
+        [1, 2],
+        {"t": 1},
+    )
+    path = f"/placements/{begun['id']}"
+    assert clusters("GET", path).json() == {**begun, "plan": None}
+    problem(clusters("GET", f"{path}/reassignment"), 404, "not-found")
+    head = clusters.head()
+    with database.engine.begin() as connection:
+        keep_documents(connection, begun["id"], PlanDocuments(question=QUESTION, plan=PLAN))
+    planned = RecordPlan(digest="1f", summary={"moves": 1})
+    worker_records(clusters, planned, deciders.PLACEMENT, f"placement-{begun['id']}")
+    now = clusters("GET", path).json()
+    assert (now["state"], now["digest"], now["summary"]) == ("planned", "1f", {"moves": 1})
+    assert now["plan"] == {"moves": 1, "digest": "1f", "violations": []}
+    assert clusters("GET", f"{path}?at={head}").json()["state"] == "requested"
+    moved = clusters("GET", f"{path}/reassignment").json()
+    assert moved == {"version": 1, "partitions": [partition(1, 2)]}
+    back = clusters("GET", f"{path}/reassignment?which=present").json()
+    assert back == {"version": 1, "partitions": [partition(1, 1)]}
+
+
+def test_the_newest_comes_first_page_by_page_and_of_one_cluster(clusters: Rest) -> None:
+    first, second = asked(clusters), asked(clusters, cluster="c2")
+    failed = RecordFailure(reason="nobody answers")
+    worker_records(clusters, failed, deciders.PLACEMENT, f"placement-{first['id']}")
+    page = clusters("GET", "/placements?limit=1").json()
+    assert [row["id"] for row in page["items"]] == [second["id"]]
+    rest_of_them = clusters("GET", f"/placements?limit=1&cursor={page['next_cursor']}").json()
+    (row,) = rest_of_them["items"]
+    assert (row["id"], row["state"], row["reason"]) == (first["id"], "failed", "nobody answers")
+    (row,) = clusters("GET", "/placements?cluster=c1").json()["items"]
+    assert row["id"] == first["id"]
+
+
+def test_a_repeat_asks_once_and_a_rehearsal_never(clusters: Rest) -> None:
+    head = clusters.head()
+    rehearsed = clusters("POST", "/placements?dry_run=true", {"cluster": "c1"})
+    assert rehearsed.status_code == 202 and clusters.head() == head
+    answers = [clusters("POST", "/placements", {"cluster": "c1"}, Idempotency_Key="k") for _ in range(2)]
+    assert answers[0].json() == answers[1].json() and clusters.head() == head + 1
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"cluster": "c9"}, "/cluster"),
+        ({"cluster": "c1", "target_brokers": []}, "/target_brokers"),
+        ({"cluster": "c1", "target_brokers": [-3]}, "/target_brokers/0"),
+        ({"cluster": "c1", "replication_factor": 0}, "/replication_factor"),
+        ({"cluster": "c1", "replication_factor": {"t": 0}}, "/replication_factor/t"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(clusters: Rest, body: dict[str, Any], pointer: str) -> None:
+    head = clusters.head()
+    refused = problem(clusters("POST", "/placements", body), 422, "value-invalid")
+    assert [each["pointer"] for each in refused["errors"]] == [pointer] and clusters.head() == head
+
+
+def test_nobody_knows_an_unknown_placement(clusters: Rest) -> None:
+    for path in ("/placements/p9", "/placements/p9/reassignment"):
+        problem(clusters("GET", path), 404, "not-found")

@@ -1,0 +1,140 @@
+"""Plans for a real cluster of three brokers: read by a worker, computed by a process, and kept."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from backend.api.app import create_app
+from backend.dispatch import Dispatcher
+from backend.eventlog.registry import domain_registry
+from backend.kafka.replica_admin import ReplicaAdmin
+from backend.projections.catalogue import PROJECTIONS
+from backend.settings import Settings
+from tests.database_fixture import Database
+from tests.eventually import eventually
+from tests.integration.conftest import Rest, rest_settings
+from tests.placement_live.brokers import Brokers
+from workers import context
+from workers.placements import PlacementHost
+
+
+@dataclass
+class Planner:
+    """A control plane that knows the cluster as `east`, and its worker."""
+
+    rest: Rest
+    host: PlacementHost
+
+    def plan(self, **wish: Any) -> dict[str, Any]:
+        """Ask, and let the worker answer."""
+        asked = self.rest("POST", "/placements", {"cluster": "east", **wish})
+        assert asked.status_code == 202, asked.text
+        path = f"/placements/{asked.json()['id']}"
+
+        def answered() -> dict[str, Any] | None:
+            self.host.tick()
+            found: dict[str, Any] = self.rest("GET", path).json()
+            return found if found["state"] != "requested" else None
+
+        return eventually(answered, "the placement is computed", 0.2)
+
+    def reassignment(self, placement: str, which: str = "planned") -> dict[tuple[str, int], list[int]]:
+        answer = self.rest("GET", f"/placements/{placement}/reassignment?which={which}").json()
+        return {(row["topic"], row["partition"]): row["replicas"] for row in answer["partitions"]}
+
+
+Made = Callable[..., Planner]
+
+
+@pytest.fixture
+def make_planner(brokers: Brokers, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
+    dispatcher = Dispatcher(database.engine, domain_registry(), PROJECTIONS)
+    monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
+    engines = []
+
+    def make(**changes: Any) -> Planner:
+        settings: Settings = rest_settings(database.url, probe_timeout_seconds=20.0, **changes)
+        app = create_app(settings)
+        engines.append(app.state.services.engine)
+        rest = Rest(TestClient(app, raise_server_exceptions=False))
+        added = rest("POST", "/clusters", {"name": "east", "bootstrap_servers": brokers.servers})
+        assert added.status_code == 201, added.text
+        return Planner(rest, PlacementHost(database.engine, settings))
+
+    yield make
+    for engine in engines:
+        engine.dispose()
+
+
+@pytest.fixture
+def topic(brokers: Brokers) -> str:
+    """Six partitions of two replicas, all led by broker 1."""
+    name = f"plans.{secrets.token_hex(4)}"
+    brokers.create(name, [[1, 2]] * 6)
+    return name
+
+
+@pytest.mark.parametrize("spark_from", [300_000, 0], ids=["alone", "on Spark"])
+def test_what_is_uneven_is_evened_with_the_fewest_moves(make_planner: Made, topic: str, spark_from: int) -> None:
+    planner = make_planner(placement_spark_replicas=spark_from)
+    found = planner.plan()
+    assert (found["state"], found["reason"]) == ("planned", None), found
+    summary, plan = found["summary"], found["plan"]
+    assert summary["moves"] == summary["lower_bound"] > 0 and summary["violations"] == {}
+    for counts in (plan["replicas_per_broker"], plan["leaders_per_broker"]):
+        assert max(counts.values()) - min(counts.values()) <= 1, counts
+    assert plan["digest"] == found["digest"]
+    moved, back = planner.reassignment(found["id"]), planner.reassignment(found["id"], "present")
+    mine = [place for place in moved if place[0] == topic]
+    assert mine and moved.keys() == back.keys()
+    assert all(back[place] == [1, 2] != moved[place] for place in mine)
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ({"target_brokers": [1, 77]}, "/target_brokers: 77 not among the brokers 1, 2, 3"),
+        ({"excluded_topics": ["nothing"]}, "/excluded_topics: there is no topic nothing"),
+        ({"replication_factor": {"nothing": 2}}, "/replication_factor: there is no topic nothing"),
+    ],
+)
+def test_a_wish_that_does_not_fit_the_cluster_is_explained(
+    make_planner: Made, topic: str, wish: dict[str, Any], told: str
+) -> None:
+    found = make_planner().plan(**wish)
+    assert (found["state"], found["reason"], found["plan"]) == ("failed", told, None)
+
+
+def test_more_replicas_than_brokers_leave_everything_where_it_is(make_planner: Made, topic: str) -> None:
+    planner = make_planner()
+    found = planner.plan(replication_factor={topic: 4})
+    assert found["state"] == "planned" and found["summary"]["violations"] == {"replication-factor": 6}
+    (violation,) = found["plan"]["violations"]
+    assert "4 replicas do not fit on 3 brokers" in violation["detail"]
+    assert not [place for place in planner.reassignment(found["id"]) if place[0] == topic]
+
+
+def test_a_broker_that_is_away_has_to_be_spoken_of(
+    make_planner: Made, topic: str, brokers: Brokers, admin: ReplicaAdmin
+) -> None:
+    planner = make_planner()
+    brokers.kill(3)
+    eventually(lambda: not admin.read().brokers[3].is_alive, "it is told to be gone")
+    assert "brokers are not there (3): start them, or name target_brokers" in planner.plan()["reason"]
+    assert planner.plan(target_brokers=[1, 3])["reason"] == "target_brokers names brokers that are not there (3)"
+    found = planner.plan(target_brokers=[1, 2])
+    assert found["state"] == "planned", found
+    assert all(3 not in row for row in planner.reassignment(found["id"]).values())
+
+
+def test_a_cluster_that_does_not_answer_is_named(make_planner: Made) -> None:
+    planner = make_planner()
+    planner.rest.add_clusters("west")  # where nobody listens
+    found = planner.plan(cluster="west")
+    assert found["state"] == "failed" and "west" in found["reason"], found

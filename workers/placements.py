@@ -1,0 +1,217 @@
+"""Plans for the replicas of clusters: reads the cluster, lets a process compute, and records what came out.
+
+The computation is a process of its own: it takes gigabytes for millions of replicas, which this process is not to
+keep, and it may be killed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend import deciders
+from backend.dispatch import Directed
+from backend.domain.errors import DomainError
+from backend.domain.placements import Aims, PlacementCommand, RecordFailure, RecordPlan
+from backend.eventlog.recorded import Metadata
+from backend.kafka.cluster_replicas import ClusterReplicas
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.replica_admin import ReplicaAdmin
+from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.placements import PlacementRow, PlanDocuments, keep_documents, requested_placements
+from backend.settings import PROJECT_ROOT, Settings
+from workers import context, leases
+from workers.child import die_with_parent
+
+log = structlog.get_logger("placements")
+
+ACTOR = "worker:placements"
+_COMMAND = (sys.executable, "-m", "backend.cli", "placement", "plan", "--input", "-")
+_JOB = PROJECT_ROOT / "spark" / "jobs" / "replica_placement.py"
+_BAD_INPUT = 2
+_FEW = 5
+_SUMMED = ("moves", "lower_bound", "moved_bytes", "leader_changes", "largest_share")
+
+
+class CannotPlan(Exception):
+    """Why there is no plan; for the operator."""
+
+
+class PlacementHost:
+    """One process's; `tick` is called about once a second and waits for nobody."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine, self._settings = engine, settings
+        self._thread: threading.Thread | None = None
+        self._lease = ""
+
+    def tick(self) -> None:
+        """Begin with the oldest placement that nobody computes; one at a time, since each wants the machine."""
+        if self._thread is not None and self._thread.is_alive():
+            self._keeps(self._lease)
+            return
+        with self._engine.connect() as connection:
+            wanted = requested_placements(connection)
+        for row in wanted:
+            if self._keeps(f"placement:{row.id}"):
+                log.info("a placement is computed", placement=row.id, cluster=row.cluster)
+                # A daemon: a process that ends shall not wait; what is asked for still is.
+                self._thread = threading.Thread(
+                    target=compute,
+                    args=(self._engine, self._settings, row),
+                    name=f"placement-{row.id}",
+                    daemon=True,
+                )
+                self._thread.start()
+                return
+
+    def _keeps(self, lease: str) -> bool:
+        self._lease = lease
+        return leases.keep_for_process(self._engine, lease, self._settings.lease_ttl_seconds)
+
+
+def compute(engine: Engine, settings: Settings, row: PlacementRow) -> None:
+    """Plan one placement, and record it."""
+    try:
+        documents = _documents(engine, settings, row)
+    except (CannotPlan, KafkaCallFailed) as error:
+        reason = error.reason if isinstance(error, KafkaCallFailed) else str(error)
+        log.warning("a placement could not be planned", placement=row.id, cluster=row.cluster, reason=reason)
+        _record(row, RecordFailure(reason=reason), None)
+        return
+    except DomainError as error:
+        # The database has gone, say: it is still asked for, and taken up again.
+        log.warning("a placement waits", placement=row.id, reason=error.detail)
+        return
+    plan = documents.plan
+    violations = {each["constraint"]: each["count"] for each in plan["violations"]}
+    summary = {name: plan[name] for name in _SUMMED}
+    summary |= {"partitions": len(plan["partitions"]), "violations": violations}
+    _record(row, RecordPlan(digest=plan["digest"], summary=summary), documents)
+
+
+def _record(row: PlacementRow, command: PlacementCommand, documents: PlanDocuments | None) -> None:
+    metadata = Metadata(actor=ACTOR, request_id=row.id)
+
+    def build(connection: Connection) -> list[Directed]:
+        if documents is not None:
+            keep_documents(connection, row.id, documents)
+        return [Directed(deciders.PLACEMENT, f"placement-{row.id}", command, metadata)]
+
+    try:
+        context.dispatch_all(build)
+    except DomainError as error:
+        log.warning("a placement is computed once more", placement=row.id, reason=error.detail)
+
+
+def _documents(engine: Engine, settings: Settings, row: PlacementRow) -> PlanDocuments:
+    with engine.connect() as connection:
+        cluster = next((each for each in list_clusters(connection) if each.name == row.cluster), None)
+    if cluster is None:
+        raise CannotPlan(f"there is no cluster {row.cluster} any more")
+    seen = read(cluster)
+    question = question_of(seen, row.aims)
+    replicas = sum(len(each.replicas) for each in seen.partitions.values())
+    on_spark = replicas >= settings.placement_spark_replicas and find_spec("pyspark") is not None
+    answer = _on_spark(question, settings) if on_spark else _alone(question, settings)
+    return PlanDocuments(question=question, plan=answer)
+
+
+def read(cluster: ClusterRow) -> ClusterReplicas:
+    """What is on the cluster now. Raises CannotPlan while replicas are moving, and KafkaCallFailed."""
+    with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties) as admin:
+        moving = admin.ongoing()
+        if moving:
+            some = _few([f"{topic}-{number}" for topic, number in sorted(moving)])
+            raise CannotPlan(f"replicas are being moved ({some}): wait until that is done, or cancel it")
+        return admin.read()
+
+
+def question_of(seen: ClusterReplicas, aims: Aims) -> dict[str, Any]:
+    """What `treeline placement plan` reads. Raises CannotPlan for what cannot be told of the cluster."""
+    away = sorted(broker for broker, each in seen.brokers.items() if not each.is_alive)
+    if away and aims.target_brokers is None:
+        raise CannotPlan(
+            f"brokers are not there ({_few(away)}): start them, or name target_brokers without them, and their "
+            "replicas go elsewhere"
+        )
+    gone = sorted(set(away) & set(aims.target_brokers or ()))
+    if gone:
+        raise CannotPlan(f"target_brokers names brokers that are not there ({_few(gone)})")
+    topics = {topic for topic, _ in seen.partitions}
+    factors = dict(aims.replication_factors)
+    if aims.replication_factor is not None:
+        factors = dict.fromkeys(topics, aims.replication_factor) | factors
+    question: dict[str, Any] = {
+        "brokers": [{"id": broker, "rack": each.rack} for broker, each in sorted(seen.brokers.items())],
+        "partitions": [
+            {"topic": topic, "partition": number, "replicas": list(each.replicas), "size_bytes": each.size_bytes}
+            for (topic, number), each in sorted(seen.partitions.items())
+        ],
+        "excluded_topics": list(aims.excluded_topics),
+        "no_leaders": list(aims.no_leaders),
+    }
+    if aims.target_brokers is not None:
+        question["target_brokers"] = list(aims.target_brokers)
+    if factors:
+        question["replication_factor"] = factors
+    return question
+
+
+def _alone(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    done = _run([*_COMMAND, "--json"], settings, json.dumps(question))
+    found: dict[str, Any] = json.loads(done)
+    return found
+
+
+def _on_spark(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    # Only where Spark is installed.
+    from pyarrow import parquet
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        aims = {key: value for key, value in question.items() if key != "partitions"}
+        (folder / "question.json").write_text(json.dumps(aims))
+        with (folder / "partitions.jsonl").open("w") as lines:
+            lines.writelines(json.dumps(row) + "\n" for row in question["partitions"])
+        words = [str(folder / each) for each in ("question.json", "partitions.jsonl", "out")]
+        found: dict[str, Any] = json.loads(_run([sys.executable, str(_JOB), *words], settings))
+        rows = parquet.read_table(folder / "out" / "partitions").to_pylist()
+    return {**found, "partitions": sorted(rows, key=lambda row: (row["topic"], row["partition"]))}
+
+
+def _run(command: list[str], settings: Settings, stdin: str = "") -> str:
+    """What a process prints. Raises CannotPlan with what it says is wrong."""
+    try:
+        done = subprocess.run(
+            command,
+            input=stdin,
+            cwd=PROJECT_ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=settings.placement_seconds,
+            preexec_fn=die_with_parent,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CannotPlan(f"the computation took longer than {settings.placement_seconds:g} s") from error
+    if done.returncode == _BAD_INPUT:
+        raise CannotPlan(done.stderr.strip().splitlines()[-1].partition(": ")[2])
+    if done.returncode:
+        log.error("the computation of a placement failed", stderr=done.stderr[-4000:])
+        raise CannotPlan(f"the computation ended with {done.returncode}; the worker's log has what it said")
+    return done.stdout
+
+
+def _few(values: list[Any]) -> str:
+    shown = ", ".join(str(each) for each in values[:_FEW])
+    return shown if len(values) <= _FEW else f"{shown} and {len(values) - _FEW} more"
