@@ -197,6 +197,6 @@ def _asked(cluster: str, call: Callable[[], T]) -> T:
         return call()
     except KafkaCallFailed as error:
         raise MembershipFailed(
-            f"{cluster} does not do what it is asked for: {error.reason}. It has to run, without faults on its link, "
-            "for a broker to be taken away; then ask again."
+            f"{cluster} does not do what it is asked for: {error.reason}. It has to run, without faults on its "
+            "link, for a broker to be taken away; then ask again."
         ) from error
