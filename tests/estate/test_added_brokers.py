@@ -53,8 +53,9 @@ tree: {level: 1, children: [{cluster: cluster-1}, {cluster: cluster-2}]}
 
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL"):
-        monkeypatch.delenv(name, raising=False)
+    # Given, so that a plan makes no database of its own.
+    monkeypatch.setenv("TREELINE_DATABASE_URL", "postgresql+psycopg://elsewhere/treeline")
+    monkeypatch.setenv("TREELINE_CELERY_BROKER_URL", "redis://elsewhere/0")
     settings.cache_clear()
     yield
     settings.cache_clear()

@@ -1,0 +1,257 @@
+"""A fourth broker in a cluster of three that serves: it comes, holds replicas, outlives `down`, and goes again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.protocol.admin import DescribeClusterRequest
+
+from backend.kafka.broker_removal import replicas_on
+from backend.kafka.protocol_client import ProtocolClient
+from tests.estate_fixture import RunningEstate, boot, treeline
+from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS, produce, read_all
+
+ESTATE = """\
+name: three-zones
+primary: cluster-1
+clusters:
+  cluster-1: {brokers: 3, zones: [az1, az2, az3]}
+tree: {cluster: cluster-1}
+"""
+FILES_OWN = {1: "az1", 2: "az2", 3: "az3"}
+
+
+@pytest.fixture(scope="module")
+def booted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
+    folder = tmp_path_factory.mktemp("brokers")
+    (folder / "estate.yaml").write_text(ESTATE)
+    running = boot(folder / "home", folder / "estate.yaml")
+    assert running.booted.returncode == 0, running.booted.stderr
+    yield running
+    treeline(folder / "home", "down", "--wipe")
+
+
+@pytest.fixture
+def estate(booted: RunningEstate) -> Iterator[RunningEstate]:
+    """The estate with the three brokers of its file, whatever the test before left."""
+    remove_all(booted)
+    yield booted
+    remove_all(booted)
+
+
+def remove_all(estate: RunningEstate) -> None:
+    for name in processes(estate):
+        node = name.rpartition(":")[2]
+        if name.startswith("kafka:") and int(node) not in FILES_OWN:
+            removed = estate.treeline("estate", "remove-broker", "cluster-1", node, "--force")
+            assert removed.returncode == 0, removed.stderr
+
+
+def processes(estate: RunningEstate) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in estate.status()["processes"]}
+
+
+def add(estate: RunningEstate, *words: str) -> dict[str, Any]:
+    done = estate.treeline("estate", "add-broker", "cluster-1", *words)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def admin(estate: RunningEstate) -> AdminClient:
+    return AdminClient({"bootstrap.servers": estate.bootstrap_servers("cluster-1")})
+
+
+def racks(estate: RunningEstate) -> dict[int, str]:
+    """Of the brokers that serve."""
+    nodes = admin(estate).describe_cluster().result(DEADLINE_SECONDS).nodes
+    return {node.id: node.rack for node in nodes}
+
+
+def registered(estate: RunningEstate) -> set[int]:
+    """What the metadata knows, also brokers that do not run."""
+    client = ProtocolClient(estate.bootstrap_servers("cluster-1"), {}, DEADLINE_SECONDS)
+    try:
+        answer = client.ask(DescribeClusterRequest(include_fenced_brokers=True, min_version=2))
+    finally:
+        client.close()
+    return {broker.broker_id for broker in answer.brokers}
+
+
+def create_topic(estate: RunningEstate, name: str, *assignment: list[int]) -> None:
+    topic = NewTopic(name, len(assignment), replica_assignment=[list(replicas) for replicas in assignment])
+    admin(estate).create_topics([topic])[name].result(DEADLINE_SECONDS)
+
+
+def delete_topic(estate: RunningEstate, name: str) -> None:
+    admin(estate).delete_topics([name])[name].result(DEADLINE_SECONDS)
+    servers = estate.bootstrap_servers("cluster-1")
+    # Any broker may be asked what there is, and each hears of it in its own time.
+    eventually(
+        lambda: all(
+            name not in AdminClient({"bootstrap.servers": one}).list_topics(timeout=DEADLINE_SECONDS).topics
+            for one in servers.split(",")
+        ),
+        f"{name} is gone",
+    )
+
+
+@contextmanager
+def records_flowing(estate: RunningEstate, topic: str) -> Iterator[list[int]]:
+    """Produces numbers until the end of the block; those that were acknowledged, in order."""
+    acknowledged: list[int] = []
+    failed: list[str] = []
+    ended = threading.Event()
+
+    def delivered(error: Any, message: Any) -> None:
+        if error is None:
+            acknowledged.append(int(message.value()))
+        else:
+            failed.append(str(error))
+
+    def flow() -> None:
+        producer = Producer(
+            {"bootstrap.servers": estate.bootstrap_servers("cluster-1"), "enable.idempotence": True}
+        )
+        number = 0
+        while not ended.wait(0.005):
+            producer.produce(topic, str(number).encode(), on_delivery=delivered)
+            producer.poll(0)
+            number += 1
+        failed.extend(["not delivered"] * producer.flush(DEADLINE_SECONDS))
+
+    thread = threading.Thread(target=flow)
+    thread.start()
+    try:
+        eventually(lambda: len(acknowledged) > 0, "records flow")
+        yield acknowledged
+        so_far = len(acknowledged)
+        eventually(lambda: len(acknowledged) > so_far, "records still flow")
+    finally:
+        ended.set()
+        thread.join()
+    assert not failed, failed[0]
+
+
+def test_a_broker_comes_and_goes_while_records_flow(estate: RunningEstate) -> None:
+    assert racks(estate) == FILES_OWN
+    create_topic(estate, "flowing", [1, 2, 3])
+    with records_flowing(estate, "flowing") as acknowledged:
+        added = add(estate, "--zone", "az2")
+        assert (added["cluster"], added["node"], added["zone"]) == ("cluster-1", 4, "az2")
+        assert racks(estate) == {**FILES_OWN, 4: "az2"}
+        assert processes(estate)["kafka:cluster-1:4"]["state"] == "running"
+        assert estate.status()["ready"] is True
+
+        removed = estate.treeline("estate", "remove-broker", "cluster-1", "4")
+        assert removed.returncode == 0, removed.stderr
+        assert json.loads(removed.stdout) == {"cluster": "cluster-1", "node": 4, "replicas_lost": 0}
+    servers = estate.bootstrap_servers("cluster-1")
+    assert [int(message.value()) for message in read_all(servers, "flowing")] == acknowledged
+    eventually(lambda: registered(estate) == set(FILES_OWN), "the metadata has forgotten it")
+    assert "kafka:cluster-1:4" not in processes(estate)
+    assert not (estate.home / "data" / "three-zones" / "cluster-1" / "broker-4").exists()
+    delete_topic(estate, "flowing")
+
+
+def test_a_broker_with_a_replica_stays_until_that_is_moved_away(estate: RunningEstate) -> None:
+    add(estate)
+    create_topic(estate, "on-four", [4, 1], [2, 4], [1, 2])
+    servers = estate.bootstrap_servers("cluster-1")
+    eventually(lambda: replicas_on(servers, {}, 4, DEADLINE_SECONDS) == {"on-four": 2}, "the replicas are known")
+    produce(servers, "on-four", [{"value": b"kept", "partition": 0}], acks="all")
+
+    refused = estate.treeline("estate", "remove-broker", "cluster-1", "4")
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert "broker 4 of cluster-1 holds 2 replicas (on-four)" in refused.stderr
+    assert "treeline placement plan" in refused.stderr
+    assert 4 in racks(estate)
+    assert [message.value() for message in read_all(servers, "on-four")] == [b"kept"]
+
+    delete_topic(estate, "on-four")
+    removed = estate.treeline("estate", "remove-broker", "cluster-1", "4")
+    assert removed.returncode == 0, removed.stderr
+    eventually(lambda: registered(estate) == set(FILES_OWN), "the metadata has forgotten it")
+
+
+def test_by_force_it_goes_with_what_it_holds_and_its_number_is_given_again(estate: RunningEstate) -> None:
+    add(estate)
+    create_topic(estate, "forced", [1, 4])
+    servers = estate.bootstrap_servers("cluster-1")
+    produce(servers, "forced", [{"value": b"kept"}], acks="all")
+    eventually(lambda: replicas_on(servers, {}, 4, DEADLINE_SECONDS) == {"forced": 1}, "the replica is known")
+    removed = estate.treeline("estate", "remove-broker", "cluster-1", "4", "--force")
+    assert json.loads(removed.stdout)["replicas_lost"] == 1
+    assert [message.value() for message in read_all(servers, "forced")] == [b"kept"]
+
+    assert add(estate)["node"] == 4
+
+    def in_sync() -> bool:
+        partition = admin(estate).list_topics("forced", DEADLINE_SECONDS).topics["forced"].partitions[0]
+        return sorted(partition.isrs) == [1, 4]
+
+    eventually(in_sync, "the new broker 4 has fetched the replica again")
+    delete_topic(estate, "forced")
+
+
+def test_it_is_supervised_like_the_others(estate: RunningEstate) -> None:
+    add(estate)
+    before = estate.process("kafka:cluster-1:4")
+    os.kill(before["pid"], signal.SIGKILL)
+    eventually(lambda: estate.process("kafka:cluster-1:4")["restarts"] == 1, "the death was seen")
+    eventually(lambda: estate.process("kafka:cluster-1:4")["state"] == "running", "it runs again", 0.3)
+    eventually(lambda: 4 in racks(estate), "it serves again", 0.3)
+
+
+def test_down_and_up_keep_an_added_broker_and_its_replicas(estate: RunningEstate) -> None:
+    added = add(estate, "--zone", "az4")
+    create_topic(estate, "kept", [4])
+    servers = estate.bootstrap_servers("cluster-1")
+    produce(servers, "kept", [{"value": b"only on 4"}], acks="all")
+    assert estate.treeline("down").returncode == 0
+
+    again = boot(estate.home, Path(estate.home).parent / "estate.yaml")
+    assert again.booted.returncode == 0, again.booted.stderr
+    assert racks(again) == {**FILES_OWN, 4: "az4"}
+    (port,) = (
+        node.port for node in admin(again).describe_cluster().result(DEADLINE_SECONDS).nodes if node.id == 4
+    )
+    assert added["bootstrap_servers"] == f"127.0.0.1:{port}"
+    assert [message.value() for message in read_all(servers, "kept")] == [b"only on 4"]
+    delete_topic(again, "kept")
+    removed = again.treeline("estate", "remove-broker", "cluster-1", "4")
+    assert removed.returncode == 0, removed.stderr
+    eventually(lambda: registered(again) == set(FILES_OWN), "the metadata has forgotten it")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "named"),
+    [
+        (("add-broker", "cluster-9"), 2, "cluster-1"),
+        (("add-broker", "cluster-1", "--zone", ""), 2, "zone"),
+        (("remove-broker", "cluster-9", "4"), 2, "cluster-1"),
+        (("remove-broker", "cluster-1", "2"), 2, "controller"),
+        (("remove-broker", "cluster-1", "2", "--force"), 2, "controller"),
+        (("remove-broker", "cluster-1", "7"), 2, "no broker 7"),
+        (("remove-broker", "cluster-1", "four"), 2, "four"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(
+    estate: RunningEstate, words: tuple[str, ...], code: int, named: str
+) -> None:
+    before = processes(estate).keys()
+    refused = estate.treeline("estate", *words)
+    assert (refused.returncode, refused.stdout) == (code, "")
+    assert named in refused.stderr
+    assert processes(estate).keys() == before
