@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Node, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.admin import DescribeClusterRequest
 
@@ -75,8 +75,13 @@ def admin(estate: RunningEstate) -> AdminClient:
 
 def racks(estate: RunningEstate) -> dict[int, str]:
     """Of the brokers that serve."""
-    nodes = admin(estate).describe_cluster().result(DEADLINE_SECONDS).nodes
-    return {node.id: node.rack for node in nodes}
+    return {node.id: node.rack for node in nodes(estate)}
+
+
+def nodes(estate: RunningEstate) -> list[Node]:
+    client = admin(estate)  # named, as it has to live until it has answered
+    found: list[Node] = client.describe_cluster().result(DEADLINE_SECONDS).nodes
+    return found
 
 
 def registered(estate: RunningEstate) -> set[int]:
@@ -91,11 +96,13 @@ def registered(estate: RunningEstate) -> set[int]:
 
 def create_topic(estate: RunningEstate, name: str, *assignment: list[int]) -> None:
     topic = NewTopic(name, len(assignment), replica_assignment=[list(replicas) for replicas in assignment])
-    admin(estate).create_topics([topic])[name].result(DEADLINE_SECONDS)
+    client = admin(estate)
+    client.create_topics([topic])[name].result(DEADLINE_SECONDS)
 
 
 def delete_topic(estate: RunningEstate, name: str) -> None:
-    admin(estate).delete_topics([name])[name].result(DEADLINE_SECONDS)
+    client = admin(estate)
+    client.delete_topics([name])[name].result(DEADLINE_SECONDS)
     servers = estate.bootstrap_servers("cluster-1")
     # Any broker may be asked what there is, and each hears of it in its own time.
     eventually(
@@ -224,9 +231,7 @@ def test_down_and_up_keep_an_added_broker_and_its_replicas(estate: RunningEstate
     again = boot(estate.home, Path(estate.home).parent / "estate.yaml")
     assert again.booted.returncode == 0, again.booted.stderr
     assert racks(again) == {**FILES_OWN, 4: "az4"}
-    (port,) = (
-        node.port for node in admin(again).describe_cluster().result(DEADLINE_SECONDS).nodes if node.id == 4
-    )
+    (port,) = (node.port for node in nodes(again) if node.id == 4)
     assert added["bootstrap_servers"] == f"127.0.0.1:{port}"
     assert [message.value() for message in read_all(servers, "kept")] == [b"only on 4"]
     delete_topic(again, "kept")
