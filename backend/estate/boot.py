@@ -119,12 +119,13 @@ def down(home: Home, progress: Progress, *, wipe: bool = False) -> None:
 
 
 def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Layout:
+    added = read_added(home, estate)
     if left := end_leftovers(home):
         progress(f"ended {len(left)} processes that a killed run had left behind")
     kafka = ensure_kafka(progress)
     home.data(estate.name).mkdir(parents=True, exist_ok=True)
     ports = Ports(home.data(estate.name) / "ports.json", prefer_defaults=not wishes.spare_ports)
-    layout = lay_out(home, estate, ports, read_added(home, estate))
+    layout = lay_out(home, estate, ports, added)
     if ports.moved:
         moves = ", ".join(f"{use} from {wanted} to {given}" for use, wanted, given in ports.moved)
         progress(f"ports taken by other programs, so moved: {moves}")

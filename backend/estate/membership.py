@@ -106,7 +106,9 @@ def remove_broker(home: Home, cluster: str, node: int, progress: Progress, *, fo
         if spec.via_proxy:
             order(home, "close_way", cluster, listen=added.ports.advertised)
         _asked(cluster, lambda: unregister(*_client(layout, spec), node, REQUEST_SECONDS))
-        shutil.rmtree(layout.broker_folder(cluster, node), ignore_errors=True)
+        folder = layout.broker_folder(cluster, node)
+        if folder.exists():  # not where it never began, or where an earlier removal was killed after this
+            shutil.rmtree(folder)
         ports = Ports(layout.data / "ports.json", keep=True)
         ports.forget(f":{cluster}:{node}")
         ports.remember()

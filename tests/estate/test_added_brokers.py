@@ -35,7 +35,7 @@ from backend.estate.ports import Ports
 from backend.estate.processes import MARKER
 from backend.estate.saved_layout import restore_layout, save_layout
 from backend.settings import PROJECT_ROOT, settings
-from tests.estate_fixture import treeline
+from tests.estate_fixture import SMALL_ESTATE, treeline
 
 SECURED = """\
 name: secured-replicated
@@ -253,6 +253,16 @@ def test_ports_for_one_more_are_none_of_those_that_run_and_are_given_back(tmp_pa
     again.forget(":cluster-1:4")
     again.remember()
     assert path.read_text() == before
+
+
+def test_up_refuses_a_contradiction_before_anything_is_started(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.data("small").mkdir(parents=True)
+    save_added(home, read_estate(SMALL_ESTATE), [added(1)])
+    refused = treeline(home.path, "up", "--estate", str(SMALL_ESTATE))
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert "Broker 1 was added to cluster-1" in refused.stderr
+    assert not home.plan.exists()
 
 
 @pytest.mark.parametrize("words", [("add-broker", "cluster-1"), ("remove-broker", "cluster-1", "4")])
