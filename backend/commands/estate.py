@@ -1,6 +1,6 @@
 """`treeline up`, `down`, `status`, `logs` and `treeline estate ...`: the local estate from the shell.
 
-Exit codes: 0 ok, 1 something is not ready or the proof failed, 2 bad input, 3 conflict with what runs or holds data.
+Exit codes: 0 ok, 1 something is not ready or the proof failed, 2 bad input, 3 conflict with what runs or is kept.
 Data goes to stdout, messages to stderr. Imports happen inside the commands, so that `--help` is quick.
 """
 

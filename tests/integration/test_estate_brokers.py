@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +220,16 @@ def test_it_is_supervised_like_the_others(estate: RunningEstate) -> None:
     eventually(lambda: estate.process("kafka:cluster-1:4")["restarts"] == 1, "the death was seen")
     eventually(lambda: estate.process("kafka:cluster-1:4")["state"] == "running", "it runs again", 0.3)
     eventually(lambda: 4 in racks(estate), "it serves again", 0.3)
+
+
+def test_two_that_are_asked_for_at_once_come_one_after_the_other(estate: RunningEstate) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda _: add(estate), range(2)))
+    assert {answer["node"]: answer["zone"] for answer in answers} == {4: "az1", 5: "az2"}
+    assert racks(estate) == {**FILES_OWN, 4: "az1", 5: "az2"}
+    removed = estate.treeline("estate", "remove-broker", "cluster-1", "4")
+    assert removed.returncode == 0, removed.stderr
+    eventually(lambda: registered(estate) == {1, 2, 3, 5}, "one of them stays")
 
 
 def test_one_that_does_not_start_is_told_with_its_log_and_tried_again(estate: RunningEstate) -> None:
