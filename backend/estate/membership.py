@@ -96,13 +96,19 @@ def remove_broker(home: Home, cluster: str, node: int, progress: Progress, *, fo
         layout = _layout(home)
         spec = cluster_named(layout.estate, cluster)
         added = removable(spec, layout.added_to(cluster), node)
-        held = _asked(cluster, lambda: replicas_on(*_client(layout, spec), node, REQUEST_SECONDS))
-        if held and not force:
-            raise BrokerHoldsReplicas(cluster, node, held)
+        _held(layout, spec, node, force)
         progress(f"stopping {added.process}")
+        before = load_plan(home.plan)
         without = replace(layout, added=tuple(one for one in layout.added if one != added))
         _change(home, lambda plan: _with_ways(without_process(plan, added.process), without))
         _until_stopped(home, added)
+        try:
+            # Once more: until it had stopped it could get replicas of new topics.
+            held = _held(layout, spec, node, force)
+        except BrokerHoldsReplicas:
+            _change(home, lambda _: before)
+            _until_started(home, added)
+            raise
         if spec.via_proxy:
             order(home, "close_way", cluster, listen=added.ports.advertised)
         _asked(cluster, lambda: unregister(*_client(layout, spec), node, REQUEST_SECONDS))
@@ -188,6 +194,14 @@ def _until_stopped(home: Home, added: AddedBroker) -> None:
         if time.monotonic() > deadline:
             raise MembershipFailed(f"{added.process} does not end; log: {home.log(added.process)}")
         time.sleep(0.05)
+
+
+def _held(layout: Layout, spec: ClusterSpec, node: int, force: bool) -> dict[str, int]:
+    """Replicas on a broker by topic; raises BrokerHoldsReplicas if there are any, unless `force`."""
+    held = _asked(spec.name, lambda: replicas_on(*_client(layout, spec), node, REQUEST_SECONDS))
+    if held and not force:
+        raise BrokerHoldsReplicas(spec.name, node, held)
+    return held
 
 
 def _client(layout: Layout, spec: ClusterSpec) -> tuple[str, dict[str, str]]:

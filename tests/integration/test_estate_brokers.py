@@ -18,9 +18,10 @@ from confluent_kafka import Node, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.admin import DescribeClusterRequest
 
-from backend.estate.added_brokers import read_added, save_added
+from backend.estate.added_brokers import BrokerHoldsReplicas, read_added, save_added
 from backend.estate.broker import AddedBroker, BrokerPorts
 from backend.estate.home import Home
+from backend.estate.membership import remove_broker
 from backend.estate.ports import free_ports
 from backend.estate.saved_layout import restore_layout, save_layout
 from backend.kafka.broker_removal import replicas_on
@@ -191,6 +192,20 @@ def test_a_broker_with_a_replica_stays_until_that_is_moved_away(estate: RunningE
     removed = estate.treeline("estate", "remove-broker", "cluster-1", "4")
     assert removed.returncode == 0, removed.stderr
     eventually(lambda: registered(estate) == set(FILES_OWN), "the metadata has forgotten it")
+
+
+def test_a_topic_that_comes_while_it_is_being_removed_keeps_its_replica(estate: RunningEstate) -> None:
+    add(estate)
+
+    def told(text: str) -> None:
+        if text.startswith("stopping"):  # it was without replicas when it was looked at
+            create_topic(estate, "late", [4])
+
+    with pytest.raises(BrokerHoldsReplicas, match=r"holds 1 replica \(late\)"):
+        remove_broker(Home(estate.home), "cluster-1", 4, told)
+    assert estate.process("kafka:cluster-1:4")["state"] == "running"
+    produce(estate.bootstrap_servers("cluster-1"), "late", [{"value": b"kept"}], acks="all")
+    delete_topic(estate, "late")
 
 
 def test_by_force_it_goes_with_what_it_holds_and_its_number_is_given_again(estate: RunningEstate) -> None:
