@@ -127,8 +127,12 @@ def fourth(secured: RunningEstate) -> Iterator[int]:
 
 def test_an_added_broker_lets_in_whom_the_others_let_in(secured: RunningEstate, fourth: int) -> None:
     admin = client(secured, password(secured))
-    nodes = admin.describe_cluster().result(DEADLINE_SECONDS).nodes
-    assert [(node.rack, node.port) for node in nodes if node.id == 4] == [("az2", fourth)]
+
+    def found() -> list[tuple[str, int]]:
+        nodes = admin.describe_cluster().result(DEADLINE_SECONDS).nodes
+        return [(node.rack, node.port) for node in nodes if node.id == 4]
+
+    assert eventually(found, "whoever is asked knows of it") == [("az2", fourth)]
     admin.create_topics([NewTopic("on-four", 1, replica_assignment=[[4]])])["on-four"].result(DEADLINE_SECONDS)
     produce(secured.bootstrap_servers("cluster-1"), "on-four", [{"value": b"kept"}], **login(password(secured)))
     refused = secured.treeline("estate", "remove-broker", "cluster-1", "4")
