@@ -1,6 +1,6 @@
 """`treeline up`, `down`, `status`, `logs` and `treeline estate ...`: the local estate from the shell.
 
-Exit codes: 0 ok, 1 something is not ready or the proof failed, 2 bad input, 3 conflict with what runs.
+Exit codes: 0 ok, 1 something is not ready or the proof failed, 2 bad input, 3 conflict with what runs or is kept.
 Data goes to stdout, messages to stderr. Imports happen inside the commands, so that `--help` is quick.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
 
-estate_app = typer.Typer(help="Faults on the local estate's links to its clusters.", no_args_is_help=True)
+estate_app = typer.Typer(
+    help="The running estate: brokers more and less, faults on the links to its clusters.", no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -45,6 +49,7 @@ def up(
 ) -> None:
     """Boot the local estate, or resume it, and prove that it distributes."""
     from backend.estate import boot
+    from backend.estate.added_brokers import AddedDoNotFit
     from backend.estate.document import EstateInvalid, read_estate
     from backend.estate.jars import JavaMissing
     from backend.estate.postgres import PostgresMissing
@@ -61,7 +66,7 @@ def up(
         booted = boot.up(_home(), parsed, progress, wishes)
     except EstateInvalid as error:
         raise _refuse(str(error), 2) from None
-    except boot.AnotherEstateRuns as error:
+    except (boot.AnotherEstateRuns, AddedDoNotFit) as error:
         raise _refuse(str(error), 3) from None
     except (JavaMissing, PostgresMissing, RedisMissing, boot.StartFailed) as error:
         raise _refuse(str(error), 1) from None
@@ -182,6 +187,57 @@ def heal(cluster: ClusterName) -> None:
 def links() -> None:
     """Show the links behind the proxy and their faults."""
     _order("show", None)
+
+
+@estate_app.command()
+def add_broker(
+    cluster: Annotated[str, typer.Argument(help="Cluster of the running estate.")],
+    zone: Annotated[
+        str | None, typer.Option(help="The broker's zone (rack); left out: the one with the fewest brokers.")
+    ] = None,
+) -> None:
+    """Start one more broker in a cluster; it stays part of the estate until it is removed."""
+    from backend.estate.membership import add_broker as add
+
+    with _broker_refusals():
+        added = add(_home(), cluster, zone, lambda text: typer.echo(text, err=True))
+    servers = f"127.0.0.1:{added.ports.advertised}"
+    shown = {"cluster": added.cluster, "node": added.node, "zone": added.zone, "bootstrap_servers": servers}
+    typer.echo(json.dumps(shown))
+
+
+@estate_app.command()
+def remove_broker(
+    cluster: Annotated[str, typer.Argument(help="Cluster of the running estate.")],
+    node: Annotated[int, typer.Argument(help="Number of a broker that was added.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Also with replicas on it: what only this broker has is lost.")
+    ] = False,
+) -> None:
+    """Stop a broker that was added, take it out of its cluster's metadata and delete its data."""
+    from backend.estate.membership import remove_broker as remove
+
+    with _broker_refusals():
+        lost = remove(_home(), cluster, node, lambda text: typer.echo(text, err=True), force=force)
+    typer.echo(json.dumps({"cluster": cluster, "node": node, "replicas_lost": lost}))
+
+
+@contextmanager
+def _broker_refusals() -> Iterator[None]:
+    """What can go wrong with brokers that come and go, as exit codes."""
+    from backend.estate.added_brokers import BrokerHoldsReplicas, BrokerRefused
+    from backend.estate.faults import FaultRefused
+    from backend.estate.jars import JavaMissing
+    from backend.estate.membership import MembershipFailed
+
+    try:
+        yield
+    except BrokerHoldsReplicas as error:
+        raise _refuse(str(error), 3) from None
+    except BrokerRefused as error:
+        raise _refuse(str(error), 2) from None
+    except (MembershipFailed, FaultRefused, JavaMissing) as error:
+        raise _refuse(str(error), 1) from None
 
 
 def _order(action: str, cluster: str | None, **details: object) -> None:

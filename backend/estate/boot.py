@@ -7,13 +7,12 @@ processes' environment. It starts the supervisor, waits, applies the estate, ver
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,18 +20,18 @@ from typing import Any
 
 import httpx2
 
-from backend.estate.broker import BrokerPorts
+from backend.estate.added_brokers import read_added, save_added
 from backend.estate.children import end_leftovers, send
-from backend.estate.class_archive import ensure_class_archive
+from backend.estate.class_archive import ensure_kafka
 from backend.estate.control_plane import ControlPlane, Refused, apply_estate
 from backend.estate.document import Estate
-from backend.estate.home import Home
-from backend.estate.jars import ensure_jars
-from backend.estate.plan import Kafka, Layout, control_plane_environment, inherited_environment, lay_out, make_plan
+from backend.estate.home import Home, command_alone
+from backend.estate.plan import Layout, control_plane_environment, inherited_environment, lay_out, make_plan
 from backend.estate.ports import Ports
 from backend.estate.processes import save_plan, write_private
-from backend.estate.running import is_running, not_ready, read_layout, read_state
-from backend.settings import PROJECT_ROOT, settings
+from backend.estate.running import is_running, not_ready, read_state
+from backend.estate.saved_layout import restore_layout, save_layout
+from backend.settings import PROJECT_ROOT
 
 Progress = Callable[[str], None]
 
@@ -76,9 +75,12 @@ class Booted:
 
 
 def up(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Booted:
-    """Boot or resume the estate; raises AnotherEstateRuns, JavaMissing, PostgresMissing, StartFailed."""
+    """Boot or resume the estate.
+
+    Raises AnotherEstateRuns, AddedDoNotFit, JavaMissing, PostgresMissing, RedisMissing, StartFailed.
+    """
     home.make()
-    with _command_lock(home, progress):
+    with command_alone(home, progress):
         if is_running(home):
             layout = _running_layout(home, estate)
             progress(f"estate {estate.name} runs already")
@@ -99,7 +101,7 @@ def down(home: Home, progress: Progress, *, wipe: bool = False) -> None:
     """Stop everything of this home, in order; keeps the data unless `wipe`."""
     if not home.run.is_dir():
         return
-    with _command_lock(home, progress):
+    with command_alone(home, progress):
         deadline = time.monotonic() + STOP_SECONDS
         # What is deleted anyway need not be left in order: the guardian ends everything at once.
         number = signal.SIGKILL if wipe else signal.SIGTERM
@@ -117,20 +119,21 @@ def down(home: Home, progress: Progress, *, wipe: bool = False) -> None:
 
 
 def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Layout:
+    added = read_added(home, estate)
     if left := end_leftovers(home):
         progress(f"ended {len(left)} processes that a killed run had left behind")
-    jars = ensure_jars(settings().cache.absolute(), progress)
-    kafka = Kafka(jars=jars, archive=ensure_class_archive(jars, progress))
+    kafka = ensure_kafka(progress)
     home.data(estate.name).mkdir(parents=True, exist_ok=True)
     ports = Ports(home.data(estate.name) / "ports.json", prefer_defaults=not wishes.spare_ports)
-    layout = lay_out(home, estate, ports)
+    layout = lay_out(home, estate, ports, added)
     if ports.moved:
         moves = ", ".join(f"{use} from {wanted} to {given}" for use, wanted, given in ports.moved)
         progress(f"ports taken by other programs, so moved: {moves}")
     ports.remember()
+    save_added(home, estate, layout.added)
     plan = make_plan(layout, kafka, wishes.while_pid)
     save_plan(plan, home.plan)
-    _save_layout(layout)
+    save_layout(layout)
     for stale in ("verified.json", "state.json"):
         (home.run / stale).unlink(missing_ok=True)
     progress(f"starting estate {estate.name}: {len(plan.processes)} processes")
@@ -225,35 +228,11 @@ def _verify_once(layout: Layout, progress: Progress) -> dict[str, Any] | None:
     return answer
 
 
-@contextlib.contextmanager
-def _command_lock(home: Home, progress: Progress) -> Iterator[None]:
-    with home.command_lock.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another `treeline up` or `down` of this home")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _is_supervisor(pid: int) -> bool:
     try:
         return b"backend.estate.supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-
-
-def _save_layout(layout: Layout) -> None:
-    document = {
-        "url": layout.url,
-        "clusters": {cluster.name: layout.bootstrap_servers(cluster.name) for cluster in layout.estate.clusters},
-        "api_port": layout.api_port,
-        "postgres_port": layout.postgres_port,
-        "redis_port": layout.redis_port,
-        "proxy_control_port": layout.proxy_control_port,
-        "brokers": {name: [vars(ports) for ports in given] for name, given in layout.brokers.items()},
-    }
-    write_private(layout.home.run / "layout.json", json.dumps(document, indent=1))
 
 
 def _running_layout(home: Home, estate: Estate) -> Layout:
@@ -266,13 +245,4 @@ def _running_layout(home: Home, estate: Estate) -> Layout:
         if state["estate"] == estate.name:
             other = f"another version of estate {estate.name}"
         raise AnotherEstateRuns(f"{other} runs in {home.path}; stop it first with `treeline down`.")
-    saved = read_layout(home)
-    return Layout(
-        home=home,
-        estate=estate,
-        api_port=saved["api_port"],
-        postgres_port=saved["postgres_port"],
-        redis_port=saved["redis_port"],
-        proxy_control_port=saved["proxy_control_port"],
-        brokers={name: tuple(BrokerPorts(**p) for p in given) for name, given in saved["brokers"].items()},
-    )
+    return restore_layout(home)

@@ -1,6 +1,7 @@
 """One Kafka broker of the local estate, in KRaft mode: its settings file and its command line.
 
-Brokers are combined nodes: each is also a controller of its cluster's quorum.
+Brokers of the estate file are combined nodes: each is also a controller of its cluster's quorum. The quorum is
+static, so a broker that is added later is a broker only, and follows it.
 Listeners: CLIENT (what clients are told; behind the proxy if the estate says so), INTERNAL (between brokers,
 never through the proxy, so that a cut of the proxy is a cut of the clients only), CONTROLLER.
 """
@@ -23,12 +24,35 @@ STARTED = "Kafka Server started"
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerPorts:
-    """Ports of one broker; `advertised` is the proxy's, or the same as `client`."""
+    """Ports of one broker; `advertised` is the proxy's, or the same as `client`.
+
+    `controller` is None for a broker that is no controller.
+    """
 
     client: int
     advertised: int
     internal: int
-    controller: int
+    controller: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddedBroker:
+    """A broker beside those of the estate file, added while the estate ran; `zone` is its rack."""
+
+    cluster: str
+    node: int
+    zone: str
+    ports: BrokerPorts
+
+    @property
+    def process(self) -> str:
+        """Its name among the estate's processes."""
+        return process_name(self.cluster, self.node)
+
+
+def process_name(cluster: str, node: int) -> str:
+    """What a broker is called among the estate's processes."""
+    return f"kafka:{cluster}:{node}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +61,14 @@ class Broker:
 
     cluster: ClusterSpec
     node: int  # from 1
-    ports: tuple[BrokerPorts, ...]  # of all brokers of the cluster
+    ports: tuple[BrokerPorts, ...]  # of the cluster's brokers in the estate file, which are its controllers
     folder: Path
     password: str
+    added: AddedBroker | None = None  # this broker, if it is not in the estate file
 
     @property
     def name(self) -> str:
-        return f"kafka:{self.cluster.name}:{self.node}"
+        return process_name(self.cluster.name, self.node)
 
     def process(self, *, jars: Path, archive: Path | None, log: Path, after: list[str]) -> ProcessSpec:
         """Write the settings and give the command line; the storage is formatted at the first start."""
@@ -74,15 +99,19 @@ class Broker:
 
     def properties(self) -> str:
         """The text of server.properties."""
-        cluster, mine = self.cluster, self.ports[self.node - 1]
+        cluster = self.cluster
+        mine = self.added.ports if self.added else self.ports[self.node - 1]
+        zone = self.added.zone if self.added else cluster.zones[self.node - 1]
         secured = cluster.sasl is not None
         internal_copies = min(3, cluster.brokers)
         voters = [f"{n}@127.0.0.1:{ports.controller}" for n, ports in enumerate(self.ports, start=1)]
+        listeners = [f"CLIENT://127.0.0.1:{mine.client}", f"INTERNAL://127.0.0.1:{mine.internal}"]
+        if mine.controller is not None:
+            listeners.append(f"CONTROLLER://127.0.0.1:{mine.controller}")
         settings = {
             "node.id": self.node,
             "controller.quorum.voters": ",".join(voters),
-            "listeners": f"CLIENT://127.0.0.1:{mine.client},INTERNAL://127.0.0.1:{mine.internal},"
-            f"CONTROLLER://127.0.0.1:{mine.controller}",
+            "listeners": ",".join(listeners),
             "advertised.listeners": f"CLIENT://127.0.0.1:{mine.advertised},INTERNAL://127.0.0.1:{mine.internal}",
             "inter.broker.listener.name": "INTERNAL",
             "controller.listener.names": "CONTROLLER",
@@ -91,13 +120,14 @@ class Broker:
                 for listener in ("CLIENT", "INTERNAL", "CONTROLLER")
             ),
             "log.dirs": self.folder / "data",
-            "broker.rack": cluster.zones[self.node - 1],
+            "broker.rack": zone,
             "offsets.topic.replication.factor": internal_copies,
             "transaction.state.log.replication.factor": internal_copies,
             "transaction.state.log.min.isr": 1,
             "share.coordinator.state.topic.replication.factor": internal_copies,
             "share.coordinator.state.topic.min.isr": 1,
             **COMMON,
+            **({} if self.added is None else {"process.roles": "broker"}),
             **(self._security() if secured else {}),
         }
         return "".join(f"{key}={value}\n" for key, value in settings.items())
@@ -130,7 +160,8 @@ class Broker:
     def _format_arguments(self, properties: Path) -> str:
         words = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id",
                  kafka_cluster_id(self.folder.parent), "--config", str(properties)]  # fmt: skip
-        if self.cluster.sasl:
+        # The control plane's user comes to an added broker with the cluster's metadata.
+        if self.cluster.sasl and self.added is None:
             user = f"name={CONTROL_PLANE_USER},password={self.password}"
             words += ["--add-scram", f"{self.cluster.sasl}=[{user}]"]
         return "".join(f'"{word}"\n' for word in words)

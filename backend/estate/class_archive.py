@@ -14,10 +14,18 @@ from pathlib import Path
 
 from backend.estate.broker import STARTED, training_properties
 from backend.estate.home import try_lock
-from backend.estate.jars import JVM_OPTIONS, classpath, java, java_version
+from backend.estate.jars import JVM_OPTIONS, classpath, ensure_jars, java, java_version
+from backend.estate.plan import Kafka
 from backend.estate.ports import free_ports
+from backend.settings import settings
 
 TRAINING_SECONDS = 60.0
+
+
+def ensure_kafka(progress: Callable[[str], None]) -> Kafka:
+    """What every broker is started with: the jars and their class archive. Raises JavaMissing."""
+    jars = ensure_jars(settings().cache.absolute(), progress)
+    return Kafka(jars=jars, archive=ensure_class_archive(jars, progress))
 
 
 def ensure_class_archive(jars: Path, progress: Callable[[str], None]) -> Path | None:

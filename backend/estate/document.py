@@ -47,7 +47,10 @@ class ClusterSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Estate:
-    """A whole estate; clusters in the file's order, which is the order of their numbers."""
+    """A whole estate; clusters in the file's order, which is the order of their numbers.
+
+    `document` is what the file says: written as JSON it is read as the same estate again.
+    """
 
     name: str
     primary: str
@@ -55,6 +58,11 @@ class Estate:
     tree: dict[str, Any]
     tenants: dict[str, TenantSection]
     digest: str
+    document: dict[str, Any]
+
+    def cluster(self, name: str) -> ClusterSpec | None:
+        """The cluster of this name, if the estate has one."""
+        return next((cluster for cluster in self.clusters if cluster.name == name), None)
 
 
 def read_estate(path: Path) -> Estate:
@@ -88,6 +96,7 @@ def read_estate(path: Path) -> Estate:
         tree=parsed.tree,
         tenants=parsed.tenants,
         digest=hashlib.sha256(json.dumps(document).encode()).hexdigest(),
+        document=document,
     )
 
 

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backend.domain.formats import DEFAULT_GROUP_FORMAT, DEFAULT_SUBJECT_FORMAT, DEFAULT_TOPIC_FORMAT
 
+MOST_BROKERS = 9
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -19,7 +21,7 @@ class SecuritySection(_Strict):
 
 
 class ClusterSection(_Strict):
-    brokers: int = Field(1, ge=1, le=9)
+    brokers: int = Field(1, ge=1, le=MOST_BROKERS)
     zone: str | None = Field(None, min_length=1)
     zones: list[str] | None = None
     topic_format: str = DEFAULT_TOPIC_FORMAT

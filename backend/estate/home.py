@@ -10,10 +10,12 @@ data/ESTATE/       PostgreSQL, brokers, remembered ports: kept by `down`, delete
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
 import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +49,7 @@ class Home:
 
     @property
     def command_lock(self) -> Path:
-        """Held by `up` and `down` while they work, so that two of them follow one another."""
+        """Held by what changes the estate while it works, so that two such commands follow one another."""
         return self.run / "command.lock"
 
     def data(self, estate: str) -> Path:
@@ -89,3 +91,15 @@ def try_lock(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+@contextlib.contextmanager
+def command_alone(home: Home, progress: Callable[[str], None]) -> Iterator[None]:
+    """Hold the command lock: waits for the command of this home that holds it now, and says so."""
+    with home.command_lock.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another command that changes this home's estate")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from backend.estate.broker import Broker, BrokerPorts
+from backend.estate.broker import AddedBroker, Broker, BrokerPorts
 from backend.estate.document import ClusterSpec, Estate
 from backend.estate.home import Home
 from backend.estate.ports import Ports
@@ -46,7 +46,8 @@ class Layout:
     postgres_port: int | None
     redis_port: int | None
     proxy_control_port: int | None
-    brokers: Mapping[str, tuple[BrokerPorts, ...]]  # by cluster
+    brokers: Mapping[str, tuple[BrokerPorts, ...]]  # by cluster, of the estate file
+    added: tuple[AddedBroker, ...] = ()
 
     @property
     def url(self) -> str:
@@ -56,7 +57,14 @@ class Layout:
     def data(self) -> Path:
         return self.home.data(self.estate.name)
 
+    def added_to(self, cluster: str) -> tuple[AddedBroker, ...]:
+        return tuple(broker for broker in self.added if broker.cluster == cluster)
+
+    def broker_folder(self, cluster: str, node: int) -> Path:
+        return self.data / cluster / f"broker-{node}"
+
     def bootstrap_servers(self, cluster: str) -> str:
+        """Of the estate file's brokers: they are always there, and know of those that are added."""
         return ",".join(f"127.0.0.1:{ports.advertised}" for ports in self.brokers[cluster])
 
     def properties(self, cluster: ClusterSpec) -> dict[str, str]:
@@ -71,28 +79,18 @@ class Layout:
         }
 
 
-def lay_out(home: Home, estate: Estate, ports: Ports) -> Layout:
+def lay_out(home: Home, estate: Estate, ports: Ports, added: Iterable[AddedBroker] = ()) -> Layout:
     """Give every process its ports. Embedded services are left out where the settings name others."""
     brokers: dict[str, tuple[BrokerPorts, ...]] = {}
     number = 0
     for cluster in estate.clusters:
         given = []
         for node in range(1, cluster.brokers + 1):
-            use = f"{cluster.name}:{node}"
-            advertised = ports.take(f"kafka:{use}", CLIENT_PORT + number)
-            client = advertised
-            if cluster.via_proxy:
-                client = ports.take(f"kafka-behind-proxy:{use}", BEHIND_PROXY_PORT + number)
-            given.append(
-                BrokerPorts(
-                    client=client,
-                    advertised=advertised,
-                    internal=ports.take(f"kafka-internal:{use}", INTERNAL_PORT + number),
-                    controller=ports.take(f"kafka-controller:{use}", CONTROLLER_PORT + number),
-                )
-            )
+            given.append(broker_ports(ports, cluster, node, number=number))
             number += 1
         brokers[cluster.name] = tuple(given)
+    specs = {cluster.name: cluster for cluster in estate.clusters}
+    again = [replace(one, ports=broker_ports(ports, specs[one.cluster], one.node)) for one in added]
     proxied = any(cluster.via_proxy for cluster in estate.clusters)
     return Layout(
         home=home,
@@ -102,6 +100,23 @@ def lay_out(home: Home, estate: Estate, ports: Ports) -> Layout:
         redis_port=None if is_given("celery_broker_url") else ports.take("redis", REDIS_PORT),
         proxy_control_port=ports.take("proxy", PROXY_CONTROL_PORT) if proxied else None,
         brokers=brokers,
+        added=tuple(again),
+    )
+
+
+def broker_ports(ports: Ports, cluster: ClusterSpec, node: int, *, number: int | None = None) -> BrokerPorts:
+    """Ports of one broker. `number` is its place among all brokers of the estate file, by which it has its default
+    ports; None for one that is added, which gets spare ports and is no controller."""
+
+    def take(use: str, first: int) -> int:
+        return ports.take(f"{use}:{cluster.name}:{node}", None if number is None else first + number)
+
+    advertised = take("kafka", CLIENT_PORT)
+    return BrokerPorts(
+        client=take("kafka-behind-proxy", BEHIND_PROXY_PORT) if cluster.via_proxy else advertised,
+        advertised=advertised,
+        internal=take("kafka-internal", INTERNAL_PORT),
+        controller=None if number is None else take("kafka-controller", CONTROLLER_PORT),
     )
 
 
@@ -125,7 +140,7 @@ def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
             )
         )
     if layout.proxy_control_port is not None:
-        processes.append(_proxy(layout, layout.proxy_control_port))
+        processes.append(proxy_process(layout, layout.proxy_control_port))
     # First the database, then the brokers, then what needs the database: on few cores the brokers' start is
     # the long part, and migrations run beside it.
     processes += _brokers(layout, kafka)
@@ -136,6 +151,21 @@ def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
         processes=[_marked(spec, layout.home) for spec in processes],
         while_pid=while_pid,
     )
+
+
+def with_process(plan: Plan, spec: ProcessSpec, home: Home) -> Plan:
+    """The plan with one process more, after those of its group; one of the same name is replaced in its place."""
+    spec = _marked(spec, home)
+    if any(known.name == spec.name for known in plan.processes):
+        return replace(plan, processes=[spec if known.name == spec.name else known for known in plan.processes])
+    before = [known for known in plan.processes if known.group <= spec.group]
+    after = [known for known in plan.processes if known.group > spec.group]
+    return replace(plan, processes=[*before, spec, *after])
+
+
+def without_process(plan: Plan, name: str) -> Plan:
+    """The plan without the process of this name."""
+    return replace(plan, processes=[known for known in plan.processes if known.name != name])
 
 
 def _marked(spec: ProcessSpec, home: Home) -> ProcessSpec:
@@ -163,12 +193,13 @@ def _postgres(layout: Layout, port: int) -> ProcessSpec:
     )
 
 
-def _proxy(layout: Layout, control_port: int) -> ProcessSpec:
+def proxy_process(layout: Layout, control_port: int) -> ProcessSpec:
+    """The proxy with the ways to all brokers that are behind it."""
     links = [
         f"{cluster.name}={ports.advertised}:{ports.client}"
         for cluster in layout.estate.clusters
         if cluster.via_proxy
-        for ports in layout.brokers[cluster.name]
+        for ports in [*layout.brokers[cluster.name], *(added.ports for added in layout.added_to(cluster.name))]
     ]
     return ProcessSpec(
         name="proxy",
@@ -185,18 +216,26 @@ def _proxy(layout: Layout, control_port: int) -> ProcessSpec:
 def _brokers(layout: Layout, kafka: Kafka) -> list[ProcessSpec]:
     found = []
     for cluster in layout.estate.clusters:
-        for node in range(1, cluster.brokers + 1):
-            broker = Broker(
-                cluster=cluster,
-                node=node,
-                ports=layout.brokers[cluster.name],
-                folder=layout.data / cluster.name / f"broker-{node}",
-                password=layout.home.secret("kafka-password"),
-            )
-            found.append(
-                broker.process(jars=kafka.jars, archive=kafka.archive, log=layout.home.log(broker.name), after=[])
-            )
+        found += [broker_process(layout, kafka, cluster, node) for node in range(1, cluster.brokers + 1)]
+        found += [
+            broker_process(layout, kafka, cluster, added.node, added) for added in layout.added_to(cluster.name)
+        ]
     return found
+
+
+def broker_process(
+    layout: Layout, kafka: Kafka, cluster: ClusterSpec, node: int, added: AddedBroker | None = None
+) -> ProcessSpec:
+    """One broker; its settings are written. `added` is the broker if it is not in the estate file."""
+    broker = Broker(
+        cluster=cluster,
+        node=node,
+        ports=layout.brokers[cluster.name],
+        folder=layout.broker_folder(cluster.name, node),
+        password=layout.home.secret("kafka-password"),
+        added=added,
+    )
+    return broker.process(jars=kafka.jars, archive=kafka.archive, log=layout.home.log(broker.name), after=[])
 
 
 def control_plane_environment(layout: Layout) -> dict[str, str]:

@@ -44,17 +44,21 @@ def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
 
 
 class Ports:
-    """The ports of one estate's data folder, remembered in `path`."""
+    """The ports of one estate's data folder, remembered in `path`.
 
-    def __init__(self, path: Path, *, prefer_defaults: bool = True) -> None:
+    `keep`: what is remembered stays given, for one more use in an estate that runs.
+    """
+
+    def __init__(self, path: Path, *, prefer_defaults: bool = True, keep: bool = False) -> None:
         self._path = path
         self._prefer_defaults = prefer_defaults
         self._remembered: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
-        self._given: dict[str, int] = {}
+        self._given: dict[str, int] = dict(self._remembered) if keep else {}
         self.moved: list[tuple[str, int, int]] = []
         """(use, wanted port, port given) where the wanted one was taken."""
 
-    def take(self, use: str, preferred: int) -> int:
+    def take(self, use: str, preferred: int | None = None) -> int:
+        """The port that is remembered for this use, else the preferred one, else any spare one; free now."""
         wanted = self._remembered.get(use, preferred if self._prefer_defaults else None)
         if wanted is not None and wanted not in self._given.values() and is_free(wanted):
             port = wanted
@@ -65,5 +69,10 @@ class Ports:
         self._given[use] = port
         return port
 
+    def forget(self, name: str) -> None:
+        """Give back the ports of the uses that end with this name, such as `:cluster-1:4`."""
+        self._given = {use: port for use, port in self._given.items() if not use.endswith(name)}
+
     def remember(self) -> None:
+        """Write down what was given."""
         write_private(self._path, json.dumps(self._given, indent=1))

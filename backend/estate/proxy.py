@@ -9,6 +9,9 @@ per cluster, over a control port on loopback: one JSON object a line, one answer
 - `delay`: everything arrives later by so many milliseconds, in each direction.
 - `flap`: cut and healed by turns.
 
+A cluster that gets one broker more, or one less, while the proxy runs gets one way more, or less, by `open_way`
+and `close_way`; they leave its fault as it is.
+
 A restarted proxy is healed. Real delays need no real network here: netem is not there on every machine.
 """
 
@@ -46,6 +49,8 @@ class Link:
     refusing: bool = False
     flapping: asyncio.Task[None] | None = None
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    ways: dict[int, asyncio.Server] = field(default_factory=dict)
+    """By the port that clients connect to, one for each broker."""
 
     def heal(self) -> None:
         if self.flapping:
@@ -82,8 +87,13 @@ class Link:
         }
 
 
-async def serve_link(link: Link, listen: int, target: int) -> asyncio.Server:
-    """Carry connections from `listen` to `target` under the link's faults."""
+async def open_way(link: Link, listen: int, target: int) -> None:
+    """Carry connections from the port `listen` to the port `target` under the link's faults.
+
+    A way that is open stays as it is. Raises OSError if another program has the port.
+    """
+    if listen in link.ways:
+        return
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -108,7 +118,7 @@ async def serve_link(link: Link, listen: int, target: int) -> asyncio.Server:
         for end in pair:
             end.close()
 
-    return await asyncio.start_server(connected, "127.0.0.1", listen)
+    link.ways[listen] = await asyncio.start_server(connected, "127.0.0.1", listen)
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: Link, direction: str) -> None:
@@ -150,15 +160,22 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-def obey(links: dict[str, Link], order: dict[str, Any]) -> list[dict[str, Any]]:
-    """Follow one control order; the state of all links. Raises OrderInvalid."""
+async def obey(links: dict[str, Link], order: dict[str, Any]) -> list[dict[str, Any]]:
+    """Follow one control order; the state of all links. Raises OrderInvalid, OSError."""
     action = order.get("action")
     if action == "show":
-        return [link.describe() for link in links.values()]
+        return _described(links)
     link = links.get(str(order.get("cluster")))
     if link is None:
         known = ", ".join(links)
         raise OrderInvalid(f"cluster {order.get('cluster')!r} is not behind the proxy; these are: {known}")
+    if action == "open_way":
+        await open_way(link, _port(order, "listen"), _port(order, "target"))
+        return _described(links)
+    if action == "close_way":
+        if server := link.ways.pop(_port(order, "listen"), None):
+            server.close()
+        return _described(links)
     link.heal()
     match action:
         case "heal":
@@ -176,7 +193,18 @@ def obey(links: dict[str, Link], order: dict[str, Any]) -> list[dict[str, Any]]:
             link.flapping = asyncio.create_task(link.flap(_seconds(order, "up_ms"), _seconds(order, "down_ms")))
         case _:
             raise OrderInvalid(f"unknown action {action!r}")
+    return _described(links)
+
+
+def _described(links: dict[str, Link]) -> list[dict[str, Any]]:
     return [link.describe() for link in links.values()]
+
+
+def _port(order: dict[str, Any], key: str) -> int:
+    value = order.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 65536:
+        raise OrderInvalid(f"{key} is a port from 1 to 65535, not {value!r}")
+    return value
 
 
 def _seconds(order: dict[str, Any], key: str) -> float:
@@ -193,8 +221,8 @@ async def serve_control(links: dict[str, Link], port: int, token: str) -> asynci
             order = json.loads(await reader.readline())
             if not isinstance(order, dict) or not hmac.compare_digest(str(order.get("token")), token):
                 raise OrderInvalid("not with this token")
-            answer = {"links": obey(links, order)}
-        except ValueError as error:
+            answer = {"links": await obey(links, order)}
+        except (ValueError, OSError) as error:
             answer = {"error": str(error)}
         writer.write(json.dumps(answer).encode() + b"\n")
         writer.close()
@@ -209,7 +237,7 @@ async def run(control_port: int, ways: list[str], token: str) -> None:
         listen, _, target = ports.partition(":")
         link = links.setdefault(cluster, Link(cluster))
         link.heal()
-        await serve_link(link, int(listen), int(target))
+        await open_way(link, int(listen), int(target))
     await serve_control(links, control_port, token)  # last: it is the sign of readiness
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)

@@ -14,6 +14,9 @@ waiting ──▶ starting ──▶ running ──▶ stopping ──▶ stoppe
    └─ failed ◀─┴────────────┘          done: a run-once process that ended with 0
 ```
 
+SIGHUP means that the plan may be another one: what is new in it is started, what it no longer has goes through
+`stopping` and is forgotten, and all else goes on; a command line that changed is used at the next start.
+
 `failed` means that it died and is started again after a pause that doubles up to `PAUSE_MOST_SECONDS`; the
 other processes go on. Single-threaded on purpose: the parent-death signal of a child fires when the *thread*
 that forked it ends, and the loop sleeps in the kernel while nothing happens.
@@ -56,6 +59,7 @@ class Supervised:
     pause: float = PAUSE_FIRST_SECONDS
     restarts: int = 0
     detail: str = ""
+    kill_at: float | None = None  # monotonic seconds; set once the plan no longer has it
 
 
 class Supervisor:
@@ -95,10 +99,31 @@ class Supervisor:
         self._reap()
         if signals & {signal.SIGTERM, signal.SIGINT}:
             self.stopping = True
-        if signal.SIGHUP in signals:  # `up` came again: try what failed at once
-            for process in self.processes.values():
+        if signal.SIGHUP in signals and not self.stopping:
+            self._take_up_plan()
+            for process in self.processes.values():  # `up` may have come again: try what failed at once
                 process.retry_at = 0.0
         children.bound_logs(self.home.logs, LOG_MOST_BYTES)
+
+    def _take_up_plan(self) -> None:
+        self.plan = load_plan(self.home.plan)
+        specs = {spec.name: spec for spec in self.plan.processes}
+        leaving = {name: process for name, process in self.processes.items() if name not in specs}
+        known = self.processes
+        # In the plan's order, which is that of the start; what leaves stays in the list until it has ended.
+        self.processes = {name: known.get(name) or Supervised(spec) for name, spec in specs.items()}
+        for name, spec in specs.items():
+            self.processes[name].spec = spec
+        for name, process in leaving.items():
+            self._dismiss(name, process)
+
+    def _dismiss(self, name: str, process: Supervised) -> None:
+        if process.pid is None:
+            return
+        self.processes[name] = process
+        if process.kill_at is None:
+            process.state, process.kill_at = "stopping", time.monotonic() + process.spec.stop_seconds
+            children.send(process.pid, signal.Signals[process.spec.stop_signal])
 
     def _start_what_can(self) -> None:
         now = time.monotonic()
@@ -128,12 +153,14 @@ class Supervisor:
         for process in self.processes.values():
             if process.state == "starting" and is_ready(process.spec, process.log_start):
                 process.state, process.detail = "running", ""
+            if process.kill_at is not None and process.pid is not None and now > process.kill_at:
+                children.end_group(process.pid)
             if process.state == "running" and now - process.started > STEADY_SECONDS:
                 process.pause = PAUSE_FIRST_SECONDS
 
     def _next_look_seconds(self) -> float:
         states = {process.state for process in self.processes.values()}
-        if "starting" in states:
+        if states & {"starting", "stopping"}:
             return LOOK_EVERY_SECONDS
         retries = [process.retry_at for process in self.processes.values() if process.state == "failed"]
         now = time.monotonic()
@@ -150,7 +177,9 @@ class Supervisor:
             children.end_group(pid)
             process.pid = None
             code = os.waitstatus_to_exitcode(status)
-            if process.spec.once and code == 0:
+            if process.kill_at is not None and not self.stopping:
+                del self.processes[process.spec.name]
+            elif process.spec.once and code == 0:
                 process.state, process.detail = "done", ""
             elif self.stopping:
                 process.state = "stopped"

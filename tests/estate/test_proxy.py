@@ -209,6 +209,33 @@ def test_a_dead_broker_behind_the_proxy_resets_the_client(proxied: Proxied) -> N
         process.wait()
 
 
+def test_a_cluster_gets_a_way_more_and_loses_it_under_the_fault_that_it_has(
+    proxied: Proxied, echo: tuple[int, bytearray]
+) -> None:
+    (listen,) = free_ports(1)
+    proxied.order("cut")
+    for _ in range(2):  # a proxy that was restarted meanwhile has it already
+        (link,) = proxied.order("open_way", listen=listen, target=echo[0])["links"]
+    assert link["cut"] == ["to_broker", "to_client"]
+    with socket.create_connection(("127.0.0.1", listen), 10) as connection:
+        connection.sendall(b"during")
+        assert silent(connection)
+        proxied.order("heal")
+        assert receive(connection, 6) == b"during"
+    for _ in range(2):
+        assert "error" not in proxied.order("close_way", listen=listen)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", listen), 10)
+    with proxied.connect() as other:
+        assert echoed(other, b"still") == b"still"
+
+
+def test_a_way_at_a_strangers_port_is_refused(proxied: Proxied) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        answer = proxied.order("open_way", listen=stranger.getsockname()[1], target=1)
+    assert "address already in use" in answer["error"]
+
+
 @pytest.mark.parametrize(
     ("action", "details", "named"),
     [
@@ -218,6 +245,9 @@ def test_a_dead_broker_behind_the_proxy_resets_the_client(proxied: Proxied) -> N
         ("delay", {"delay_ms": -1}, "delay_ms"),
         ("delay", {}, "delay_ms"),
         ("flap", {"up_ms": 1}, "down_ms"),
+        ("open_way", {"listen": 1024}, "target"),
+        ("open_way", {"listen": 65536, "target": 1024}, "listen"),
+        ("close_way", {}, "listen"),
         ("heal", {"token": "guessed"}, "token"),
     ],
 )

@@ -46,9 +46,17 @@ class Supervision:
             )
         )
 
-    def start(self, while_pid: int | None = None) -> None:
+    def save(self, while_pid: int | None = None) -> None:
         plan = Plan(estate="scripts", digest="1", processes=self.specs, while_pid=while_pid)
         save_plan(plan, self.home.plan)
+
+    def replan(self) -> None:
+        """Let the running supervisor take up what `specs` has now."""
+        self.save()
+        os.kill(self.supervisor(), signal.SIGHUP)
+
+    def start(self, while_pid: int | None = None) -> None:
+        self.save(while_pid)
         with self.home.log("supervisor").open("ab") as log:
             subprocess.Popen(
                 [sys.executable, "-m", "backend.estate.supervisor", str(self.home.path)],
@@ -156,6 +164,54 @@ def test_stop_goes_backwards_and_ends_what_does_not_listen(supervision: Supervis
     os.kill(supervision.supervisor(), signal.SIGTERM)
     supervision.nothing_left()
     assert (supervision.home.path / "ended").read_text() == "second\nfirst\n"
+
+
+def test_what_is_new_in_the_plan_is_started_and_kept_alive_and_the_rest_goes_on(supervision: Supervision) -> None:
+    supervision.add("first", "echo up; exec sleep 1000")
+    supervision.start()
+    before = supervision.until("first", "running")
+    supervision.add("second", "echo up; exec sleep 1000", after=["first"])
+    supervision.replan()
+    second = supervision.until("second", "running")
+    os.kill(second["pid"], signal.SIGKILL)
+    eventually(lambda: supervision.row("second")["restarts"] == 1, "the death was seen")
+    supervision.until("second", "running")
+    assert supervision.row("first") == before
+
+
+def test_what_the_plan_no_longer_has_is_asked_to_end_and_forgotten(supervision: Supervision) -> None:
+    supervision.add("stays", "echo up; exec sleep 1000")
+    supervision.add("goes", "trap 'echo asked >> ended; exit' TERM; echo up; while :; do sleep 0.05; done")
+    supervision.add("deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done")
+    supervision.add("fails", "exit 7")
+    supervision.start()
+    for name in ("stays", "goes", "deaf"):
+        supervision.until(name, "running")
+    supervision.until("fails", "failed")
+    before = supervision.row("stays")
+    del supervision.specs[1:]
+    supervision.replan()
+    for name in ("goes", "deaf", "fails"):
+        eventually(lambda name=name: supervision.row(name)["state"] is None, f"{name} is forgotten")  # type: ignore[misc]
+    assert (supervision.home.path / "ended").read_text() == "asked\n"
+    assert supervision.row("stays") == before
+    eventually(lambda: marked(supervision.home) == [before["pid"]], "nothing else is left")
+
+
+def test_a_command_line_that_changed_is_used_at_the_next_start(supervision: Supervision) -> None:
+    supervision.add("server", "echo old >> runs; echo up; exec sleep 1000")
+    supervision.start()
+    before = supervision.until("server", "running")
+    supervision.specs.clear()
+    supervision.add("server", "echo new >> runs; echo up; exec sleep 1000")
+    supervision.add("sign", "echo up; exec sleep 1000")
+    supervision.replan()
+    supervision.until("sign", "running")
+    assert supervision.row("server") == before
+    os.kill(before["pid"], signal.SIGKILL)
+    eventually(lambda: supervision.row("server")["restarts"] == 1, "the death was seen")
+    supervision.until("server", "running")
+    assert (supervision.home.path / "runs").read_text() == "old\nnew\n"
 
 
 def kill_supervisor(supervision: Supervision) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
@@ -14,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.eventually import eventually
-from tests.kafka import DEADLINE_SECONDS
+from tests.kafka import DEADLINE_SECONDS, produce
 from tests.rest_client import RestClient
 
 ESTATE = """\
@@ -50,17 +52,18 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]
     treeline(folder / "home", "down", "--wipe")
 
 
+def login(password: str) -> dict[str, Any]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "treeline",
+        "sasl.password": password,
+        "log_level": 0,
+    }
+
+
 def client(secured: RunningEstate, password: str) -> AdminClient:
-    return AdminClient(
-        {
-            "bootstrap.servers": secured.bootstrap_servers("cluster-1"),
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.username": "treeline",
-            "sasl.password": password,
-            "log_level": 0,
-        }
-    )
+    return AdminClient({"bootstrap.servers": secured.bootstrap_servers("cluster-1"), **login(password)})
 
 
 def password(secured: RunningEstate) -> str:
@@ -104,6 +107,59 @@ def test_topics_on_a_secured_cluster_are_adopted(secured: RunningEstate) -> None
         "GET", "/tenants/globex/instances/eu/environments/dev/streams/parcels"
     )
     assert (stream["applied"]["cluster-1"], stream["min_insync_replicas"]) == ("applied", 2)
+
+
+@pytest.fixture
+def fourth(secured: RunningEstate) -> Iterator[int]:
+    """One broker more while a test runs; its port."""
+    added = secured.treeline("estate", "add-broker", "cluster-1", "--zone", "az2")
+    assert added.returncode == 0, added.stderr
+    port = int(json.loads(added.stdout)["bootstrap_servers"].partition(":")[2])
+    yield port
+    secured.treeline("estate", "heal", "cluster-1")
+    removed = secured.treeline("estate", "remove-broker", "cluster-1", "4", "--force")
+    assert removed.returncode == 0, removed.stderr
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    admin = client(secured, password(secured))
+    eventually(lambda: set(admin.list_topics(timeout=60).brokers) == {1, 2, 3}, "it is gone", 0.3)
+
+
+def test_an_added_broker_lets_in_whom_the_others_let_in(secured: RunningEstate, fourth: int) -> None:
+    admin = client(secured, password(secured))
+
+    def found() -> list[tuple[str, int]]:
+        nodes = admin.describe_cluster().result(DEADLINE_SECONDS).nodes
+        return [(node.rack, node.port) for node in nodes if node.id == 4]
+
+    assert eventually(found, "whoever is asked knows of it") == [("az2", fourth)]
+    admin.create_topics([NewTopic("on-four", 1, replica_assignment=[[4]])])["on-four"].result(DEADLINE_SECONDS)
+    produce(secured.bootstrap_servers("cluster-1"), "on-four", [{"value": b"kept"}], **login(password(secured)))
+    refused = secured.treeline("estate", "remove-broker", "cluster-1", "4")
+    assert refused.returncode == 3
+    assert "holds 1 replica (on-four)" in refused.stderr
+    admin.delete_topics(["on-four"])["on-four"].result(DEADLINE_SECONDS)
+    there = {"bootstrap.servers": f"127.0.0.1:{fourth}"}
+    for wrong in (login("guessed"), {"log_level": 0}):
+        with pytest.raises(KafkaException):
+            AdminClient(there | wrong).list_topics(timeout=3)
+
+
+def test_an_added_broker_is_behind_the_proxy_like_the_others(secured: RunningEstate, fourth: int) -> None:
+    there = {"bootstrap.servers": f"127.0.0.1:{fourth}"} | login(password(secured))
+    assert AdminClient(there).list_topics(timeout=DEADLINE_SECONDS).brokers
+    assert secured.treeline("estate", "cut", "cluster-1").returncode == 0
+    with pytest.raises(KafkaException):
+        AdminClient(there).list_topics(timeout=3)
+    os.kill(secured.process("proxy")["pid"], signal.SIGKILL)
+
+    def answers() -> bool:
+        try:
+            return bool(AdminClient(there).list_topics(timeout=3).brokers)
+        except KafkaException:
+            return False
+
+    eventually(answers, "a restarted proxy has its way too, and is healed")
 
 
 def test_two_brokers_serve_while_the_third_is_killed_and_it_comes_back(secured: RunningEstate) -> None:

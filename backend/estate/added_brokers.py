@@ -1,0 +1,116 @@
+"""Brokers that were added to an estate while it ran: which there are, and which may come and go.
+
+They are kept beside the estate's data, so that `up` brings them back after `down`; `down --wipe` forgets them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import asdict
+
+from backend.estate.broker import AddedBroker, BrokerPorts
+from backend.estate.document import ClusterSpec, Estate
+from backend.estate.document_sections import MOST_BROKERS
+from backend.estate.home import Home
+from backend.estate.processes import write_private
+
+FILE = "added-brokers.json"
+# It goes into a properties file, where spaces, backslashes and letters beyond ASCII become something else.
+_ZONE = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+
+class AddedDoNotFit(ValueError):
+    """The estate file and the brokers that were added to the estate contradict each other."""
+
+
+class BrokerRefused(ValueError):
+    """A broker cannot be added, or taken away, as it was asked for; the text says why, and what to do."""
+
+
+class BrokerHoldsReplicas(BrokerRefused):
+    """A broker is not taken away while replicas are on it."""
+
+    def __init__(self, cluster: str, node: int, replicas: dict[str, int]) -> None:
+        self.replicas = replicas  # by topic
+        count, topics = sum(replicas.values()), sorted(replicas)
+        named = ", ".join(topics[:3]) + (f" and {len(topics) - 3} more" if len(topics) > 3 else "")
+        super().__init__(
+            f"broker {node} of {cluster} holds {count} {'replica' if count == 1 else 'replicas'} ({named}). "
+            f"Move them away first: `treeline placement plan` with target_brokers without {node}, then "
+            "`treeline placement apply`. With --force what only this broker has is lost."
+        )
+
+
+def read_added(home: Home, estate: Estate) -> tuple[AddedBroker, ...]:
+    """Those that were added to the estate of this name. Raises AddedDoNotFit."""
+    path = home.data(estate.name) / FILE
+    rows = json.loads(path.read_text()) if path.exists() else []
+    added = tuple(AddedBroker(**{**row, "ports": BrokerPorts(**row["ports"])}) for row in rows)
+    for one in added:
+        cluster = estate.cluster(one.cluster)
+        if cluster is None or one.node <= cluster.brokers:
+            lacks = "has no such cluster" if cluster is None else "names a broker of this number itself"
+            raise AddedDoNotFit(
+                f"Broker {one.node} was added to {one.cluster} by `treeline estate add-broker`, and the estate "
+                f"file {lacks}. Start with the file as it was and take the broker away by `treeline estate "
+                f"remove-broker {one.cluster} {one.node}`, or begin anew after `treeline down --wipe`."
+            )
+    return added
+
+
+def save_added(home: Home, estate: Estate, added: Iterable[AddedBroker]) -> None:
+    """Keep exactly these for the next `up`."""
+    write_private(home.data(estate.name) / FILE, json.dumps([asdict(one) for one in added], indent=1))
+
+
+def cluster_named(estate: Estate, name: str) -> ClusterSpec:
+    """The estate's cluster of this name; raises BrokerRefused, naming those that there are."""
+    cluster = estate.cluster(name)
+    if cluster is None:
+        known = ", ".join(spec.name for spec in estate.clusters)
+        raise BrokerRefused(f"estate {estate.name} has no cluster {name!r}; these are: {known}")
+    return cluster
+
+
+def next_node(cluster: ClusterSpec, added: Collection[AddedBroker], used: Collection[int] = ()) -> int:
+    """The lowest number that is free; `used` are those that may not be given although no broker has them.
+
+    Raises BrokerRefused if the cluster has as many brokers as a cluster may have.
+    """
+    if cluster.brokers + len(added) >= MOST_BROKERS:
+        raise BrokerRefused(f"{cluster.name} has {MOST_BROKERS} brokers, and a cluster of an estate has no more")
+    taken = {*range(1, cluster.brokers + 1), *(broker.node for broker in added), *used}
+    return next(node for node in range(1, len(taken) + 2) if node not in taken)
+
+
+def zone_for(cluster: ClusterSpec, added: Iterable[AddedBroker], wanted: str | None) -> str:
+    """The wanted zone, or else the one with the fewest brokers, of several the first in the estate file.
+
+    Raises BrokerRefused if a zone cannot be called so.
+    """
+    if wanted is None:
+        brokers = Counter([*cluster.zones, *(broker.zone for broker in added)])
+        return min(brokers, key=lambda zone: brokers[zone])
+    if not wanted.strip():
+        raise BrokerRefused("the zone's name is empty; without --zone it is the zone with the fewest brokers")
+    if not _ZONE.fullmatch(wanted):
+        raise BrokerRefused(f"zone {wanted!r} is not a name of up to 100 letters, digits and . _ -")
+    return wanted
+
+
+def removable(cluster: ClusterSpec, added: Collection[AddedBroker], node: int) -> AddedBroker:
+    """The added broker of this number; raises BrokerRefused for any other."""
+    found = next((broker for broker in added if broker.node == node), None)
+    if found is not None:
+        return found
+    if 1 <= node <= cluster.brokers:
+        raise BrokerRefused(
+            f"broker {node} of {cluster.name} is in the estate file, and so a controller as well: the cluster's "
+            "quorum has a fixed list of voters, and one that is gone for ever counts as one that is down. Only "
+            "brokers that were added by `treeline estate add-broker` can be taken away"
+        )
+    known = ", ".join(str(broker.node) for broker in added) or "none"
+    raise BrokerRefused(f"{cluster.name} has no broker {node}; those that were added: {known}")

@@ -1,0 +1,49 @@
+"""The layout of the running estate, kept below `run/` for the commands that come while it runs.
+
+`layout.json` has the ports, `estate.yaml` what the estate file said when the estate was started: the file itself
+may have changed since, or be gone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from backend.estate.broker import AddedBroker, BrokerPorts
+from backend.estate.document import read_estate
+from backend.estate.home import Home
+from backend.estate.plan import Layout
+from backend.estate.processes import write_private
+from backend.estate.running import read_layout
+
+
+def save_layout(layout: Layout) -> None:
+    """Write it down; replaces an earlier one."""
+    document = {
+        "url": layout.url,
+        "clusters": {cluster.name: layout.bootstrap_servers(cluster.name) for cluster in layout.estate.clusters},
+        "api_port": layout.api_port,
+        "postgres_port": layout.postgres_port,
+        "redis_port": layout.redis_port,
+        "proxy_control_port": layout.proxy_control_port,
+        "brokers": {name: [asdict(ports) for ports in given] for name, given in layout.brokers.items()},
+        "added": [asdict(broker) for broker in layout.added],
+    }
+    # JSON is YAML: the estate is read again as any other.
+    write_private(layout.home.run / "estate.yaml", json.dumps(layout.estate.document, indent=1))
+    write_private(layout.home.run / "layout.json", json.dumps(document, indent=1))
+
+
+def restore_layout(home: Home) -> Layout:
+    """The layout with which this home's estate was started, and the brokers that were added since."""
+    saved = read_layout(home)
+    return Layout(
+        home=home,
+        estate=read_estate(home.run / "estate.yaml"),
+        api_port=saved["api_port"],
+        postgres_port=saved["postgres_port"],
+        redis_port=saved["redis_port"],
+        proxy_control_port=saved["proxy_control_port"],
+        brokers={name: tuple(BrokerPorts(**p) for p in given) for name, given in saved["brokers"].items()},
+        added=tuple(AddedBroker(**{**row, "ports": BrokerPorts(**row["ports"])}) for row in saved["added"]),
+    )
