@@ -51,6 +51,7 @@ class ReplicaAdmin:
         self._wanted: dict[Place, tuple[int, ...]] = {}
         """What was asked for of partitions since they were last seen to stand still."""
         self._moving: set[Place] = set()
+        """Of these, those that went on when it was last asked."""
         with self._named():
             try:
                 self._client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
@@ -93,11 +94,9 @@ class ReplicaAdmin:
         """Begin reassignments to these brokers, or cancel them (None); those that were refused, and why."""
         with self._named():
             refused = reassignments.alter(self._ask, wanted, self._milliseconds)
-        self._wanted |= {
-            place: tuple(brokers)
-            for place, brokers in wanted.items()
-            if brokers is not None and place not in refused
-        }
+        begun = {place: tuple(brokers) for place, brokers in wanted.items() if brokers and place not in refused}
+        self._wanted |= begun
+        self._moving |= begun.keys()
         return refused
 
     def elect_preferred(self, partitions: Iterable[Place]) -> dict[Place, str]:
