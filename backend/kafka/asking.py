@@ -25,8 +25,8 @@ UNKNOWN_TOPIC = 3
 NOT_ALLOWED = (29, 31)
 UNSUPPORTED = 35
 _NEEDS = (
-    "the cluster does not let the control plane do this; it needs Alter, Describe, AlterConfigs and DescribeConfigs "
-    "on the cluster, and AlterConfigs and DescribeConfigs on topics"
+    "the cluster does not let the control plane do this; it needs Alter, Describe, AlterConfigs and "
+    "DescribeConfigs on the cluster, and AlterConfigs and DescribeConfigs on topics"
 )
 _WORDS = {
     UNKNOWN_TOPIC: "there is no such partition; its topic is gone, or never had it",

@@ -44,7 +44,8 @@ class ReplicaAdmin:
         properties: Mapping[str, str],
         timeout_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """Connects to nothing yet. Raises KafkaCallFailed if it cannot log in the way that the properties say."""
+        """Connects to nothing yet. Raises KafkaCallFailed if it cannot log in the way that the properties say, and
+        ClusterUnreachable if a secret that they refer to cannot be read."""
         self._cluster, self._seconds = cluster_name, timeout_seconds
         # The controller is to answer that it has not got to something before we stop listening.
         self._milliseconds = int(800 * timeout_seconds)
