@@ -24,13 +24,16 @@ answers."""
 UNKNOWN_TOPIC = 3
 NOT_ALLOWED = (29, 31)
 UNSUPPORTED = 35
-_NEEDS_ALTER = "the cluster does not let the control plane do this; it needs Alter and Describe on the cluster"
+_NEEDS = (
+    "the cluster does not let the control plane do this; it needs Alter, Describe, AlterConfigs and "
+    "DescribeConfigs on the cluster, and AlterConfigs and DescribeConfigs on topics"
+)
 _WORDS = {
     UNKNOWN_TOPIC: "there is no such partition; its topic is gone, or never had it",
     7: "the controller did not get to it in time",
     17: "no topic can have this name",
-    29: _NEEDS_ALTER,
-    31: _NEEDS_ALTER,
+    29: _NEEDS,
+    31: _NEEDS,
     37: "there is no such partition",
     38: "it cannot have so many replicas",
     39: "it cannot have its replicas there",

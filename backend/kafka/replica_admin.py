@@ -44,13 +44,15 @@ class ReplicaAdmin:
         properties: Mapping[str, str],
         timeout_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """Connects to nothing yet. Raises KafkaCallFailed if it cannot log in the way that the properties say."""
+        """Connects to nothing yet. Raises KafkaCallFailed if it cannot log in the way that the properties say, and
+        ClusterUnreachable if a secret that they refer to cannot be read."""
         self._cluster, self._seconds = cluster_name, timeout_seconds
         # The controller is to answer that it has not got to something before we stop listening.
         self._milliseconds = int(800 * timeout_seconds)
         self._wanted: dict[Place, tuple[int, ...]] = {}
         """What was asked for of partitions since they were last seen to stand still."""
         self._moving: set[Place] = set()
+        """Of these, those that went on when it was last asked."""
         with self._named():
             try:
                 self._client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
@@ -93,11 +95,9 @@ class ReplicaAdmin:
         """Begin reassignments to these brokers, or cancel them (None); those that were refused, and why."""
         with self._named():
             refused = reassignments.alter(self._ask, wanted, self._milliseconds)
-        self._wanted |= {
-            place: tuple(brokers)
-            for place, brokers in wanted.items()
-            if brokers is not None and place not in refused
-        }
+        begun = {place: tuple(brokers) for place, brokers in wanted.items() if brokers and place not in refused}
+        self._wanted |= begun
+        self._moving |= begun.keys()
         return refused
 
     def elect_preferred(self, partitions: Iterable[Place]) -> dict[Place, str]:

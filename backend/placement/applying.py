@@ -72,7 +72,8 @@ class ClusterNow:
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """How much may go on at once. A broker takes part in a move by getting the replica, by giving it up, or as the
-    leader that it is copied from. Moves that wait for a broker that is away do not count: they load nobody."""
+    leader that it is copied from; moves of others count there too, but not among the partitions. What waits for a
+    broker that is away does not count: it loads nobody."""
 
     moves_per_broker: int
     partitions_at_once: int

@@ -204,6 +204,32 @@ def test_a_replica_on_a_broker_that_is_away_is_replaced_first():
     assert next_steps(course, now, PLENTY).ask == {T0: (1, 2, 5)}
 
 
+def test_a_replica_on_a_broker_that_is_away_is_dropped_first():
+    course, now = one((1, 2, 3), (1,), brokers=dict.fromkeys([1, 2]))
+    assert next_steps(course, now, PLENTY).ask == {T0: (1, 2)}
+
+
+def test_a_broker_that_is_away_holds_up_its_own_replica_alone():
+    course, now = one((1, 2, 3), (1, 5, 6), brokers=dict.fromkeys([1, 2, 3, 6]))
+    assert next_steps(course, now, PLENTY).ask == {T0: (1, 6, 3)}
+
+
+@pytest.mark.parametrize(
+    ("original", "target", "here"),
+    [
+        pytest.param((1, 2), (1, 3), (2, 3), id="without a broker that both have"),
+        pytest.param((1, 2), (1, 3), (1,), id="with too few"),
+        pytest.param((1, 2), (1, 3), (1, 2, 3), id="with too many"),
+        pytest.param((1, 2), (1, 3), (1, 9), id="with one that neither has"),
+    ],
+)
+def test_replicas_that_no_step_leads_to_are_a_strangers(original, target, here):
+    course, now = one(original, target, here)
+    assert stand(course, now).strangers == {T0: here}
+    assert next_steps(course, now, PLENTY).ask == {}
+    assert stand(course.reversed(), now).strangers == {T0: here}
+
+
 def test_partitions_that_lack_a_replica_go_before_others():
     course = Course(originals={T0: (1, 2), T1: (3, 4)}, targets={T0: (1, 5), T1: (3, 5)})
     now = ClusterNow(replicas=course.originals, leaders={T0: 1, T1: 3}, brokers=dict.fromkeys([1, 2, 3, 5]))

@@ -87,12 +87,12 @@ def test_a_plan_is_carried_out_under_a_throttle_that_is_gone_afterwards(
     assert brokers.own_config(ResourceType.TOPIC, shrinking) == {}
 
     done = [progress(course, stand(course, look(admin)), sizes)]
-    standing, _ = drive(
-        admin,
-        course,
-        Limits(moves_per_broker=1, partitions_at_once=2),
-        until=lambda here, _: done.append(progress(course, here, sizes)) or here.is_finished,  # type: ignore[func-returns-value]
-    )
+
+    def arrived(here: Standing, _: object) -> bool:
+        done.append(progress(course, here, sizes))
+        return here.is_finished
+
+    standing, _ = drive(admin, course, Limits(moves_per_broker=1, partitions_at_once=2), until=arrived)
     assert sorted(standing.arrived) == sorted(course.targets)
     assert replicas(admin, course) == course.targets
     assert (done[0].fraction, done[-1].fraction) == (0.0, 1.0)
