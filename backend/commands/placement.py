@@ -43,6 +43,13 @@ def plan(
     ] = None,
     replication_factor: Annotated[int | None, typer.Option(help="With --cluster: of all topics.")] = None,
     reassignment: placement_of_clusters.Reassignment = None,
+    rounds: Annotated[
+        Path | None,
+        typer.Option(help="With --input: write the plan to this folder in rounds, of one replica a partition."),
+    ] = None,
+    moves_per_broker: Annotated[
+        int, typer.Option(min=1, help="With --rounds: so many moves that a broker takes part in at once.")
+    ] = 5,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -51,6 +58,8 @@ def plan(
     if (question is None) == (cluster is None):
         fail("name either --input or --cluster", 2)
     if question is None:
+        if rounds is not None:
+            fail("--rounds goes with --input", 2)
         wish = {
             "cluster": cluster,
             "target_brokers": None if target_brokers is None else _ids(target_brokers),
@@ -60,7 +69,10 @@ def plan(
         return
     if (target_brokers, replication_factor) != (None, None):
         fail("--target-brokers and --replication-factor go with --cluster; --input has them in its file", 2)
-    _plan_file(question, reassignment, shape)
+    found = _plan_file(question, reassignment)
+    if rounds is not None:
+        _write_rounds(found, rounds, moves_per_broker)
+    show(found.document(), shape, COLUMNS, _rows(found))
 
 
 def _ids(text: str) -> list[int]:
@@ -70,7 +82,7 @@ def _ids(text: str) -> list[int]:
         fail(f"--target-brokers: {text[:60]!a} is no list of broker ids like 1,2,3", 2)
 
 
-def _plan_file(question: Path, reassignment: Path | None, form: Form) -> None:
+def _plan_file(question: Path, reassignment: Path | None) -> Plan:
     from backend.placement import documents
     from backend.placement import plan as planning
     from backend.placement.problem import PlacementInvalid
@@ -83,7 +95,34 @@ def _plan_file(question: Path, reassignment: Path | None, form: Form) -> None:
     if reassignment is not None:
         reassignment.write_text(json.dumps(documents.reassignment(found.problem, found.replicas), indent=1) + "\n")
     _tell(found)
-    show(found.document(), form, COLUMNS, _rows(found))
+    return found
+
+
+def _write_rounds(found: Plan, folder: Path, moves_per_broker: int) -> None:
+    """One file for each, which `kafka-reassign-partitions.sh` takes once the one before is verified."""
+    from backend.placement.applying import Limits
+    from backend.placement.rounds import NoWay, rounds
+
+    limits = Limits(moves_per_broker=moves_per_broker, partitions_at_once=len(found.problem.now) or 1)
+    count = 0
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        left = sorted(folder.glob("round-*.json"))
+        if left:
+            fail(f"{folder} has rounds already, such as {left[0].name}: name another folder", 2)
+        for count, each in enumerate(rounds(found.problem, found.replicas, limits), 1):
+            (folder / f"round-{count:04}.json").write_text(json.dumps(each.document(), indent=1) + "\n")
+            done = each.progress
+            typer.echo(
+                f"round {count}: {len(each.partitions):,} partitions; {done.moves_done:,} moves and "
+                f"{done.bytes_done:,} bytes done by then, {done.bytes_left:,} bytes left",
+                err=True,
+            )
+    except OSError as error:
+        fail(f"{folder}: {error.strerror}", 2)
+    except NoWay as error:
+        fail(f"{count:,} rounds are in {folder}; then there is no way on: {error}")
+    typer.echo(f"{count:,} rounds are in {folder}", err=True)
 
 
 def _tell(found: Plan) -> None:

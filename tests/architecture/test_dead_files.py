@@ -8,7 +8,7 @@ from tests.architecture.sources import PACKAGES, imported, module_name, parsed, 
 
 ENTRIES = {
     "backend.cli", "backend.asgi", "backend.kafka.native.build", "workers.app", "migrations.env",
-    "spark.jobs.offset_timestamps",
+    "spark.jobs.offset_timestamps", "spark.jobs.replica_placement",
 }  # fmt: skip
 # Kept without being started, each with its reason.
 FOR_TESTS = {"backend.eventlog.memory": "the event log's twin, on which simulations run"}

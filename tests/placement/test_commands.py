@@ -96,9 +96,41 @@ def test_a_new_topic_is_placed() -> None:
         ([], "name either --input or --cluster"),
         (["--input", "-", "--cluster", "c1"], "name either --input or --cluster"),
         (["--input", "-", "--target-brokers", "1,2"], "go with --cluster"),
+        (["--cluster", "c1", "--rounds", "rounds"], "--rounds goes with --input"),
         (["--cluster", "c1", "--target-brokers", "1,x"], "'1,x' is no list of broker ids"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words: list[str], told: str) -> None:
     done = treeline("plan", *words)
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_a_plan_is_written_in_rounds_that_load_no_broker_with_more_than_it_may(tmp_path: Path) -> None:
+    folder = tmp_path / "rounds"
+    words = ["plan", "--input", "-", "--rounds", str(folder), "--moves-per-broker", "2", "--json"]
+    done = treeline(*words, stdin=json.dumps(QUESTION))
+    assert done.returncode == 0, done.stderr
+    here = {(row["topic"], row["partition"]): row["replicas"] for row in QUESTION["partitions"]}
+    files = sorted(folder.iterdir())
+    assert len(files) >= 2 and f"{len(files)} rounds are in" in done.stderr
+    for file in files:
+        loads: dict[int, int] = {}
+        for row in json.loads(file.read_text())["partitions"]:
+            before, after = here[row["topic"], row["partition"]], row["replicas"]
+            assert len(set(after) - set(before)) <= 1 and len(after) == 3
+            if set(before) != set(after):
+                for broker in {before[0], *set(before) ^ set(after)}:
+                    loads[broker] = loads.get(broker, 0) + 1
+            here[row["topic"], row["partition"]] = after
+        assert max(loads.values(), default=0) <= 2
+    found = json.loads(done.stdout)
+    assert here == {(row["topic"], row["partition"]): row["replicas"] for row in found["partitions"]}
+    again = treeline(*words, stdin=json.dumps(QUESTION))
+    assert (again.returncode, "has rounds already" in again.stderr) == (2, True)
+
+
+def test_rounds_end_where_a_partition_has_nobody_to_copy_from(tmp_path: Path) -> None:
+    lost = {"topic": "orders", "partition": 9, "replicas": [77, 78, 79]}
+    question = {**QUESTION, "partitions": [*QUESTION["partitions"], lost]}
+    done = treeline("plan", "--input", "-", "--rounds", str(tmp_path), stdin=json.dumps(question))
+    assert done.returncode == 1 and "no way on: orders-9: it has no leader" in done.stderr, done.stderr
