@@ -86,6 +86,11 @@ class Discovery:
                 clients.forget_silent(connection)
             return events.head(connection).position, word
 
+    def end_word(self, report: Report, word: Word) -> None:
+        """A client may go on. Raises DatabaseUnavailable; then it is not told so."""
+        with self._services.engine.begin() as connection:
+            clients.end_word(connection, report, word)
+
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
 async def discover(
@@ -151,6 +156,9 @@ async def discover(
             break
         position = await services.listener.wait_for_events_async(snapshot.position, min(left, _LOOK_SECONDS))
         snapshot = await shared.at_least(position)
+    if report is not None and word is not None and _ends_hold(told, sent.active, report):
+        # Before it hears that it may go on: from then on nobody may count on it.
+        await run_in_threadpool(shared.end_word, report, word)
     base = str(services.config.url or request.base_url).rstrip("/")
     body = {**_shown(sent, told, services.config, base), "arrived": _has_arrived(report, word, sent.active)}
     return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
@@ -166,6 +174,10 @@ def _place(caller: Caller, action: Action, tenant: str, instance: str, environme
 def _unknown(place: Place) -> NotFound:
     tenant, instance, environment = place
     return NotFound(f"there is no environment {environment[:60]!a} of {instance[:60]!a} of tenant {tenant[:60]!a}")
+
+
+def _ends_hold(told: str, active: ActiveRow, report: Report) -> bool:
+    return rule.ends_hold(told, active.generation, report.generation, report.phase)
 
 
 def _has_arrived(report: Report | None, word: Word | None, active: ActiveRow) -> bool:

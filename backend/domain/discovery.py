@@ -60,6 +60,16 @@ class Word:
     """Since it said so last."""
     given_at: int | None
     """The newest event when it began to hold, which it has done since without a break; None: it does not."""
+    is_of_now: bool = True
+    """Whether it is of the generation that its environment is in: to hold there is another promise than to have
+    held in one that was left."""
+
+
+def ends_hold(told: str, generation: int, known_generation: int, known_phase: str) -> bool:
+    """Whether a client that says that it holds may go on once it is answered this: its word counts no more then.
+    One of an earlier generation may not: it waits until what it has sent has arrived. 0: it does not know its
+    generation."""
+    return told == ACTIVE and known_phase != IS_ACTIVE and known_generation in (0, generation)
 
 
 def missing(
@@ -69,14 +79,12 @@ def missing(
     closing: bool,
     forced: Collection[str] = (),
     marked_at: int | None = None,
-    closed_at: int | None = None,
 ) -> list[str]:
     """Clients that are waited for: their word that they hold is not given, or does not count any more.
 
     `closing`: whether consumers are told to close as well. `marked_at`: position of the event after which it was
     looked where the logs end; producers must have held since before, for one that let go meanwhile, and holds
-    again, may have written. `closed_at`: of the event before which offsets were carried over; the same for
-    consumers.
+    again, may have written.
     """
     return sorted(
         client
@@ -85,8 +93,10 @@ def missing(
         and (word.role != CONSUMER or closing)
         and not (
             does(word.role, word.phase)
-            and word.silent_ms <= hold_ms
-            and was_given_before(closed_at if word.role == CONSUMER else marked_at, word.given_at)
+            and word.is_of_now
+            # Less than 0: the clock was set back, and nobody knows since when.
+            and 0 <= word.silent_ms <= hold_ms
+            and was_given_before(None if word.role == CONSUMER else marked_at, word.given_at)
         )
     )
 

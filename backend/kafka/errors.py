@@ -28,6 +28,10 @@ class KafkaCallFailed(Exception):
         self.code = code
 
 
+class OffsetsPending(KafkaCallFailed):
+    """A transaction that commits a group's offsets has not ended: what it will have committed is not known."""
+
+
 class LoginUnsupported(Exception):
     """A client cannot log in the way that a cluster's properties ask for; `reason` is for people."""
 

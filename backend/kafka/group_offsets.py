@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from backend.domain.committing import Standing
 from backend.kafka import group_reader
-from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
+from backend.kafka.errors import KafkaCallFailed, OffsetsPending, kafka_error, sentence
 from backend.kafka.group_reader import Committed
 from backend.kafka.log_ends import Place, ends_by
 
@@ -81,12 +81,18 @@ class GroupOffsets:
             raise KafkaCallFailed(sentence(error)) from error
         self._admins += more
 
-    def standing(self, wanted: Mapping[str, Iterable[Place]]) -> dict[tuple[str, Place], Standing]:
+    def standing(
+        self, wanted: Mapping[str, Iterable[Place]], *, stable: bool = False
+    ) -> dict[tuple[str, Place], Standing]:
         """What the groups have committed; those that cannot be asked now are left out. Raises KafkaCallFailed if
-        none can."""
+        none can.
+
+        `stable`: commits of transactions that are not ended yet are waited for: raises OffsetsPending as long as
+        there are any (KIP-447), and KafkaCallFailed if a single partition cannot be asked for.
+        """
         found: dict[tuple[str, Place], Standing] = {}
         failed: KafkaError | None = None
-        for group, rows in self._ask(wanted).items():
+        for group, rows in self._ask(wanted, stable).items():
             if isinstance(rows, KafkaError):
                 failed = rows
                 continue
@@ -94,15 +100,23 @@ class GroupOffsets:
                 if row.code == 0:
                     offset = row.offset if row.offset >= 0 else None
                     found[group, row.place] = Standing(offset=offset, metadata=row.metadata)
+                elif stable and row.code == KafkaError.UNSTABLE_OFFSET_COMMIT:
+                    raise OffsetsPending(f"a transaction with commits of {group} has not ended yet")
+                elif stable:
+                    topic, partition = row.place
+                    why = KafkaError(row.code).str()
+                    raise KafkaCallFailed(f"where {group} is in {topic}/{partition} cannot be asked for: {why}")
         if failed is not None and not found:
             raise KafkaCallFailed(str(failed.str()))
         return found
 
-    def _ask(self, wanted: Mapping[str, Iterable[Place]]) -> Mapping[str, Sequence[Committed] | KafkaError]:
+    def _ask(
+        self, wanted: Mapping[str, Iterable[Place]], stable: bool
+    ) -> Mapping[str, Sequence[Committed] | KafkaError]:
         try:
             if self._reader is None:
                 self._reader = group_reader.open_consumer(self._config)
-            found = group_reader.ask(self._reader, wanted, _REQUEST_SECONDS)
+            found = group_reader.ask(self._reader, wanted, _REQUEST_SECONDS, require_stable=stable)
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(sentence(error)) from error
         return found

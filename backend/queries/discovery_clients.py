@@ -89,6 +89,13 @@ class ClientRow(Report):
     """The switch that waits for it, since it was there when that told clients to hold."""
     arrived_in: int | None
     """The generation in which it finds all that it had sent before, if it heard of its move too late."""
+    present_generation: int | None = None
+    """Of its environment, for its zone; None: nobody has looked."""
+
+    @property
+    def is_of_now(self) -> bool:
+        """Whether it is in that generation, or knows of none."""
+        return self.present_generation is None or self.generation in (0, self.present_generation)
 
     @property
     def place(self) -> Place:
@@ -102,6 +109,8 @@ class Word:
 
     given_at: int | None
     arrived_in: int | None
+    still_since: datetime | None
+    """Which word it is."""
 
 
 def write(connection: Connection, report: Report, hold_ms: int) -> Word:
@@ -130,12 +139,28 @@ def write(connection: Connection, report: Report, hold_ms: int) -> Word:
         fresh[name] = sa.case((unbroken, t[name]), else_=row.excluded[name]) if is_still else None
     is_new = sa.literal_column("xmax = 0", sa.Boolean)
     statement = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(
-        t.given_at, t.arrived_in, is_new
+        t.given_at, t.arrived_in, t.still_since, is_new
     )
-    given_at, arrived_in, came = connection.execute(statement).one()
+    given_at, arrived_in, still_since, came = connection.execute(statement).one()
     if came:
         _make_room(connection, report)
-    return Word(given_at=given_at, arrived_in=arrived_in)
+    return Word(given_at=given_at, arrived_in=arrived_in, still_since=still_since)
+
+
+def end_word(connection: Connection, report: Report, word: Word) -> None:
+    """The client is about to be told that it may go on: from now on it does not count as one that holds. Not if it
+    has given its word anew."""
+    t = discovery_clients.c
+    mine = (
+        t.tenant == report.tenant,
+        t.instance == report.instance,
+        t.environment == report.environment,
+        t.client_id == report.client_id,
+        t.phase == report.phase,
+        t.still_since == word.still_since,
+    )
+    ended = {"phase": IS_ACTIVE, "still_since": None, "given_at": None, "arrived_in": None}
+    connection.execute(sa.update(discovery_clients).where(*mine).values(ended))
 
 
 def _make_room(connection: Connection, report: Report) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -51,7 +52,8 @@ def moved_clients(
     `active`: of the environments, at least."""
     if not moves:
         return []
-    own_zones = {(row.place, row.zone) for row in active if row.zone is not None}
+    present = {(row.place, row.zone): row.generation for row in active}
+    own_zones = {(place, zone) for place, zone in present if zone is not None}
     moved = {(moving.place, moving.zone) for moving in moves}
 
     def is_moved(row: ClientRow) -> bool:
@@ -59,7 +61,11 @@ def moved_clients(
         return by_zone in moved or (by_zone not in own_zones and (row.place, None) in moved)
 
     places = sorted({moving.place for moving in moves})
-    return [row for row in discovery_clients.list_clients(connection, places) if is_moved(row)]
+    return [
+        replace(row, present_generation=present.get((row.place, row.zone), present.get((row.place, None))))
+        for row in discovery_clients.list_clients(connection, places)
+        if is_moved(row)
+    ]
 
 
 def heard_ms(settings: Settings) -> int:
@@ -82,13 +88,18 @@ def missing(
     clients: Collection[ClientRow],
     settings: Settings,
     marked_at: int | None = None,
-    closed_at: int | None = None,
 ) -> list[str]:
-    """Those that are waited for in the phase that the switch is in; `marked_at` and `closed_at`: see the rule."""
+    """Those that are waited for in the phase that the switch is in; `marked_at`: see the rule."""
     if switch.state not in HELD:
         return []
     words = {
-        row.client_id: Word(role=row.role, phase=row.phase, silent_ms=row.silent_ms, given_at=row.given_at)
+        row.client_id: Word(
+            role=row.role,
+            phase=row.phase,
+            silent_ms=row.silent_ms,
+            given_at=row.given_at,
+            is_of_now=row.is_of_now,
+        )
         for row in clients
     }
     return discovery.missing(
@@ -97,5 +108,4 @@ def missing(
         closing=switch.state in CLOSED,
         forced=switch.forced,
         marked_at=marked_at,
-        closed_at=closed_at,
     )

@@ -35,10 +35,9 @@ def read(connection: Connection, switch: str) -> dict[str, Any] | None:
 
 
 def begin_hold(connection: Connection, switch: str) -> None:
-    """Clients are told to hold now, unless they were told before."""
+    """Clients are about to be told to hold, for the first time: if that failed before, nobody has held yet."""
     row = insert(switch_progress).values(switch=switch, told={}, held_at=_NOW)
-    first = sa.func.coalesce(switch_progress.c.held_at, _NOW)
-    connection.execute(row.on_conflict_do_update(index_elements=["switch"], set_={"held_at": first}))
+    connection.execute(row.on_conflict_do_update(index_elements=["switch"], set_={"held_at": _NOW}))
 
 
 def held_ms(connection: Connection, switch: str) -> int:

@@ -59,6 +59,7 @@ class Place:
         self._closed = False
         self._moving = False  # a rebalance listener that calls back must not move again
         self._closed_at: float | None = None
+        self._opening = False
         if self._wanted.open:
             self._open(self._wanted, again=False)
 
@@ -94,7 +95,8 @@ class Place:
 
     def is_settled(self) -> bool:
         """Whether the consumer is closed, as wanted."""
-        return not self._wanted.open and self.reader is None
+        with self._changed:
+            return not self._wanted.open and self.reader is None and not self._opening
 
     def settled(self) -> Reader | None:
         """The reader, if the consumer is open where it is wanted."""
@@ -109,9 +111,13 @@ class Place:
             return self.reader
         self._stay(wanted)
         if self.reader is not None and (not wanted.open or self._at.generation != wanted.answer.generation):
-            self._leave(wanted.gently, moving=True)
+            # Whose clients have moved on has nothing to commit here any more.
+            still = self._at.generation in (wanted.answer.generation, *wanted.stays)
+            self._leave(wanted.gently and still, moving=True)
         if self.reader is None and wanted.open:
             self._open(wanted, again=True)
+        if self._wanted is not wanted:
+            return None  # something else is wanted by now: nothing is read before that is seen to
         if self.reader is not None:
             if wanted.open:
                 self._here = wanted
@@ -251,13 +257,23 @@ class Place:
         self._follower.wake()
 
     def _open(self, wanted: Wanted, again: bool) -> None:
-        reader = Reader(self._configuration, wanted.answer, self._owner)
-        if self._subscription is not None:
-            reader.subscribe(self._subscription)
-        elif self._assigned is not None:
-            paused = [TopicPartition(topic, partition) for topic, partition in self._paused]
-            reader.assign_again(self._assigned, paused)
-        self.reader, self._at = reader, wanted.answer
+        with self._changed:
+            if self._wanted is not wanted:
+                return
+            # Nobody is told that the consumer is closed while it is being opened.
+            self._opening = True
+        try:
+            reader = Reader(self._configuration, wanted.answer, self._owner)
+            if self._subscription is not None:
+                reader.subscribe(self._subscription)
+            elif self._assigned is not None:
+                paused = [TopicPartition(topic, partition) for topic, partition in self._paused]
+                reader.assign_again(self._assigned, paused)
+            self.reader, self._at = reader, wanted.answer
+        finally:
+            self._opening = False
+            if not self._wanted.open:
+                self._follower.wake()
         if again and self._closed_at is not None:
             waited = (time.monotonic() - self._closed_at) * 1000
             self._follower.counters.last_unavailable_ms = waited

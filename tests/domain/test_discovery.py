@@ -72,14 +72,39 @@ def test_a_switch_waits_for_those_whose_word_does_not_count(
 
 @pytest.mark.parametrize("role", ["producer", "consumer", ""])
 @pytest.mark.parametrize(("given_at", "waited"), [(6, False), (7, True), (8, True), (None, True)])
-def test_who_let_go_since_the_drain_was_measured_or_offsets_were_carried_over_is_waited_for(
+def test_who_let_go_since_the_drain_was_measured_is_waited_for(
     role: str, given_at: int | None, waited: bool
 ) -> None:
     phase = "closed" if role == "consumer" else "held"
     word = Word(role=role, phase=phase, silent_ms=0, given_at=given_at)
-    marks = {"marked_at": 100, "closed_at": 7} if role == "consumer" else {"marked_at": 7, "closed_at": 100}
-    found = discovery.missing({"one": word}, hold_ms=13_000, closing=True, **marks)
-    assert found == (["one"] if waited else [])
+    found = discovery.missing({"one": word}, hold_ms=13_000, closing=True, marked_at=7)
+    # Consumers may read on while it is measured.
+    assert found == (["one"] if waited and (role != "consumer" or given_at is None) else [])
+
+
+@pytest.mark.parametrize("less", [{"is_of_now": False}, {"silent_ms": -1}])
+def test_a_word_of_another_generation_or_of_a_clock_that_was_set_back_does_not_count(less: dict[str, Any]) -> None:
+    word = Word(**{"role": "producer", "phase": "held", "silent_ms": 0, "given_at": 6, **less})
+    assert discovery.missing({"one": word}, hold_ms=13_000, closing=True) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("told", "known_generation", "known_phase", "ends"),
+    [
+        ("active", 3, "held", True),
+        ("active", 3, "closed", True),
+        ("active", 0, "held", True),
+        ("active", 3, "active", False),
+        ("hold", 3, "held", False),
+        # Moved: it waits until what it has sent has arrived.
+        ("active", 2, "held", False),
+        ("active", 4, "held", False),
+    ],
+)
+def test_a_word_ends_with_the_answer_that_the_client_may_go_on(
+    told: str, known_generation: int, known_phase: str, ends: bool
+) -> None:
+    assert discovery.ends_hold(told, 3, known_generation, known_phase) is ends
 
 
 @pytest.mark.parametrize(

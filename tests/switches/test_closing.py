@@ -14,6 +14,7 @@ from backend.domain.commit_metadata import CommitMark
 from backend.domain.offset_map import LATEST_MS, Progress
 from backend.domain.target_log import Chosen
 from backend.kafka.client_config import client_config
+from backend.kafka.errors import OffsetsPending
 from backend.kafka.group_offsets import GroupOffsets, Setting
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
@@ -288,3 +289,27 @@ def test_a_switch_sets_no_offsets_while_a_committer_does(mixed: ByHand, closing:
             assert stands(mixed, "c", "tips")[0] == -1001
         assert [one.refused for one in carried.result()] == [None]
     assert stands(mixed, "c", "tips")[0] > 0
+
+
+def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(mixed: ByHand, closing: GroupClosing):
+    """The application has ended it, perhaps, and its marker has not come to the group's partition yet."""
+    mixed.commit("a", "g", 2)
+    producer = mixed.transaction("a", 0)
+    consumer = mixed.consumer("a", "g")
+    place = TopicPartition(mixed.topic("a"), 0, 5)
+    producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), DEADLINE_SECONDS)
+    closing.warm_up()  # while applications go on there is always one
+    with pytest.raises(OffsetsPending, match=mixed.group("g")):
+        closing.carry_over(2, 6)
+    assert stands(mixed, "c", "g")[0] < 0, "nothing was set meanwhile"
+    producer.commit_transaction(DEADLINE_SECONDS)
+    consumer.close()
+
+    def carried() -> list[Carried] | None:
+        try:
+            return closing.carry_over(2, 6)
+        except OffsetsPending:
+            return None
+
+    (one,) = eventually(carried, "its marker has come")
+    assert (one.source_offset, one.refused) == (5, None)

@@ -19,7 +19,9 @@ from tests.eventually import eventually
 from tests.faults.step import StoppedStep
 from tests.integration.test_discovery import discover, start, switched
 from tests.switches.by_hand import ByHand
+from tests.switches.test_closing import stands
 from workers import context
+from workers.offsets import one_setter
 from workers.switches.runner import SwitchRunner
 
 
@@ -92,3 +94,31 @@ def test_what_came_before_the_hold_is_waited_for_though_the_database_left_while_
     hand.copy(("a", 2), ("b", 1))
     eventually(lambda: state(hand) in (Phase.VERIFYING, Phase.COMPLETED), "clients are moved")
     assert hand.values("c") == hand.values("a")
+
+
+def test_a_consumer_that_opened_and_closed_again_while_offsets_were_carried_over_is_carried_over_once_more(
+    hand: ByHand, carried_out: Callable[[], None]
+):
+    def tells(phase: str, generation: int = 1) -> None:
+        discover(hand.rest, client_id="k", role="consumer", generation=generation, phase=phase)
+
+    hand.produce("a", 30)
+    hand.copy(("a", 2), ("b", 1))
+    hand.commit("a", "g", 10)
+    tells("active")
+    switched(hand.rest, start(source=hand.name("a"), target=hand.name("c")))
+    with one_setter.alone(hand.database.engine, hand.name("c")):  # so that the runner waits in the middle
+        carried_out()
+        eventually(lambda: state(hand) is Phase.CLOSING, "consumers are to close")
+        tells("closed")
+        waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        with hand.database.owner.connect() as looking:
+            eventually(lambda: looking.exec_driver_sql(waits).scalar(), "offsets are about to be set")
+        tells("active")
+        hand.commit("a", "g", 25)
+        tells("closed")
+    eventually(lambda: state(hand) in (Phase.VERIFYING, Phase.COMPLETED), "clients are moved")
+    tells("active", 2)
+    (source, _), (target, _) = (stands(hand, letter, "g") for letter in ("a", "c"))
+    assert source == 25
+    assert hand.values("c")[target] == hand.values("a")[25]

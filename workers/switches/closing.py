@@ -131,13 +131,13 @@ class GroupClosing:
         """Set the offsets that follow from the final commits; `flags`: of records that come from the source to
         the target. Groups with members on the target are left alone. `may_go_on` is asked right before: one that
         was overtaken sets nothing. `some_stay`: groups with members on the source are left alone: these are of
-        clients that do not move.
+        clients that do not move. Raises OffsetsPending while a transaction that commits some has not ended.
         """
         topology = self._estate.topology()
         # Who is not at work any more has made its last commit before what is read now.
         stay = {each.technical_group for each in self._at_work(topology, None)} if some_stay else set()
         here = topology.groups(self._source)
-        everywhere = self._standing(topology)
+        everywhere = self._standing(topology, stable=True)
         standing = {each: stands for each, stands in everywhere.items() if here.technical_group(each) not in stay}
         if self._chooser is not None:
             self._chooser.ask_all_again()
@@ -233,11 +233,12 @@ class GroupClosing:
                     found.setdefault(group, {})[topic, number] = whose
         return found
 
-    def _standing(self, topology: Topology) -> dict[Follower, Standing]:
-        """What the groups have committed on the source; one that cannot be asked now fails it."""
+    def _standing(self, topology: Topology, *, stable: bool = False) -> dict[Follower, Standing]:
+        """What the groups have committed on the source; one that cannot be asked now fails it. `stable`: with
+        transactions that are not ended yet, which are waited for (OffsetsPending)."""
         clients = self._estate.clients(topology.clusters[self._source])
         wanted = self._wanted(topology, clients.groups())
-        found = clients.offsets.standing(wanted) if wanted else {}
+        found = clients.offsets.standing(wanted, stable=stable) if wanted else {}
         silent = [
             group for group, places in wanted.items() if not any((group, place) in found for place in places)
         ]

@@ -147,7 +147,10 @@ class Drain:
         for place, log in places.items():
             log.low, log.decided, log.end = every[place][0], decided[place][1], every[place][1]
             log.is_decided, log.wanted = log.decided >= log.end, None
-        if self._hops is not None:
+        if any(log.end is None for log in self._logs.values()):
+            # One has come, or was made anew, while ends were asked for.
+            self.mark()
+        elif self._hops is not None:
             self._hops.mark(self._estate.topology(), list(self._logs))
 
     def look(self) -> Drained:

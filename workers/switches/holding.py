@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
-from backend.domain.cluster_switch import Phase
+from backend.domain.cluster_switch import CLOSED, Phase
+from backend.domain.discovery import CONSUMER
 from backend.queries import discovery_clients, switch_progress
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switch_clients import clients_of, heard_ms, missing
@@ -37,7 +39,7 @@ class Hold:
         self._engine, self._settings = engine, settings
         self._awaited_at = 0.0
         self._marked_at: int | None = None
-        self._closed_at: int | None = None
+        self._closed: dict[str, datetime | None] | None = None
 
     @property
     def is_marked(self) -> bool:
@@ -56,7 +58,16 @@ class Hold:
 
     def forget_mark(self) -> None:
         """The hold begins again."""
-        self._marked_at = self._closed_at = None
+        self._marked_at = self._closed = None
+
+    def note_closed(self, switch: SwitchRow | None) -> None:
+        """Offsets are carried over from now on: consumers must keep the word that they have given by now, for one
+        that let go of it, and closed again, may have committed. None: they are not yet."""
+        self._closed = None
+        if switch is not None:
+            with self._engine.connect() as connection:
+                clients = clients_of(connection, switch, self._settings)
+            self._closed = {row.client_id: row.still_since for row in clients}
 
     def begin(self, switch: SwitchRow) -> None:
         """Clients are about to be told to hold: those there now are waited for, whatever becomes of them."""
@@ -75,8 +86,6 @@ class Hold:
                 # Those that have come since as well: also of them none may fall silent unnamed.
                 self._await(connection, switch)
             clients = clients_of(connection, switch, self._settings)
-        if self._closed_at is None and switch.state in (Phase.RETARGETING, Phase.MOVING):
-            self._closed_at = switch.position
         holding = replace(switch, state=Phase.HOLDING)
         return Looked(
             clients=len(clients), waiting=self._missing(switch, clients), lost=self._missing(holding, clients)
@@ -87,7 +96,15 @@ class Hold:
         return self._missing(switch, clients_of(connection, switch, self._settings))
 
     def _missing(self, switch: SwitchRow, clients: Collection[ClientRow]) -> list[str]:
-        return missing(switch, clients, self._settings, self._marked_at, self._closed_at)
+        found = missing(switch, clients, self._settings, self._marked_at)
+        if self._closed is None or switch.state not in CLOSED:
+            return found
+        broken = {
+            row.client_id
+            for row in clients
+            if row.role == CONSUMER and row.still_since != self._closed.get(row.client_id)
+        }
+        return sorted({*found, *(broken - set(switch.forced))})
 
     def _await(self, connection: Connection, switch: SwitchRow) -> None:
         places = sorted({moving.place for moving in switch.moves})

@@ -25,7 +25,7 @@ from backend.domain.switch_report import STOOD, WRITTEN
 from backend.domain.tree import SwitchTarget
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.recorded import Metadata
-from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.errors import KafkaCallFailed, OffsetsPending
 from backend.queries import switch_progress
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.switches import SwitchRow, find_switch
@@ -207,20 +207,28 @@ class SwitchRunner:
         return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
 
     def _close(self, row: SwitchRow) -> bool:
+        _, closing = self._clients(row)
+        self._hold.note_closed(None)
         seen = self._look(row)
         if seen.lost or not self._hold.is_marked:
             return self._begin_again(row, seen.lost)
         if seen.waiting:
             return False
-        _, closing = self._clients(row)
+        self._hold.note_closed(row)
         some_stay = any(moving.zone is not None for moving in row.moves)
-        carried = closing.carry_over(
-            row.generation, self._scope.flags, lambda: self._is_still(row), some_stay=some_stay
-        )
+        try:
+            carried = closing.carry_over(
+                row.generation, self._scope.flags, lambda: self._is_still(row), some_stay=some_stay
+            )
+        except OffsetsPending as pending:
+            self._tell({"pending": pending.reason})
+            return False
         left = to_try_again(carried)
         if left:
             self._tell({"groups_to_set": left})
             return False
+        if self._look(row).waiting:
+            return False  # who has committed meanwhile is carried over once more
         measured = {**came_to(carried), STOOD: stood(carried)}
         if row.retargets:
             return self._retarget(row, measured)
@@ -308,6 +316,8 @@ class SwitchRunner:
             scope = self._scope = self._read_scope(row)
             targets = scope.online_leaves if row.drain == ALL_LEAVES else (row.target,)
             self._drain = Drain(self._estate, row.source, targets, scope.streams)
+            # What was measured by another one is not what this one would wait for.
+            self._hold.forget_mark()
             self._closing = GroupClosing(self._estate, row.source, row.target, scope.environments, scope.streams)
             self._drain.warm_up()
             self._walked = False

@@ -1,0 +1,79 @@
+"""A consumer that is told something else while it opens, or before it has closed; its readers are counted here."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from treeline_client import place, standing
+from treeline_client.metrics import Counters
+from treeline_client.place import Place
+from treeline_client.standing import CONSUMER, Move, Resume, Settle, Way
+
+from tests.client.test_rules import answer
+
+
+class Opened:
+    """Stands for a reader; opening one can take as long as the test wants."""
+
+    made: list[Opened]
+    may_open: threading.Event
+    opens: threading.Event
+
+    def __init__(self, _configuration: Any, where: Any, _owner: Any) -> None:
+        Opened.opens.set()
+        assert Opened.may_open.wait(30)
+        self.generation, self.ended = where.generation, ""
+        Opened.made.append(self)
+
+    def commit_in_time(self) -> None:
+        """Nothing was read."""
+
+    def close(self, _moving: bool) -> bool:
+        self.ended = "closed, with a commit"
+        return True
+
+    def abandon(self, _subscription: object) -> None:
+        self.ended = "abandoned"
+
+
+@pytest.fixture
+def consumer(monkeypatch: pytest.MonkeyPatch) -> Place:
+    """One that is closed, in a hold in generation 3."""
+    Opened.made, Opened.may_open, Opened.opens = [], threading.Event(), threading.Event()
+    monkeypatch.setattr(place, "Reader", Opened)
+    begun = standing.begin(CONSUMER, answer(hold=True), True, time.monotonic())
+    follower: Any = SimpleNamespace(standing=begun, counters=Counters(), wake=lambda: None)
+    configuration: Any = None
+    found = Place(configuration, follower, None)
+    found.carry_out(Settle(None))
+    assert found.is_settled() and not Opened.made
+    return found
+
+
+def test_who_is_told_to_close_while_it_opens_has_not_closed(consumer: Place) -> None:
+    consumer.carry_out(Resume(False))
+    given: list[Any] = []
+    application = threading.Thread(target=lambda: given.append(consumer.follow()))
+    application.start()
+    assert Opened.opens.wait(30)
+    consumer.carry_out(Settle(None))
+    assert not consumer.is_settled(), "a reader is about to be there"
+    Opened.may_open.set()
+    application.join()
+    assert given == [None], "nothing is read any more"
+    assert not consumer.is_settled()
+    consumer.follow()
+    assert consumer.is_settled() and [each.ended for each in Opened.made] == ["closed, with a commit"]
+
+
+def test_who_is_still_open_when_its_clients_have_moved_commits_nothing_there(consumer: Place) -> None:
+    Opened.may_open.set()
+    consumer.carry_out(Resume(False))
+    assert consumer.follow() is Opened.made[0]
+    consumer.carry_out(Move(answer(4), Way.HELD, False))
+    assert consumer.follow() is Opened.made[1]
+    assert [each.ended for each in Opened.made] == ["abandoned", ""]
