@@ -224,6 +224,21 @@ def test_what_a_committer_had_set_for_progress_made_on_the_target_is_left_to_it(
     assert stands(mixed, "c", "back") == (4, "")
 
 
+def test_an_old_commit_on_the_target_is_no_progress_over_what_the_group_has_done_elsewhere_since(
+    mixed: ByHand, closing: GroupClosing
+):
+    """Its committer has not come to replace it yet; on the source one has."""
+    offsets = GroupOffsets(client_config(mixed.servers("a"), {}))
+    mark = CommitMark(flags=1, timestamp_ms=1, committed_at_ms=10**12, generation=5, cluster=mixed.name("b"))
+    at = offset_behind(mixed, "a", 28)
+    setting = Setting(offset=at, metadata=commit_metadata.encode(mark))
+    offsets.set({mixed.group("old"): {(mixed.topic("a"), 0): setting}})
+    mixed.commit("c", "old", 4)
+    (one,) = closing.carry_over(6, 6)
+    assert (one.refused, one.source_offset) == (None, at)
+    assert stands(mixed, "c", "old")[0] == one.target_offset != 4
+
+
 def test_progress_made_on_the_target_that_is_not_there_any_more_is_carried_over(
     mixed: ByHand, closing: GroupClosing
 ):

@@ -260,13 +260,18 @@ class GroupClosing:
             wanted.setdefault(group, []).append(place)
         there = self._target_clients(topology).offsets.standing(wanted)
 
-        def is_theirs(stands: Standing, on_target: Standing | None) -> bool:
+        def is_theirs(follower: Follower, stands: Standing, on_target: Standing | None) -> bool:
             # What a group made there may have expired since, or have been deleted.
             if on_target is None or on_target.offset is None:
                 return False
-            return on_target.is_fresh or (stands.mark is not None and stands.mark.cluster == self._target)
+            if stands.mark is None:
+                return on_target.is_fresh
+            # What a group committed there before it went on elsewhere is older than what it did elsewhere.
+            newest = topology.known.generation(self._target, follower)
+            is_newer = on_target.is_fresh and stands.mark.generation <= newest
+            return is_newer or stands.mark.cluster == self._target
 
-        return {follower for key, follower in keys.items() if is_theirs(ours[follower], there.get(key))}
+        return {follower for key, follower in keys.items() if is_theirs(follower, ours[follower], there.get(key))}
 
     def _goings(
         self, topology: Topology, standing: Mapping[Follower, Standing], generation: int

@@ -13,7 +13,7 @@ from backend.domain.cluster_switch import EMERGENCY, MARKED, Phase
 from backend.domain.discovery import IS_ACTIVE, IS_HELD, PRODUCER, was_given_before
 from backend.domain.switch_report import Found, PhaseTimes
 from backend.queries import discovery_clients
-from backend.queries.active_clusters import generations, list_active
+from backend.queries.active_clusters import list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.switch_clients import clients_of, heard_ms, silent_clients, sure_ms
@@ -111,9 +111,14 @@ class Verification:
         if not held:
             return
         with self._engine.connect() as connection:
-            left_in = generations(connection)
+            active = list_active(connection, places={each.place for each in held})
+        left_in = {(row.place, row.zone): row.left_generation for row in active}
         # One that missed an earlier switch, too, has written elsewhere.
-        mine = [each for each in held if each.generation == left_in.get((*each.place, self._switch.source))]
+        mine = [
+            each
+            for each in held
+            if each.generation == left_in.get((each.place, each.zone), left_in.get((each.place, None)))
+        ]
         if mine and self._left.has_arrived(mine):
             with self._engine.begin() as connection:
                 discovery_clients.let_go_on(connection, mine, self._switch.generation)
