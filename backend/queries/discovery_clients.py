@@ -80,7 +80,7 @@ class ClientRow(Report):
 
     silent_ms: int
     still_ms: int | None
-    """For how long it has kept its word to hold without a break; None while it is active."""
+    """For how long it has kept its word to hold without a break; None while it is active, or may go on."""
     still_since: datetime | None
     """The same as a moment, by the database's clock."""
     given_at: int | None
@@ -159,7 +159,7 @@ def end_word(connection: Connection, report: Report, word: Word) -> None:
         t.phase == report.phase,
         t.still_since == word.still_since,
     )
-    ended = {"phase": IS_ACTIVE, "still_since": None, "given_at": None, "arrived_in": None}
+    ended = {"still_since": None, "given_at": None, "arrived_in": None}
     connection.execute(sa.update(discovery_clients).where(*mine).values(ended))
 
 
