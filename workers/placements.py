@@ -21,13 +21,19 @@ from sqlalchemy import Connection, Engine
 from backend import deciders
 from backend.dispatch import Directed
 from backend.domain.errors import DomainError
-from backend.domain.placements import Aims, PlacementCommand, RecordFailure, RecordPlan
+from backend.domain.placements import Aims, PlacementCommand, PlacementState, RecordFailure, RecordPlan
 from backend.eventlog.recorded import Metadata
 from backend.kafka.cluster_replicas import ClusterReplicas
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.placements import PlacementRow, PlanDocuments, keep_documents, requested_placements
+from backend.queries.placements import (
+    PlacementRow,
+    PlanDocuments,
+    find_placement,
+    keep_documents,
+    requested_placements,
+)
 from backend.settings import PROJECT_ROOT, Settings
 from workers import context, leases
 from workers.child import die_with_parent
@@ -92,6 +98,11 @@ def compute(engine: Engine, settings: Settings, row: PlacementRow) -> None:
         # The database has gone, say: it is still asked for, and taken up again.
         log.warning("a placement waits", placement=row.id, reason=error.detail)
         return
+    except Exception:
+        # Taken up again it would fail again, each second.
+        log.exception("a placement could not be planned", placement=row.id, cluster=row.cluster)
+        _record(row, RecordFailure(reason="an error of Treeline's own; the worker's log has it"), None)
+        return
     plan = documents.plan
     violations = {each["constraint"]: each["count"] for each in plan["violations"]}
     summary = {name: plan[name] for name in _SUMMED}
@@ -103,7 +114,9 @@ def _record(row: PlacementRow, command: PlacementCommand, documents: PlanDocumen
     metadata = Metadata(actor=ACTOR, request_id=row.id)
 
     def build(connection: Connection) -> list[Directed]:
-        if documents is not None:
+        # Under the append lock: if another process was faster, its documents are those of the digest.
+        is_mine = find_placement(connection, row.id).state is PlacementState.REQUESTED
+        if documents is not None and is_mine:
             keep_documents(connection, row.id, documents)
         return [Directed(deciders.PLACEMENT, f"placement-{row.id}", command, metadata)]
 

@@ -194,6 +194,7 @@ def test_a_broker_with_a_replica_stays_until_that_is_moved_away(three: RunningEs
     eventually(lambda: registered(three) == set(FILES_OWN), "the metadata has forgotten it")
 
 
+@pytest.mark.nightly
 def test_a_topic_that_comes_while_it_is_being_removed_keeps_its_replica(three: RunningEstate) -> None:
     add(three)
 
@@ -208,6 +209,7 @@ def test_a_topic_that_comes_while_it_is_being_removed_keeps_its_replica(three: R
     delete_topic(three, "late")
 
 
+@pytest.mark.nightly
 def test_by_force_it_goes_with_what_it_holds_and_its_number_is_given_again(three: RunningEstate) -> None:
     add(three)
     create_topic(three, "forced", [1, 4])
@@ -237,6 +239,7 @@ def test_it_is_supervised_like_the_others(three: RunningEstate) -> None:
     eventually(lambda: 4 in racks(three), "it serves again", 0.3)
 
 
+@pytest.mark.nightly
 def test_two_that_are_asked_for_at_once_come_one_after_the_other(three: RunningEstate) -> None:
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(lambda _: add(three), range(2)))
@@ -273,6 +276,7 @@ def test_what_a_killed_command_has_left_is_removed(three: RunningEstate) -> None
     assert read_added(layout.home, layout.estate) == ()
 
 
+@pytest.mark.nightly
 def test_down_and_up_keep_an_added_broker_and_its_replicas(three: RunningEstate) -> None:
     added = add(three, "--zone", "az4")
     create_topic(three, "kept", [4])

@@ -73,7 +73,13 @@ def whole(problem: Problem) -> tuple[Any, Any]:
     return document, document.pop("partitions")
 
 
-@pytest.mark.parametrize("change", ["brokers come", "brokers leave", "racks are fewer than replicas"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "racks are fewer than replicas",
+        *(pytest.param(each, marks=pytest.mark.nightly) for each in ("brokers come", "brokers leave")),
+    ],
+)
 def test_pieces_come_to_the_same_as_the_whole(
     spark: SparkSession, tmp_path: Path, pieces_of_100: None, change: str
 ) -> None:
@@ -85,7 +91,7 @@ def test_pieces_come_to_the_same_as_the_whole(
     assert found == in_pieces(spark, tmp_path, aims_of(problem), given, 7)
 
 
-@pytest.mark.parametrize("seed", [3, 8, 13, 21, 34])
+@pytest.mark.parametrize("seed", [3, 13, *(pytest.param(each, marks=pytest.mark.nightly) for each in (8, 21, 34))])
 def test_so_do_small_clusters_in_which_anything_may_be_wrong(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
@@ -131,6 +137,7 @@ def run_job(folder: Path, aims: object, *more: str) -> subprocess.CompletedProce
     return subprocess.run(words, cwd=PROJECT_ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.nightly
 def test_the_job_writes_the_plan_that_the_command_prints(tmp_path: Path) -> None:
     """Of a file of JSON lines; and says what is wrong with a question."""
     given = question(8)

@@ -192,6 +192,7 @@ def test_a_topic_that_is_deleted_on_the_way_is_left_out_and_the_others_arrive(
     assert all_rates(brokers) == {1: {}, 2: {}, 3: {}}
 
 
+@pytest.mark.nightly
 def test_without_a_broker_the_others_are_moved_and_what_waits_for_it_is_named(
     brokers: Brokers, admin: ReplicaAdmin, slow: Course
 ) -> None:

@@ -15,13 +15,14 @@ from backend.dispatch import Dispatcher
 from backend.eventlog.registry import domain_registry
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.projections.catalogue import PROJECTIONS
+from backend.queries.placements import requested_placements
 from backend.settings import Settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, rest_settings
 from tests.placement_live.brokers import Brokers
 from workers import context
-from workers.placements import PlacementHost
+from workers.placements import PlacementHost, compute
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Planner:
 
     rest: Rest
     host: PlacementHost
+    servers: str
 
     def plan(self, **wish: Any) -> dict[str, Any]:
         """Ask, and let the worker answer."""
@@ -48,6 +50,12 @@ class Planner:
         answer = self.rest("GET", f"/placements/{placement}/reassignment?which={which}").json()
         return {(row["topic"], row["partition"]): row["replicas"] for row in answer["partitions"]}
 
+    def move(self, topic: str) -> None:
+        """Another order of one partition's replicas."""
+        with ReplicaAdmin("east", self.servers, {}) as admin:
+            assert admin.alter({(topic, 0): [2, 1]}) == {}
+            eventually(lambda: not admin.ongoing(), "it has moved")
+
 
 Made = Callable[..., Planner]
 
@@ -65,7 +73,7 @@ def make_planner(brokers: Brokers, database: Database, monkeypatch: pytest.Monke
         rest = Rest(TestClient(app, raise_server_exceptions=False))
         added = rest("POST", "/clusters", {"name": "east", "bootstrap_servers": brokers.servers})
         assert added.status_code == 201, added.text
-        return Planner(rest, PlacementHost(database.engine, settings))
+        return Planner(rest, PlacementHost(database.engine, settings), brokers.servers)
 
     yield make
     for engine in engines:
@@ -80,7 +88,9 @@ def topic(brokers: Brokers) -> str:
     return name
 
 
-@pytest.mark.parametrize("spark_from", [300_000, 0], ids=["alone", "on Spark"])
+@pytest.mark.parametrize(
+    "spark_from", [300_000, pytest.param(0, marks=pytest.mark.nightly)], ids=["alone", "on Spark"]
+)
 def test_what_is_uneven_is_evened_with_the_fewest_moves(make_planner: Made, topic: str, spark_from: int) -> None:
     planner = make_planner(placement_spark_replicas=spark_from)
     found = planner.plan()
@@ -94,6 +104,21 @@ def test_what_is_uneven_is_evened_with_the_fewest_moves(make_planner: Made, topi
     mine = [place for place in moved if place[0] == topic]
     assert mine and moved.keys() == back.keys()
     assert all(back[place] == [1, 2] != moved[place] for place in mine)
+
+
+def test_what_two_processes_compute_is_kept_of_the_faster_one(make_planner: Made, topic: str) -> None:
+    planner = make_planner()
+    asked = planner.rest("POST", "/placements", {"cluster": "east"}).json()
+    services = planner.rest.client.app.state.services  # type: ignore[attr-defined]
+    with services.engine.connect() as connection:
+        (row,) = requested_placements(connection)
+    compute(services.engine, services.config, row)
+    first = planner.rest("GET", f"/placements/{asked['id']}").json()
+    assert first["state"] == "planned" and first["plan"]["digest"] == first["digest"]
+    # The cluster is another one when the slower process has read it.
+    planner.move(topic)
+    compute(services.engine, services.config, row)
+    assert planner.rest("GET", f"/placements/{asked['id']}").json() == first
 
 
 @pytest.mark.parametrize(
@@ -133,6 +158,7 @@ def test_a_broker_that_is_away_has_to_be_spoken_of(
     assert all(3 not in row for row in planner.reassignment(found["id"]).values())
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_does_not_answer_is_named(make_planner: Made) -> None:
     planner = make_planner()
     planner.rest.add_clusters("west")  # where nobody listens

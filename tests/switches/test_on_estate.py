@@ -106,6 +106,7 @@ def test_there_and_back_on_the_command_line(tenant: Tenant, neighbour: Tenant, t
     assert "nothing-to-move" in treeline("reverse", there["id"], "--yes", code=1)
 
 
+@pytest.mark.nightly
 def test_an_abort_while_a_client_does_not_hold(tenant: Tenant, treeline: Callable[..., Any]):
     with Applications(tenant) as applications, ByHand(tenant, "stubborn") as stubborn:
         with ByHand(tenant, "killed") as killed:

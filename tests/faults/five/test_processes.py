@@ -66,6 +66,7 @@ def test_redis_loses_everything_and_is_killed(place):
     assert place.epochs() == before, "it holds no truth: no unit has a reason to change hands"
 
 
+@pytest.mark.nightly
 def test_a_holder_sleeps_beyond_its_leases_and_wakes(place):
     with Run(place) as run:
         run.flow(1)
@@ -80,6 +81,7 @@ def test_a_holder_sleeps_beyond_its_leases_and_wakes(place):
     passed(run)
 
 
+@pytest.mark.nightly
 def test_units_run_on_two_workers_at_once(place):
     """Another process believes against all leases that units are its own, and does so again and again."""
     with Run(place) as run:

@@ -33,6 +33,7 @@ def test_trees_are_replaced_while_leaves_go_and_come(place):
     passed(run)
 
 
+@pytest.mark.nightly
 def test_the_target_dies_with_what_it_had_not_passed_on_and_returns(place):
     """What had come as far as the target reaches the others from another leaf all the same."""
     with Run(place) as run:
