@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import secrets
 import signal
 import subprocess
@@ -21,6 +20,7 @@ from backend.estate.ports import free_ports
 from backend.estate.postgres import PostgresServer
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
+from backend.parent_death import die_with_parent
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = "treeline_template"
@@ -59,7 +59,8 @@ class RunningPostgres:
                 self.server.command(),
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent,
+                # A test run that is killed leaves no server behind.
+                preexec_fn=lambda: die_with_parent(signal.SIGQUIT),
             )
         self._wait_until_ready()
 
@@ -178,8 +179,3 @@ def migrate(url: str, revision: str = "head", application_login: str | None = No
         command.upgrade(config, revision)
         connection.commit()
     engine.dispose()
-
-
-def _die_with_parent() -> None:
-    # A test run that is killed leaves no server behind (PR_SET_PDEATHSIG).
-    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)

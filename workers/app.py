@@ -20,10 +20,10 @@ from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
 
 from backend import logs
+from backend.parent_death import die_with_parent
 from backend.settings import settings
 from workers import context, leases
 from workers.barrier import Barriers
-from workers.child import die_with_parent
 from workers.placements import PlacementHost
 from workers.reconcile import Reconciler
 from workers.rerooting import Rerooting

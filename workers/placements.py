@@ -26,6 +26,7 @@ from backend.eventlog.recorded import Metadata
 from backend.kafka.cluster_replicas import ClusterReplicas
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
+from backend.parent_death import die_with_parent
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.placements import (
     PlacementRow,
@@ -36,7 +37,6 @@ from backend.queries.placements import (
 )
 from backend.settings import PROJECT_ROOT, Settings
 from workers import context, leases
-from workers.child import die_with_parent
 
 log = structlog.get_logger("placements")
 

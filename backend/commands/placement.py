@@ -70,9 +70,11 @@ def plan(
     if (target_brokers, replication_factor) != (None, None):
         fail("--target-brokers and --replication-factor go with --cluster; --input has them in its file", 2)
     found = _plan_file(question, reassignment)
+    document = found.document()
+    placement_of_clusters.tell(document)
     if rounds is not None:
         _write_rounds(found, rounds, moves_per_broker)
-    show(found.document(), shape, COLUMNS, _rows(found))
+    show(document, shape, COLUMNS, _rows(found))
 
 
 def _ids(text: str) -> list[int]:
@@ -94,7 +96,6 @@ def _plan_file(question: Path, reassignment: Path | None) -> Plan:
         fail(f"{question}: {error}", 2)
     if reassignment is not None:
         reassignment.write_text(json.dumps(documents.reassignment(found.problem, found.replicas), indent=1) + "\n")
-    _tell(found)
     return found
 
 
@@ -123,20 +124,6 @@ def _write_rounds(found: Plan, folder: Path, moves_per_broker: int) -> None:
     except NoWay as error:
         fail(f"{count:,} rounds are in {folder}; then there is no way on: {error}")
     typer.echo(f"{count:,} rounds are in {folder}", err=True)
-
-
-def _tell(found: Plan) -> None:
-    """The plan in some sentences, on stderr."""
-    counted = found.counted
-    bound = (
-        "the fewest possible" if counted.moves == found.lower_bound else f"at least {found.lower_bound:,} needed"
-    )
-    typer.echo(f"{counted.moves:,} replica moves ({bound}), {counted.moved_bytes:,} bytes", err=True)
-    typer.echo(f"{counted.leader_changes:,} leader changes; digest {found.digest}", err=True)
-    for each in found.violations:
-        typer.echo(f"{each.constraint}: {each.count:,} partitions: {each.detail}", err=True)
-    for note in found.notes:
-        typer.echo(note, err=True)
 
 
 def _rows(found: Plan) -> list[dict[str, Any]]:

@@ -62,13 +62,7 @@ def _tell(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None,
         if row["state"] == "failed":
             fail(f"{row['cluster']} was not planned: {row['reason']}")
         return
-    bound = "the fewest possible" if plan["gap"] == 0 else f"at least {plan['lower_bound']:,} needed"
-    typer.echo(f"{plan['moves']:,} replica moves ({bound}), {plan['moved_bytes']:,} bytes", err=True)
-    typer.echo(f"{plan['leader_changes']:,} leader changes; digest {plan['digest']}; nothing was moved", err=True)
-    for each in plan["violations"]:
-        typer.echo(f"{each['constraint']}: {each['count']:,} partitions: {each['detail']}", err=True)
-    for note in plan["notes"]:
-        typer.echo(note, err=True)
+    tell(plan, "; nothing was moved")
     if reassignment is not None:
         moves = answer(client.get(f"{_path(row['id'])}/reassignment"))
         _write(reassignment, moves)
@@ -78,6 +72,17 @@ def _tell(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None,
         for broker, replicas in plan["replicas_per_broker"].items()
     ]
     show(row, form, COLUMNS, rows)
+
+
+def tell(plan: dict[str, Any], moved: str = "") -> None:
+    """A plan in some sentences, on stderr."""
+    bound = "the fewest possible" if plan["gap"] == 0 else f"at least {plan['lower_bound']:,} needed"
+    typer.echo(f"{plan['moves']:,} replica moves ({bound}), {plan['moved_bytes']:,} bytes", err=True)
+    typer.echo(f"{plan['leader_changes']:,} leader changes; digest {plan['digest']}{moved}", err=True)
+    for each in plan["violations"]:
+        typer.echo(f"{each['constraint']}: {each['count']:,} partitions: {each['detail']}", err=True)
+    for note in plan["notes"]:
+        typer.echo(note, err=True)
 
 
 def _write(file: Path, moves: dict[str, Any]) -> None:

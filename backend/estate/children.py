@@ -23,15 +23,10 @@ from pathlib import Path
 
 from backend.estate.home import Home
 from backend.estate.processes import MARKER, ProcessSpec
+from backend.parent_death import die_with_parent
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-
-
-def die_with_parent(number: signal.Signals) -> None:
-    """Ask the kernel to send this signal to the calling process when its parent ends."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def adopt_orphans() -> None:

@@ -37,6 +37,7 @@ from backend.estate import children
 from backend.estate.home import Home, try_lock
 from backend.estate.processes import Plan, ProcessSpec, load_plan, write_private
 from backend.estate.readiness import is_ready
+from backend.parent_death import die_with_parent
 
 PAUSE_FIRST_SECONDS = 0.5
 PAUSE_MOST_SECONDS = 15.0
@@ -250,7 +251,7 @@ def main() -> None:
     if supervisor:
         children.guard(supervisor, home)
         return
-    children.die_with_parent(signal.SIGTERM)
+    die_with_parent(signal.SIGTERM)
     children.adopt_orphans()
     Supervisor(home, plan).run()
 

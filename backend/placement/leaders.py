@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from backend.placement.flows import Network
-from backend.placement.problem import Bools, Ints, Problem, Replicas
+from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas
 
 _MANY = 200_000
 """From so many candidates on a choice that is within a thousandth of the fewest changes will do."""
@@ -103,7 +103,7 @@ def choose_leaders(problem: Problem, replicas: Replicas) -> Ints:
     """
     asked = candidates_of(problem, replicas, np.arange(len(replicas)))
     chosen = led_now(problem, replicas)
-    partitions, brokers = balanced(totals_of(problem, replicas), asked.taking_part)
+    partitions, brokers = balanced(totals_of(problem, asked, chosen), asked.taking_part)
     chosen[partitions] = brokers
     return chosen
 
@@ -120,11 +120,10 @@ def candidates_of(some: Problem, replicas: Replicas, partitions: Ints) -> Candid
     return Candidates(partitions[asked], staying[asked], row[owners], brokers)
 
 
-def totals_of(some: Problem, replicas: Replicas) -> Totals:
-    """Of a piece."""
-    total = len(some.broker_ids)
-    asked = candidates_of(some, replicas, np.arange(len(replicas)))
-    others = np.delete(led_now(some, replicas), asked.partitions)
+def totals_of(brokers: Brokers, asked: Candidates, led: Ints) -> Totals:
+    """Of a piece whose partitions are numbered from 0: its candidates, and who leads each now."""
+    total = len(brokers.broker_ids)
+    others = np.delete(led, asked.partitions)
     return Totals(
         count=len(asked.partitions),
         candidates=len(asked.owners),

@@ -11,7 +11,7 @@ import numpy as np
 from backend.placement import documents
 from backend.placement.leaders import choose_leaders
 from backend.placement.placing import ARCS_ALONE, place
-from backend.placement.problem import GONE, Bools, Brokers, Problem, Replicas
+from backend.placement.problem import GONE, Brokers, Problem, Replicas
 from backend.placement.spread import largest_share, ordered
 from backend.placement.verify import DETAILS, FACTOR, Counted, broken, count
 
@@ -92,8 +92,8 @@ class Plan(Summary):
 def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
     """The plan for a question. What cannot be kept is told, and leaves the partitions that it is about as they
     are."""
-    impossible = is_impossible(problem)
-    settled = replace(problem, is_fixed=problem.is_fixed | impossible)
+    settled = settle(problem)
+    impossible = settled.is_fixed & ~problem.is_fixed
     placed = place(settled, most_arcs)
     leaders = choose_leaders(settled, placed.replicas)
     replicas = ordered(settled, placed.replicas, leaders, ~settled.is_fixed)
@@ -117,10 +117,9 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
     )
 
 
-def is_impossible(problem: Problem) -> Bools:
-    """By partition: whether it is to have more replicas than there are brokers for them."""
-    found: Bools = (problem.wanted > int(problem.is_usable.sum())) & ~problem.is_fixed
-    return found
+def settle(problem: Problem) -> Problem:
+    """With those partitions fixed, too, that are to have more replicas than there are brokers for them."""
+    return replace(problem, is_fixed=problem.is_fixed | (problem.wanted > int(problem.is_usable.sum())))
 
 
 def too_many(brokers: Brokers, most: int) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-from backend.placement.applying import ClusterNow, Course, Limits, Place, name, next_steps, stand
+from backend.placement.applying import Brokers, ClusterNow, Course, Limits, Place, name, next_steps, stand
+from backend.placement.documents import changed, rows_of
 from backend.placement.problem import GONE, Problem, Replicas
 from backend.placement.progress import Progress, progress
 
@@ -29,23 +29,12 @@ class Round:
         return {"version": 1, "partitions": self.partitions}
 
 
-def course_of(problem: Problem, replicas: Replicas) -> Course:
-    """From where to where, of partitions that change."""
-    places = [(problem.topics[topic], number) for topic, number in _numbered(problem)]
-    before, after = _lists(problem, problem.now), _lists(problem, replicas)
-    changed = [at for at in range(len(places)) if before[at] != after[at]]
-    return Course(
-        originals={places[at]: before[at] for at in changed}, targets={places[at]: after[at] for at in changed}
-    )
-
-
 def rounds(problem: Problem, replicas: Replicas, limits: Limits) -> Iterator[Round]:
     """All rounds, in order. Raises NoWay for partitions none of whose replicas is on a broker that is there."""
-    course = course_of(problem, replicas)
-    sizes: dict[Place, int] = {
-        (problem.topics[topic], number): int(size)
-        for (topic, number), size in zip(_numbered(problem), problem.size_bytes, strict=True)
-    }
+    some = changed(problem, replicas)
+    originals, targets = (_places(rows_of(problem, each, some)) for each in (problem.now, replicas))
+    course = Course(originals=originals, targets=targets)
+    sizes = dict(zip(originals, problem.size_bytes[some].tolist(), strict=True))
     there = {
         int(broker): problem.racks[rack]
         for broker, rack in zip(problem.broker_ids, problem.rack_of, strict=True)
@@ -72,10 +61,5 @@ def rounds(problem: Problem, replicas: Replicas, limits: Limits) -> Iterator[Rou
         yield Round(partitions=rows, progress=progress(course, after, sizes))
 
 
-def _numbered(problem: Problem) -> list[tuple[int, int]]:
-    return list(zip(problem.topic_of.tolist(), problem.numbers.tolist(), strict=True))
-
-
-def _lists(problem: Problem, replicas: Replicas) -> list[tuple[int, ...]]:
-    ids, starts = problem.broker_ids[replicas.brokers].tolist(), replicas.starts.tolist()
-    return [tuple(ids[first:end]) for first, end in pairwise(starts)]
+def _places(rows: list[dict[str, Any]]) -> dict[Place, Brokers]:
+    return {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in rows}

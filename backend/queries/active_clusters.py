@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -59,6 +59,12 @@ def list_active(
         )
         for row in connection.execute(query.order_by(*table.primary_key.columns))
     ]
+
+
+def by_client(active: Iterable[ActiveRow]) -> Callable[[Place, str | None], ActiveRow | None]:
+    """By which of these rows a client in an environment and zone goes: that of its zone, or else that of all."""
+    rows = {(row.place, row.zone): row for row in active}
+    return lambda place, zone: rows.get((place, zone)) or rows.get((place, None))
 
 
 def generations(connection: Connection) -> Mapping[tuple[str, str, str, str], int]:

@@ -11,7 +11,7 @@ from backend.domain import discovery
 from backend.domain.cluster_switch import CLOSED, HELD, Moving
 from backend.domain.discovery import Word
 from backend.queries import discovery_clients
-from backend.queries.active_clusters import ActiveRow, list_active
+from backend.queries.active_clusters import ActiveRow, by_client, list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
 from backend.settings import Settings
@@ -52,8 +52,9 @@ def moved_clients(
     `active`: of the environments, at least."""
     if not moves:
         return []
-    present = {(row.place, row.zone): row.generation for row in active}
-    own_zones = {(place, zone) for place, zone in present if zone is not None}
+    rows = list(active)
+    goes_by = by_client(rows)
+    own_zones = {(row.place, row.zone) for row in rows if row.zone is not None}
     moved = {(moving.place, moving.zone) for moving in moves}
 
     def is_moved(row: ClientRow) -> bool:
@@ -61,11 +62,12 @@ def moved_clients(
         return by_zone in moved or (by_zone not in own_zones and (row.place, None) in moved)
 
     places = sorted({moving.place for moving in moves})
-    return [
-        replace(row, present_generation=present.get((row.place, row.zone), present.get((row.place, None))))
-        for row in discovery_clients.list_clients(connection, places)
-        if is_moved(row)
-    ]
+
+    def with_present(row: ClientRow) -> ClientRow:
+        present = goes_by(row.place, row.zone)
+        return row if present is None else replace(row, present_generation=present.generation)
+
+    return [with_present(row) for row in discovery_clients.list_clients(connection, places) if is_moved(row)]
 
 
 def heard_ms(settings: Settings) -> int:

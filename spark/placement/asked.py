@@ -25,6 +25,8 @@ class Asked:
     """In order; partitions tell theirs by its place."""
     partitions: DataFrame
     count: int
+    tasks: int
+    """That they are cut for."""
 
     @property
     def names(self) -> DataFrame:
@@ -55,8 +57,7 @@ def read(spark: SparkSession, aims: object, rows: DataFrame) -> Asked:
     frame = _frame(rows, topics).persist()
     _refuse(frame)
     holding = [row[0] for row in frame.select(f.explode("now")).distinct().collect()]
-    columns = [each.split(" ")[0] for each in pieces.PARTITION.split(", ")]
-    return Asked(found.brokers(holding), tuple(names), frame.select(*columns), count)
+    return Asked(found.brokers(holding), tuple(names), frame.select(*pieces.COLUMNS), count, tasks)
 
 
 def _frame(rows: DataFrame, topics: DataFrame) -> DataFrame:

@@ -5,6 +5,8 @@ computed here by the same kernel that computes small clusters whole (`backend.pl
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -33,7 +35,6 @@ class Placing:
     def __init__(self, asked: Asked, most_arcs: int = ARCS_ALONE) -> None:
         self._asked, self._most_arcs = asked, most_arcs
         self._brokers, self._spark = asked.brokers, asked.partitions.sparkSession
-        self._buckets = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self._overrides = Overrides(_NONE, Replicas.listed([]))
 
     def run(self, output: str) -> Summary:
@@ -64,7 +65,7 @@ class Placing:
     def _whole(self) -> tuple[int, DataFrame]:
         """Small enough to be looked at partition by partition."""
         piece, table = pieces.read(self._asked.partitions.toArrow(), self._brokers)
-        plan = make(stages.named(piece.problem, self._asked.topics), self._most_arcs)
+        plan = make(replace(piece.problem, topics=self._asked.topics), self._most_arcs)
         done = stages.done(table, self._brokers, plan.replicas)
         return plan.lower_bound, self._spark.createDataFrame(done)
 
@@ -211,7 +212,7 @@ class Placing:
 
     def _by(self, column: Column, frame: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
         """All rows that have the same in a column come to one piece."""
-        bucket = f.pmod(column, f.lit(self._buckets))
+        bucket = f.pmod(column, f.lit(self._asked.tasks))
         return frame.withColumn("bucket", bucket).groupBy("bucket").applyInArrow(stage, schema)
 
     def _sums(self, frame: DataFrame, stage: stages.Stage) -> dict[str, tuple[Ints, Ints]]:

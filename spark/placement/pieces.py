@@ -7,17 +7,18 @@ cluster (by topic and number). Brokers are told by their ids in tables, by their
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from backend.placement.plan import is_impossible
+from backend.placement.plan import settle
 from backend.placement.problem import Brokers, Ints, Problem, Replicas, starts_of
 
 PARTITION = "p long, topic int, number long, wanted int, size_bytes long, is_fixed boolean, now array<long>"
 """A partition as it is, and what is asked of it."""
+COLUMNS = tuple(each.split(" ")[0] for each in PARTITION.split(", "))
 SUMS = "what string, at binary, value long"
 """What is added up over pieces: `at` are whole numbers of eight bytes."""
 
@@ -34,7 +35,7 @@ class Piece:
     @property
     def settled(self) -> Problem:
         """With those fixed that cannot be placed."""
-        return replace(self.problem, is_fixed=self.problem.is_fixed | is_impossible(self.problem))
+        return settle(self.problem)
 
     def some(self, rows: Ints) -> Piece:
         """A part of it."""
@@ -46,7 +47,7 @@ def read(table: pa.Table, brokers: Brokers) -> tuple[Piece, pa.Table]:
     table = table.sort_by("p").combine_chunks()
     now = lists(table, "now")
     problem = Problem(
-        **{name: getattr(brokers, name) for name in Brokers.__dataclass_fields__},
+        **vars(brokers),
         topics=(),
         topic_of=numbers(table, "topic"),
         numbers=numbers(table, "number"),
@@ -111,6 +112,12 @@ def summed(table: pa.Table) -> dict[str, tuple[Ints, Ints]]:
         order = np.lexsort(at.T[::-1])
         found[what] = at[order], numbers(mine, "value")[order]
     return found
+
+
+def of_brokers(values: Ints) -> tuple[Ints, Ints]:
+    """What `sums` takes of an array by broker."""
+    some = np.flatnonzero(values)
+    return some, values[some]
 
 
 def by_broker(found: Mapping[str, tuple[Ints, Ints]], what: str, brokers: Brokers) -> Ints:

@@ -14,11 +14,23 @@ from backend.placement.grouping import Grouped, Groups, kinds_of
 from backend.placement.leaders import Rules
 from backend.placement.moving import Flow
 from backend.placement.plan import NAMED
-from backend.placement.problem import Brokers, Ints, Problem, Replicas
+from backend.placement.problem import Brokers, Ints, Problem, Replicas, starts_of
 from backend.placement.realising import choose_brokers, open_places, sound
 from backend.placement.shares import Bounds
 from backend.placement.spread import ordered
-from spark.placement.pieces import PARTITION, Piece, as_lists, index_of, listed, lists, numbers, read, sums
+from spark.placement.pieces import (
+    COLUMNS,
+    PARTITION,
+    Piece,
+    as_lists,
+    index_of,
+    listed,
+    lists,
+    numbers,
+    of_brokers,
+    read,
+    sums,
+)
 
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[pa.Table], pa.Table]
@@ -47,8 +59,7 @@ def on_batches(stage: Stage) -> Callable[[Batches], Batches]:
 
 def _with(table: pa.Table, **columns: pa.Array) -> pa.Table:
     """The partitions of a table, and more about them."""
-    names = [each.split(" ")[0] for each in PARTITION.split(", ")]
-    return pa.table({**{name: table[name] for name in names}, **columns})
+    return pa.table({**{name: table[name] for name in COLUMNS}, **columns})
 
 
 @dataclass(frozen=True)
@@ -77,11 +88,6 @@ class Overrides:
             np.concatenate([before.brokers, placed.brokers]),
         )
         return Overrides(every[order], together.some(order))
-
-
-def named(problem: Problem, topics: tuple[str, ...]) -> Problem:
-    """With the names of its topics."""
-    return replace(problem, topics=topics)
 
 
 def done(table: pa.Table, brokers: Brokers, replicas: Replicas) -> pa.Table:
@@ -127,12 +133,9 @@ def opened(brokers: Brokers, bounds: Bounds, all_groups: Groups, flow: Flow) -> 
         group, count = numbers(table, "group"), table.num_rows
         free = np.flatnonzero(group >= 0)
         found = open_places(piece.problem.some(free), Grouped(group[free], all_groups), bounds, flow)
-        none = np.zeros(0, np.int64)
         kept = piece.problem.now.replaced(free, found.kept)
         racks = listed(free[found.owner], found.rack, count)
-        direct = (
-            listed(free[found.direct], found.broker, count) if len(found.direct) else listed(none, none, count)
-        )
+        direct = listed(free[found.direct], found.broker, count)
         return _with(table, kept=as_lists(kept), racks=as_lists(racks), direct=as_lists(direct))
 
     return run
@@ -157,9 +160,9 @@ def placed(brokers: Brokers, bounds: Bounds, owners: Ints, chosen: Ints) -> Stag
         piece, table = read(table, brokers)
         count = table.num_rows
         first, end = np.searchsorted(owners, piece.partitions), np.searchsorted(owners, piece.partitions, "right")
-        new = Replicas(np.concatenate(([0], np.cumsum(end - first))), np.zeros(0, np.int64))
-        at = np.repeat(first - new.starts[:-1], end - first) + np.arange(new.starts[-1])
-        parts = [lists(table, "kept"), Replicas(new.starts, chosen[at]), lists(table, "direct")]
+        starts = starts_of(end - first)
+        at = np.repeat(first - starts[:-1], end - first) + np.arange(starts[-1])
+        parts = [lists(table, "kept"), Replicas(starts, chosen[at]), lists(table, "direct")]
         found = listed(
             np.concatenate([each.owners for each in parts]),
             np.concatenate([each.brokers for each in parts]),
@@ -184,12 +187,12 @@ def leader_totals(brokers: Brokers, overrides: Overrides) -> Stage:
 
     def run(table: pa.Table) -> pa.Table:
         piece, _, replicas = _pieces(table, brokers, overrides)
-        totals = leaders.totals_of(piece.settled, replicas)
-        found = {"counts": (np.arange(2), np.array([totals.count, totals.candidates]))}
-        for what in ("kept", "fixed", "could"):
-            values = getattr(totals, what)
-            found[what] = np.flatnonzero(values), values[values > 0]
-        return sums(found)
+        settled = piece.settled
+        asked = leaders.candidates_of(settled, replicas, np.arange(len(replicas)))
+        totals = leaders.totals_of(settled, asked, leaders.led_now(settled, replicas))
+        counts = np.arange(2), np.array([totals.count, totals.candidates])
+        by_broker = {what: of_brokers(getattr(totals, what)) for what in ("kept", "fixed", "could")}
+        return sums({"counts": counts, **by_broker})
 
     return run
 
@@ -242,9 +245,7 @@ def verified(brokers: Brokers) -> Stage:
         replicas = Replicas(ids.starts, index_of(brokers, ids.brokers))
         counted = verify.count(piece.problem, replicas)
         found = {"counts": (np.arange(3), np.array([counted.moves, counted.moved_bytes, counted.leader_changes]))}
-        for what in ("loads", "leads"):
-            values = getattr(counted, what)
-            found[what] = np.flatnonzero(values), values[values > 0]
+        found |= {what: of_brokers(getattr(counted, what)) for what in ("loads", "leads")}
         impossible = piece.settled.is_fixed & ~piece.problem.is_fixed
         for rule, broken in verify.broken(piece.problem, replicas).items():
             others = broken[~impossible[broken]]

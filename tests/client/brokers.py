@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -15,10 +14,10 @@ from backend.estate.class_archive import ensure_class_archive
 from backend.estate.document import ClusterSpec
 from backend.estate.jars import ensure_jars
 from backend.estate.ports import free_ports
+from backend.parent_death import die_with_parent
 from backend.settings import settings
 
 START_SECONDS = 180.0
-_PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 
 
 @dataclass
@@ -85,5 +84,5 @@ def _start(command: list[str], environment: dict[str, str], log: Path) -> subpro
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=lambda: ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL),
+            preexec_fn=die_with_parent,
         )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic, ResourceType
 
 from backend.estate.broker import STARTED, Broker, BrokerPorts
-from backend.estate.children import die_with_parent
 from backend.estate.class_archive import ensure_class_archive
 from backend.estate.document import ClusterSpec
 from backend.estate.jars import ensure_jars
 from backend.estate.ports import free_ports
+from backend.parent_death import die_with_parent
 from backend.settings import settings
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
@@ -72,7 +71,7 @@ class Brokers:
                         stdin=subprocess.DEVNULL,
                         stdout=output,
                         stderr=subprocess.STDOUT,
-                        preexec_fn=lambda: die_with_parent(signal.SIGKILL),
+                        preexec_fn=die_with_parent,
                     )
                 starting.append((node, log, seen))
         for node, log, seen in starting:

@@ -39,6 +39,7 @@ class Hold:
         self._engine, self._settings = engine, settings
         self._awaited_at = 0.0
         self._marked_at: int | None = None
+        self._words: dict[str, datetime | None] = {}
         self._closed: dict[str, datetime | None] | None = None
 
     @property
@@ -60,14 +61,14 @@ class Hold:
         """The hold begins again."""
         self._marked_at = self._closed = None
 
-    def note_closed(self, switch: SwitchRow | None) -> None:
-        """Offsets are carried over from now on: consumers must keep the word that they have given by now, for one
-        that let go of it, and closed again, may have committed. None: they are not yet."""
+    def note_closed(self) -> None:
+        """Offsets are carried over from now on: consumers must keep the word that the last look has found, for one
+        that let go of it, and closed again, may have committed."""
+        self._closed = self._words
+
+    def forget_closed(self) -> None:
+        """They are carried over once more."""
         self._closed = None
-        if switch is not None:
-            with self._engine.connect() as connection:
-                clients = clients_of(connection, switch, self._settings)
-            self._closed = {row.client_id: row.still_since for row in clients}
 
     def begin(self, switch: SwitchRow) -> None:
         """Clients are about to be told to hold: those there now are waited for, whatever becomes of them."""
@@ -86,6 +87,7 @@ class Hold:
                 # Those that have come since as well: also of them none may fall silent unnamed.
                 self._await(connection, switch)
             clients = clients_of(connection, switch, self._settings)
+        self._words = {row.client_id: row.still_since for row in clients}
         holding = replace(switch, state=Phase.HOLDING)
         return Looked(
             clients=len(clients), waiting=self._missing(switch, clients), lost=self._missing(holding, clients)

@@ -208,13 +208,13 @@ class SwitchRunner:
 
     def _close(self, row: SwitchRow) -> bool:
         _, closing = self._clients(row)
-        self._hold.note_closed(None)
+        self._hold.forget_closed()
         seen = self._look(row)
         if seen.lost or not self._hold.is_marked:
             return self._begin_again(row, seen.lost)
         if seen.waiting:
             return False
-        self._hold.note_closed(row)
+        self._hold.note_closed()
         some_stay = any(moving.zone is not None for moving in row.moves)
         try:
             carried = closing.carry_over(

@@ -13,7 +13,7 @@ from backend.domain.cluster_switch import EMERGENCY, MARKED, Phase
 from backend.domain.discovery import IS_ACTIVE, IS_HELD, PRODUCER, was_given_before
 from backend.domain.switch_report import Found, PhaseTimes
 from backend.queries import discovery_clients
-from backend.queries.active_clusters import list_active
+from backend.queries.active_clusters import by_client, list_active
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.leaf_routes import list_leaves
 from backend.queries.switch_clients import clients_of, heard_ms, silent_clients, sure_ms
@@ -112,12 +112,12 @@ class Verification:
             return
         with self._engine.connect() as connection:
             active = list_active(connection, places={each.place for each in held})
-        left_in = {(row.place, row.zone): row.left_generation for row in active}
+        goes_by = by_client(active)
         # One that missed an earlier switch, too, has written elsewhere.
         mine = [
             each
             for each in held
-            if each.generation == left_in.get((each.place, each.zone), left_in.get((each.place, None)))
+            if (row := goes_by(each.place, each.zone)) is not None and row.left_generation == each.generation
         ]
         if mine and self._left.has_arrived(mine):
             with self._engine.begin() as connection:
