@@ -46,6 +46,11 @@ Name = Annotated[str, Query(max_length=300)]
 _TEXT = r"^[^\x00-\x1f\x7f]+$"
 ClientId = Annotated[str | None, Query(max_length=300, pattern=_TEXT)]
 Zone = Annotated[str | None, Query(max_length=300, pattern=_TEXT, description="Availability zone of the client.")]
+Generation = Annotated[int | None, Query(ge=0, le=_MOST, description="In which the client is.")]
+StillIn = Annotated[
+    int | None, Query(ge=0, le=_MOST, description="An earlier one where it works still, on its way.")
+]
+Phase = Annotated[Literal["active", "held", "closed"], Query(description="What the client does now.")]
 
 
 class Discovery:
@@ -103,10 +108,9 @@ async def discover(
     client_id: ClientId = None,
     role: Annotated[Literal["producer", "consumer"] | None, Query(description="What the client does.")] = None,
     zone: Zone = None,
-    generation: Annotated[int | None, Query(ge=0, le=_MOST, description="In which the client is.")] = None,
-    phase: Annotated[
-        Literal["active", "held", "closed"], Query(description="What the client does now.")
-    ] = "active",
+    generation: Generation = None,
+    still_in: StillIn = None,
+    phase: Phase = "active",
     wait_ms: Annotated[
         int, Query(ge=0, le=LONGEST_WAIT_MS, description="Wait for news as long; the client tells what it knows.")
     ] = 0,
@@ -128,6 +132,7 @@ async def discover(
             role=role or rule.ANY,
             zone=zone,
             generation=generation or 0,
+            still_in=still_in,
             phase=phase,
             software=None if user_agent is None else user_agent[:200],
         )

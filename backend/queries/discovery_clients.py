@@ -40,6 +40,8 @@ discovery_clients = sa.Table(
     sa.Column("zone", sa.Text, nullable=False),
     # 0 until it has heard of one.
     sa.Column("generation", sa.BigInteger, nullable=False),
+    # An earlier one, on whose cluster it reads or writes still while it is on its way; NULL: none.
+    sa.Column("still_in", sa.BigInteger),
     sa.Column("phase", sa.Text, nullable=False),
     # What it calls itself in User-Agent.
     sa.Column("software", sa.Text),
@@ -70,8 +72,16 @@ class Report:
     role: str
     zone: str | None
     generation: int
+    """Of the newest answer that it goes by."""
     phase: str
+    still_in: int | None = None
+    """An earlier generation on whose cluster it reads or writes still, since it is on its way; None: no other."""
     software: str | None = None
+
+    @property
+    def works_in(self) -> int:
+        """The generation on whose cluster it reads or writes, or will."""
+        return self.generation if self.still_in is None else min(self.still_in, self.generation)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ def clients_of(connection: Connection, switch: SwitchRow, settings: Settings) ->
 def silent_clients(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
     """The others that it moves: heard of within a day, but not lately, and not in its generation."""
     others = _told_apart(connection, switch, settings)[1]
-    return [row for row in others if row.generation < switch.generation]
+    return [row for row in others if row.works_in < switch.generation]
 
 
 def _told_apart(

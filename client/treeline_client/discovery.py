@@ -35,8 +35,12 @@ class Discovery:
         self._connection: http.client.HTTPConnection | None = None
         self._cut = False
 
-    def ask(self, generation: int | None, phase: str, wait_ms: int) -> tuple[Answer, bytes]:
+    def ask(
+        self, generation: int | None, phase: str, wait_ms: int, still_in: int | None = None
+    ) -> tuple[Answer, bytes]:
         """Ask, reporting the client's own generation and phase; the answer, and its bytes as they came.
+
+        `still_in`: an earlier generation on whose cluster it reads or writes still, if it is on its way.
 
         Waits up to `wait_ms` in the control plane until something differs from what is reported. Raises
         DiscoveryRefused if the control plane refuses, DiscoveryUnavailable for everything else: no connection, no
@@ -48,6 +52,8 @@ class Discovery:
             query["zone"] = names.zone
         if generation is not None:
             query["generation"] = str(generation)
+        if still_in is not None:
+            query["still_in"] = str(still_in)
         if wait_ms:
             query["wait_ms"] = str(wait_ms)
         within = wait_ms / 1000 + names.request_timeout_s

@@ -24,7 +24,7 @@ _LONGEST_WAIT_MS = 10_000
 _PACE_S = 0.25
 """Between two requests while the client settles, moves or waits: it has more to do than to wait for an answer."""
 _EARLY_S = 1.0
-"""Between two requests that are answered at once though nothing changed."""
+"""Between two requests that are answered at once though nothing changed, or that wait for the application."""
 _FIRST_BACKOFF_S = 0.1
 _GOODBYE_S = 2.0
 _JOIN_S = 10.0
@@ -41,6 +41,9 @@ class Follows(Protocol):
 
     def is_settled(self) -> bool:
         """Nothing is in flight, and nothing will be before the next order."""
+
+    def still_in(self) -> int | None:
+        """An earlier generation on whose cluster it reads or writes still, while it is on its way; else None."""
 
 
 class Follower:
@@ -64,6 +67,7 @@ class Follower:
         self._standing = rules.begin(role, answer, fresh, time.monotonic())
         self._failures = 0
         self._ask_at = 0.0
+        self._is_on_its_way = False  # as the control plane was told last
 
     @property
     def standing(self) -> Standing:
@@ -130,6 +134,9 @@ class Follower:
             self._standing = rules.settled(before, now)
             if self._standing.phase is Phase.HELD:
                 self._ask_at = now  # the switch waits for this
+        if self._is_on_its_way and self._client.still_in() is None:
+            self._is_on_its_way = False
+            self._ask_at = now  # and for this
         self._decide(lambda standing: rules.elapsed(standing, now))
         if now >= self._ask_at and rules.may_promise(self._standing, now):
             self._ask(busy)
@@ -139,12 +146,14 @@ class Follower:
 
     def _ask(self, busy: bool) -> None:
         asked = self._standing
-        patient = not busy and asked.phase in (Phase.ACTIVE, Phase.HELD)
+        still_in = self._client.still_in()
+        self._is_on_its_way = still_in is not None
+        patient = not busy and still_in is None and asked.phase in (Phase.ACTIVE, Phase.HELD)
         wait_ms = min(asked.answer.ttl_ms // 2, _LONGEST_WAIT_MS) if patient else 0
         self.counters.polls += 1
         began = time.monotonic()
         try:
-            answer, body = self._discovery.ask(asked.answer.generation, asked.reported, wait_ms)
+            answer, body = self._discovery.ask(asked.answer.generation, asked.reported, wait_ms, still_in)
         except DiscoveryRefused as error:
             self._failed(str(error), True)
             return
@@ -164,6 +173,8 @@ class Follower:
         early = now - began < min(wait_ms / 2000, _PACE_S)
         if isinstance(order, Resume | Stay):
             self._ask_at = now  # the word that it holds still counts: it is taken back at once
+        elif still_in is not None and order is None and not busy:
+            self._ask_at = now + _EARLY_S  # it is told at once when the application has got there
         elif order is not None or not patient:
             # First things first: what was ordered is carried out, and told as soon as it is done.
             self._ask_at = now + _PACE_S

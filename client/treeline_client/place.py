@@ -98,6 +98,13 @@ class Place:
         with self._changed:
             return not self._wanted.open and self.reader is None and not self._opening
 
+    def still_in(self) -> int | None:
+        """The generation of the open reader, if its clients have moved on."""
+        reader, wanted = self.reader, self._wanted
+        if reader is None or reader.generation in (wanted.answer.generation, *wanted.stays):
+            return None
+        return reader.generation
+
     def settled(self) -> Reader | None:
         """The reader, if the consumer is open where it is wanted."""
         return self.reader if self._here is self._wanted else None
@@ -272,8 +279,7 @@ class Place:
             self.reader, self._at = reader, wanted.answer
         finally:
             self._opening = False
-            if not self._wanted.open:
-                self._follower.wake()
+            self._follower.wake()
         if again and self._closed_at is not None:
             waited = (time.monotonic() - self._closed_at) * 1000
             self._follower.counters.last_unavailable_ms = waited

@@ -200,6 +200,10 @@ class Sender:
         """Whether nothing is in flight, and nothing will be."""
         return self._still
 
+    def still_in(self) -> int | None:
+        """The generation of the cluster that it leaves, until it is on the other."""
+        return self.handle.generation if self._moving is not None else None
+
     def close(self) -> None:
         """Let go of librdkafka. Other threads' calls are refused from now on."""
         with self.lock:

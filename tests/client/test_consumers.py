@@ -241,7 +241,10 @@ def test_one_that_was_not_held_leaves_a_silent_cluster_at_once(plane, clusters, 
         old.pause()
         try:
             plane.move("cluster-2", mode)
+            plane.wait(lambda: [r.get("still_in") for r in plane.reports.values()] == ["3"])
+            assert [r["generation"] for r in plane.reports.values()] == ["4"], "it knows, but nobody has polled"
             again = read(consumer, 30)
+            plane.wait(lambda: all("still_in" not in r for r in plane.reports.values()))
         finally:
             old.go_on()
         assert {m.value().decode().split()[0] for m in again} == {"cluster-2"}

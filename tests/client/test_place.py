@@ -73,7 +73,8 @@ def test_who_is_told_to_close_while_it_opens_has_not_closed(consumer: Place) -> 
 def test_who_is_still_open_when_its_clients_have_moved_commits_nothing_there(consumer: Place) -> None:
     Opened.may_open.set()
     consumer.carry_out(Resume(False))
-    assert consumer.follow() is Opened.made[0]
+    assert consumer.follow() is Opened.made[0] and consumer.still_in() is None
     consumer.carry_out(Move(answer(4), Way.HELD, False))
-    assert consumer.follow() is Opened.made[1]
+    assert consumer.still_in() == 3, "it knows of the move, and has not gone"
+    assert consumer.follow() is Opened.made[1] and consumer.still_in() is None
     assert [each.ended for each in Opened.made] == ["abandoned", ""]

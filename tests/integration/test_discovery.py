@@ -291,7 +291,7 @@ def test_a_word_that_waited_for_the_database_is_not_taken(tenant: Rest) -> None:
 
 
 def test_what_clients_tell_of_themselves_is_kept(tenant: Rest) -> None:
-    discover(tenant, client_id="orders-1", role="producer", zone="az1", generation=1)
+    discover(tenant, client_id="orders-1", role="producer", zone="az1", generation=1, still_in=0)
     discover(tenant, client_id="billing-1", role="consumer", generation=1, phase="closed")
     discover(tenant, client_id="old")
     discover(tenant)
@@ -303,6 +303,7 @@ def test_what_clients_tell_of_themselves_is_kept(tenant: Rest) -> None:
         "billing-1": ("consumer", None, 1, "closed"),
         "old": (None, None, 0, "active"),
     }
+    assert {row["client_id"]: row["still_in"] for row in listed} == {"orders-1": 0, "billing-1": None, "old": None}
     assert all(0 <= row["silent_ms"] < 60_000 for row in listed)
     assert tenant("DELETE", f"/discovery/clients/old?{place}").status_code == 204
     problem(tenant("DELETE", f"/discovery/clients/old?{place}"), 404, "not-found")

@@ -149,7 +149,11 @@ def test_a_client_that_is_forced_and_one_that_comes_late(
         # This one had not been heard of before: it has sent, holds now, and asks whether that has arrived.
         with ByHand(tenant, "late") as late:
             eventually(lambda: late.tell(phase="held", generation=1)["arrived"], "it is told to go on", 0.2)
+            # Who knows of the move has moved once it is there.
+            forced.tell(generation=2, still_in=1)
             late.tell(phase="active", generation=2)
+            named = f"only {forced.name} is looked for"
+            tenant.until(switch, named, lambda row: row["now"].get("late") == [forced.name])
         forced.tell(generation=2)
         row = tenant.over(switch)
         assert row["state"] == "completed" and row["forced"] == [forced.name]

@@ -44,7 +44,7 @@ class Verification:
         since_ms = 1000 * (time.monotonic() - self._began)
         with self._engine.connect() as connection:
             clients = clients_of(connection, self._switch, self._settings)
-            behind = [each for each in clients if each.generation < self._switch.generation]
+            behind = [each for each in clients if each.works_in < self._switch.generation]
             closed = self._closed_leaves(connection)
             over = self._is_over(connection)
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
