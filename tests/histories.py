@@ -15,6 +15,7 @@ from backend.domain import (
     application_commands,
     application_records,
     cluster,
+    placement_runs,
     placements,
     stream_records,
     tenant_commands,
@@ -189,11 +190,24 @@ def _placement(source: random.Random) -> Directed:
     request = placements.RequestPlacement(
         placement=placement, cluster=source.choice(CLUSTERS), aims=aims, known_clusters=frozenset(CLUSTERS)
     )
+    limits = placement_runs.RunLimits(bytes_per_second=source.choice((None, 1000)))
+    apply = placement_runs.StartApplying(digest="1f2e", limits=limits, busy={})
     command: placements.PlacementCommand = source.choice(
         (
             request,
             placements.RecordPlan(digest="1f2e", summary={"moves": source.randint(0, 9)}),
             placements.RecordFailure(reason="nobody answers"),
+            apply,
+            placement_runs.StartRollback(limits=None, busy={}),
+            placement_runs.Pause(),
+            placement_runs.Resume(),
+            placement_runs.Cancel(),
+            placement_runs.RefuseRun(run=source.randint(1, 2), reason="topics were deleted"),
+            *(
+                placement_runs.EndRun(run=run, after=after, report={"arrived": source.randint(0, 9)})
+                for run in (1, 2, 3)
+                for after in placement_runs.COMES_TO
+            ),
         )
     )
     return deciders.PLACEMENT, f"placement-{placement}", command

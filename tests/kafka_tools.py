@@ -14,6 +14,8 @@ PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 ACLS = "org.apache.kafka.tools.AclCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 def run(name: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

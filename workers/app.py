@@ -25,6 +25,7 @@ from backend.settings import settings
 from workers import context, leases
 from workers.barrier import Barriers
 from workers.placements import PlacementHost
+from workers.placing.host import PlacementRunHost
 from workers.reconcile import Reconciler
 from workers.rerooting import Rerooting
 from workers.shift import UnitHost
@@ -149,6 +150,11 @@ def _placements() -> PlacementHost:
 
 
 @cache
+def _placement_runs() -> PlacementRunHost:
+    return PlacementRunHost(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -206,6 +212,7 @@ def reconcile() -> None:
         _rerooting().tick()
         _access().tick()
         _placements().tick()
+        _placement_runs().tick()
         _reconciler().tick()
 
 

@@ -16,7 +16,9 @@ from backend.api.requests import At, Body, Paging, Reading, Writing, listed, sho
 from backend.deciders import PLACEMENT
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
-from backend.domain.placements import MOST_NAMED, Aims, PlacementState, RequestPlacement
+from backend.domain.placement_runs import HAS_PLAN, RUNNING
+from backend.domain.placements import MOST_NAMED, Aims, RequestPlacement
+from backend.queries import placement_runs
 from backend.queries import placements as queries
 from backend.queries.clusters import list_clusters
 from backend.queries.placements import PlacementRow, find_placement
@@ -91,10 +93,11 @@ def get_placement(placement: str, connection: Reading, at: At) -> Response:
     """One placement; once it is planned, with what `treeline placement plan --json` prints but the partitions."""
     row = find_placement(connection, placement, at)
     plan = None
-    if row.state is PlacementState.PLANNED:
+    if row.state in HAS_PLAN:
         documents = queries.read_documents(connection, placement)
         plan = {name: value for name, value in documents.plan.items() if name != "partitions"}
-    return shown_at(row.version, {**shown(row), "plan": plan})
+    now = placement_runs.told(connection, placement) if row.state in RUNNING else None
+    return shown_at(row.version, {**shown(row), "plan": plan, "now": now})
 
 
 @router.get("/{placement}/reassignment", openapi_extra=needs(Action.READ_ESTATE))
@@ -127,4 +130,7 @@ def shown(row: PlacementRow) -> dict[str, Any]:
         "digest": row.digest,
         "summary": row.summary,
         "reason": row.reason,
+        "run": row.run,
+        "limits": None if row.limits is None else asdict(row.limits),
+        "report": row.report,
     }

@@ -31,7 +31,7 @@ def ask(wish: dict[str, Any], reassignment: Path | None, form: Form) -> None:
         typer.echo(f"placement {row['id']} of {row['cluster']}: a worker reads the cluster and computes", err=True)
         while row["state"] == "requested":
             time.sleep(_EVERY_SECONDS)
-            row = _read(client, row["id"])
+            row = read_placement(client, row["id"])
         _tell(client, row, reassignment, form)
 
 
@@ -43,10 +43,11 @@ def show_one(
 ) -> None:
     """Show a placement that was asked for, and its plan. Exit 1: it could not be planned."""
     with rest_client() as client:
-        _tell(client, _read(client, placement), reassignment, Form.JSON if as_json else form)
+        _tell(client, read_placement(client, placement), reassignment, Form.JSON if as_json else form)
 
 
-def _read(client: httpx2.Client, placement: str) -> dict[str, Any]:
+def read_placement(client: httpx2.Client, placement: str) -> dict[str, Any]:
+    """One placement, with its plan if it has one."""
     found: dict[str, Any] = answer(client.get(_path(placement)))
     return found
 

@@ -1,4 +1,5 @@
-"""Event stream `placement-<id>`: a new placement of a cluster's replicas, from the wish to the plan.
+"""Event stream `placement-<id>`: a new placement of a cluster's replicas, from the wish to the plan; from there on
+see `placement_runs`.
 
     (none) --Request--> requested --RecordPlan--> planned
                             \\--RecordFailure--> failed
@@ -10,25 +11,40 @@ an event, and is kept beside them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from backend.domain.errors import AlreadyExists, FieldError, NotFound, ValueInvalid
+from backend.domain.errors import AlreadyExists, FieldError, NotFound, PlanStale, StateConflict, ValueInvalid
 from backend.domain.event import Event
+from backend.domain.placement_runs import (
+    COMES_TO,
+    HIGHEST_RATE,
+    MOST_MOVES,
+    RUNNING,
+    Cancel,
+    EndRun,
+    Pause,
+    PlacementCancelled,
+    PlacementLimitsChanged,
+    PlacementPaused,
+    PlacementResumed,
+    PlacementRunCommand,
+    PlacementRunEnded,
+    PlacementRunEvent,
+    PlacementRunRefused,
+    PlacementRunStarted,
+    PlacementState,
+    RefuseRun,
+    Resume,
+    RunLimits,
+    StartApplying,
+    StartRollback,
+)
 
 HIGHEST_BROKER = 2**31 - 1
 MOST_NAMED = 10_000
 """Brokers or topics that a wish names."""
 MOST_REPLICAS = 100
-
-
-class PlacementState(StrEnum):
-    """How far a placement is."""
-
-    REQUESTED = "requested"
-    PLANNED = "planned"
-    FAILED = "failed"
 
 
 # --- events
@@ -77,7 +93,7 @@ class PlacementFailed(Event, name="PlacementFailed", version=1):
     reason: str
 
 
-PlacementEvent = PlacementRequested | PlacementPlanned | PlacementFailed
+PlacementEvent = PlacementRequested | PlacementPlanned | PlacementFailed | PlacementRunEvent
 
 # --- commands
 
@@ -107,7 +123,7 @@ class RecordFailure:
     reason: str
 
 
-PlacementCommand = RequestPlacement | RecordPlan | RecordFailure
+PlacementCommand = RequestPlacement | RecordPlan | RecordFailure | PlacementRunCommand
 
 # --- state
 
@@ -119,6 +135,11 @@ class Placement:
     id: str
     cluster: str
     state: PlacementState
+    digest: str | None = None
+    before: PlacementState = PlacementState.PLANNED
+    """The present run: where it is again if that is refused."""
+    run: int = 0
+    limits: RunLimits = field(default_factory=RunLimits)
 
 
 INITIAL: Placement | None = None
@@ -135,12 +156,114 @@ def decide(state: Placement | None, command: PlacementCommand) -> list[Placement
         return [PlacementRequested(placement=command.placement, cluster=command.cluster, aims=command.aims)]
     if state is None:
         raise NotFound("there is no such placement")
+    match command:
+        case RecordPlan() | RecordFailure():
+            return _decide_plan(state, command)
+        case StartApplying():
+            return _decide_apply(state, command)
+        case StartRollback():
+            return _decide_rollback(state, command)
+        case EndRun() | RefuseRun():
+            return _decide_end(state, command)
+        case _:
+            return _decide_course(state, command)
+
+
+def _decide_plan(state: Placement, command: RecordPlan | RecordFailure) -> list[PlacementEvent]:
     if state.state is not PlacementState.REQUESTED:
         return []  # another worker was faster
-    of = {"placement": state.id, "cluster": state.cluster}
     if isinstance(command, RecordPlan):
-        return [PlacementPlanned(**of, digest=command.digest, summary=dict(command.summary))]
-    return [PlacementFailed(**of, reason=command.reason)]
+        return [PlacementPlanned(**_of(state), digest=command.digest, summary=dict(command.summary))]
+    return [PlacementFailed(**_of(state), reason=command.reason)]
+
+
+def _decide_apply(state: Placement, command: StartApplying) -> list[PlacementEvent]:
+    if state.digest is None:
+        raise StateConflict(f"placement {state.id} has no plan that could be applied: it is {state.state}")
+    if command.digest != state.digest:
+        raise PlanStale(
+            f"the plan of placement {state.id} is {state.digest[:12]}, not {command.digest[:12]!a}: look at it",
+            (FieldError("/digest", "is of another plan"),),
+        )
+    _check_limits(command.limits)
+    if state.state in (PlacementState.APPLYING, PlacementState.PAUSED):
+        if command.limits == state.limits:
+            return []
+        return [PlacementLimitsChanged(**_of(state), limits=command.limits)]
+    if state.state is PlacementState.APPLIED:
+        raise StateConflict(f"placement {state.id} is applied already")
+    return [_started(state, command.limits, command.busy, back=False)]
+
+
+def _decide_rollback(state: Placement, command: StartRollback) -> list[PlacementEvent]:
+    if state.run == 0:
+        raise StateConflict(f"placement {state.id} has moved nothing that could go back: it is {state.state}")
+    if state.state in (PlacementState.ROLLING_BACK, PlacementState.ROLLED_BACK):
+        raise StateConflict(f"placement {state.id} is {state.state} already")
+    limits = command.limits or state.limits
+    _check_limits(limits)
+    return [_started(state, limits, command.busy, back=True)]
+
+
+def _started(state: Placement, limits: RunLimits, busy: Mapping[str, str], *, back: bool) -> PlacementRunStarted:
+    if state.state is PlacementState.CANCELLING:
+        raise StateConflict(f"placement {state.id} is being cancelled: what moves is given back first, try again")
+    other = busy.get(state.cluster, state.id)
+    if other != state.id:
+        raise StateConflict(
+            f"placement {other} is moving replicas of {state.cluster}: wait for it, or cancel it; two at once "
+            "would undo each other's moves"
+        )
+    return PlacementRunStarted(**_of(state), run=state.run + 1, back=back, limits=limits)
+
+
+def _decide_end(state: Placement, command: EndRun | RefuseRun) -> list[PlacementEvent]:
+    if command.run != state.run or state.state not in RUNNING:
+        return []
+    if isinstance(command, RefuseRun):
+        return [PlacementRunRefused(**_of(state), state=str(state.before), reason=command.reason)]
+    if command.after is not state.state or state.state not in COMES_TO:
+        return []
+    return [PlacementRunEnded(**_of(state), state=str(COMES_TO[state.state]), report=dict(command.report))]
+
+
+def _decide_course(state: Placement, command: Pause | Resume | Cancel) -> list[PlacementEvent]:
+    at = state.state
+    if isinstance(command, Pause):
+        if at is PlacementState.PAUSED:
+            return []
+        if at is PlacementState.APPLYING:
+            return [PlacementPaused(**_of(state))]
+    elif isinstance(command, Resume):
+        if at is PlacementState.APPLYING:
+            return []
+        if at is PlacementState.PAUSED:
+            return [PlacementResumed(**_of(state))]
+    elif at is PlacementState.CANCELLING:
+        return []
+    elif at in RUNNING:
+        return [PlacementCancelled(**_of(state))]
+    word = {Pause: "paused", Resume: "resumed", Cancel: "cancelled"}[type(command)]
+    raise StateConflict(f"placement {state.id} is {at}: it cannot be {word}")
+
+
+def _of(state: Placement) -> dict[str, str]:
+    return {"placement": state.id, "cluster": state.cluster}
+
+
+def _check_limits(limits: RunLimits) -> None:
+    asked = {
+        "bytes_per_second": (limits.bytes_per_second, HIGHEST_RATE),
+        "moves_per_broker": (limits.moves_per_broker, MOST_MOVES),
+        "partitions_at_once": (limits.partitions_at_once, MOST_MOVES),
+    }
+    errors = [
+        FieldError(f"/{name}", f"is to be 1 to {most}, and is {value}")
+        for name, (value, most) in asked.items()
+        if value is not None and not 1 <= value <= most
+    ]
+    if errors:
+        raise ValueInvalid(f"{errors[0].pointer[1:]} {errors[0].detail}", tuple(errors))
 
 
 def _check(command: RequestPlacement) -> None:
@@ -178,9 +301,25 @@ def evolve(state: Placement | None, event: Event) -> Placement | None:
     match event:
         case PlacementRequested():
             return Placement(id=event.placement, cluster=event.cluster, state=PlacementState.REQUESTED)
+    if state is None:
+        return None
+    match event:
         case PlacementPlanned():
-            return Placement(id=event.placement, cluster=event.cluster, state=PlacementState.PLANNED)
+            return replace(state, state=PlacementState.PLANNED, digest=event.digest)
         case PlacementFailed():
-            return Placement(id=event.placement, cluster=event.cluster, state=PlacementState.FAILED)
+            return replace(state, state=PlacementState.FAILED)
+        case PlacementRunStarted():
+            to = PlacementState.ROLLING_BACK if event.back else PlacementState.APPLYING
+            return replace(state, state=to, before=state.state, run=event.run, limits=event.limits)
+        case PlacementLimitsChanged():
+            return replace(state, limits=event.limits)
+        case PlacementPaused():
+            return replace(state, state=PlacementState.PAUSED)
+        case PlacementResumed():
+            return replace(state, state=PlacementState.APPLYING)
+        case PlacementCancelled():
+            return replace(state, state=PlacementState.CANCELLING)
+        case PlacementRunEnded() | PlacementRunRefused():
+            return replace(state, state=PlacementState(event.state))
         case _:
             return state

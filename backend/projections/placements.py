@@ -8,7 +8,17 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.placements import PlacementFailed, PlacementPlanned, PlacementRequested, PlacementState
+from backend.domain.placement_runs import (
+    PlacementCancelled,
+    PlacementLimitsChanged,
+    PlacementPaused,
+    PlacementResumed,
+    PlacementRunEnded,
+    PlacementRunRefused,
+    PlacementRunStarted,
+    PlacementState,
+)
+from backend.domain.placements import PlacementFailed, PlacementPlanned, PlacementRequested
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
@@ -24,6 +34,10 @@ placements = temporal_table(
     sa.Column("digest", sa.Text),
     sa.Column("summary", JSONB(none_as_null=True)),
     sa.Column("reason", sa.Text),
+    # The last time that replicas were moved: how often it was begun, how fast, and what came of it.
+    sa.Column("run", sa.BigInteger, nullable=False),
+    sa.Column("limits", JSONB(none_as_null=True)),
+    sa.Column("report", JSONB(none_as_null=True)),
     # Position of the event that asked for it: placements are listed in this order.
     sa.Column("requested", sa.BigInteger, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
@@ -41,6 +55,9 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
                 "digest": None,
                 "summary": None,
                 "reason": None,
+                "run": 0,
+                "limits": None,
+                "report": None,
                 "requested": position,
                 "version": recorded.version,
             }
@@ -50,6 +67,33 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             _change(rows, event.placement, planned, recorded)
         case PlacementFailed():
             _change(rows, event.placement, {"state": str(PlacementState.FAILED), "reason": event.reason}, recorded)
+        case _:
+            _apply_run(rows, recorded)
+
+
+def _apply_run(rows: Rows, recorded: RecordedEvent) -> None:
+    event = recorded.event
+    values: dict[str, Any]
+    match event:
+        case PlacementRunStarted():
+            state = PlacementState.ROLLING_BACK if event.back else PlacementState.APPLYING
+            began = {"run": event.run, "limits": asdict(event.limits), "report": None, "reason": None}
+            values = {"state": str(state), **began}
+        case PlacementLimitsChanged():
+            values = {"limits": asdict(event.limits)}
+        case PlacementPaused():
+            values = {"state": str(PlacementState.PAUSED)}
+        case PlacementResumed():
+            values = {"state": str(PlacementState.APPLYING)}
+        case PlacementCancelled():
+            values = {"state": str(PlacementState.CANCELLING)}
+        case PlacementRunEnded():
+            values = {"state": event.state, "report": event.report}
+        case PlacementRunRefused():
+            values = {"state": event.state, "reason": event.reason}
+        case _:
+            return
+    _change(rows, event.placement, values, recorded)
 
 
 def _change(rows: Rows, placement: str, values: dict[str, Any], recorded: RecordedEvent) -> None:
@@ -58,7 +102,20 @@ def _change(rows: Rows, placement: str, values: dict[str, Any], recorded: Record
 
 PROJECTION = Projection(
     name="placements",
-    events=frozenset({PlacementRequested, PlacementPlanned, PlacementFailed}),
+    events=frozenset(
+        {
+            PlacementRequested,
+            PlacementPlanned,
+            PlacementFailed,
+            PlacementRunStarted,
+            PlacementLimitsChanged,
+            PlacementPaused,
+            PlacementResumed,
+            PlacementCancelled,
+            PlacementRunEnded,
+            PlacementRunRefused,
+        }
+    ),
     tables=(placements,),
     apply=_apply,
 )

@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Row
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.errors import NotFound
-from backend.domain.placements import Aims, PlacementState
+from backend.domain.placement_runs import RUNNING, PlacementState, RunLimits
+from backend.domain.placements import Aims
 from backend.eventlog.tables import METADATA
 from backend.projections.placements import placements
 from backend.projections.temporal import as_of
@@ -38,6 +39,10 @@ class PlacementRow:
     digest: str | None
     summary: dict[str, Any] | None
     reason: str | None
+    run: int
+    """How often replicas were begun to be moved."""
+    limits: RunLimits | None
+    report: dict[str, Any] | None
     requested: int
     version: int
 
@@ -72,6 +77,13 @@ def requested_placements(connection: Connection) -> list[PlacementRow]:
     """Those that a worker has to compute, the oldest first."""
     is_requested = placements.c.state == str(PlacementState.REQUESTED)
     query = sa.select(placements).where(as_of(placements, None), is_requested)
+    return [_row(row) for row in connection.execute(query.order_by(placements.c.requested))]
+
+
+def running_placements(connection: Connection) -> list[PlacementRow]:
+    """Those that a worker moves replicas for, the oldest first."""
+    runs = placements.c.state.in_([str(state) for state in RUNNING])
+    query = sa.select(placements).where(as_of(placements, None), runs)
     return [_row(row) for row in connection.execute(query.order_by(placements.c.requested))]
 
 
@@ -120,6 +132,9 @@ def _row(row: Row[Any]) -> PlacementRow:
         digest=row.digest,
         summary=row.summary,
         reason=row.reason,
+        run=row.run,
+        limits=None if row.limits is None else RunLimits(**row.limits),
+        report=row.report,
         requested=row.requested,
         version=row.version,
     )

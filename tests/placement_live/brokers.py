@@ -6,13 +6,22 @@ import os
 import subprocess
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    PartitionMetadata,
+    ResourceType,
+)
 
 from backend.estate.broker import STARTED, Broker, BrokerPorts
 from backend.estate.class_archive import ensure_class_archive
 from backend.estate.document import ClusterSpec
 from backend.estate.jars import ensure_jars
 from backend.estate.ports import free_ports
+from backend.kafka.replica_admin import ReplicaAdmin
 from backend.parent_death import die_with_parent
 from backend.settings import settings
 from tests.eventually import eventually
@@ -95,8 +104,29 @@ class Brokers:
         self.admin.create_topics([wanted])[topic].result(DEADLINE_SECONDS)
         eventually(lambda: self._is_whole(topic, replicas), f"{topic} is there")
 
+    def change(self, what: str, topic: str) -> None:
+        """What may come between a plan and its application, and is seen by all brokers afterwards: the topic is
+        `deleted`, `grown` by a partition, `moved` (one partition's order), or broker 3 is `away`."""
+        if what == "deleted":
+            self.admin.delete_topics([topic])[topic].result(DEADLINE_SECONDS)
+            eventually(lambda: topic not in self.admin.list_topics(timeout=10).topics, "it is gone")
+        elif what == "grown":
+            (grown,) = self.admin.create_partitions([NewPartitions(topic, 4)]).values()
+            grown.result(DEADLINE_SECONDS)
+            eventually(lambda: len(self._partitions(topic)) == 4, "it has grown")
+        elif what == "moved":
+            with ReplicaAdmin("other", self.servers, {}) as admin:
+                assert admin.alter({(topic, 0): [2, 1]}) == {}
+            eventually(lambda: self._partitions(topic)[0].replicas == [2, 1], "it has another order")
+        else:
+            self.kill(3)
+            eventually(lambda: 3 not in self.admin.list_topics(timeout=10).brokers, "it is told to be gone")
+
+    def _partitions(self, topic: str) -> dict[int, PartitionMetadata]:
+        return self.admin.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions
+
     def _is_whole(self, topic: str, replicas: list[list[int]]) -> bool:
-        found = self.admin.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions
+        found = self._partitions(topic)
         return len(found) == len(replicas) and all(
             sorted(found[at].isrs) == sorted(brokers) and found[at].leader in brokers
             for at, brokers in enumerate(replicas)

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from fastapi.testclient import TestClient
 
+from backend.api.app import create_app
+from backend.dispatch import Dispatcher
+from backend.eventlog.registry import domain_registry
 from backend.kafka.replica_admin import ReplicaAdmin
+from backend.projections.catalogue import PROJECTIONS
+from backend.settings import Settings
+from tests.database_fixture import Database
 from tests.eventually import eventually
+from tests.integration.conftest import Rest, rest_settings
 from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import NODES, Brokers, all_rates
+from tests.placement_live.planner import Made, Planner
+from workers import context
+from workers.placements import PlacementHost
+from workers.placing.host import PlacementRunHost
 
 
 @pytest.fixture(scope="package")
@@ -42,3 +55,27 @@ def brokers(cluster: Brokers) -> Iterator[Brokers]:
 def admin(brokers: Brokers) -> Iterator[ReplicaAdmin]:
     with ReplicaAdmin("east", brokers.servers, {}) as opened:
         yield opened
+
+
+@pytest.fixture
+def make_planner(brokers: Brokers, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
+    dispatcher = Dispatcher(database.engine, domain_registry(), PROJECTIONS)
+    monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
+    engines, planners = [], []
+
+    def make(**changes: Any) -> Planner:
+        settings: Settings = rest_settings(database.url, probe_timeout_seconds=20.0, **changes)
+        app = create_app(settings)
+        engines.append(app.state.services.engine)
+        rest = Rest(TestClient(app, raise_server_exceptions=False))
+        added = rest("POST", "/clusters", {"name": "east", "bootstrap_servers": brokers.servers})
+        assert added.status_code == 201, added.text
+        hosts = PlacementHost(database.engine, settings), PlacementRunHost(database.engine, settings)
+        planners.append(Planner(rest, *hosts, brokers.servers))
+        return planners[-1]
+
+    yield make
+    for planner in planners:
+        planner.stop(monkeypatch)
+    for engine in engines:
+        engine.dispose()

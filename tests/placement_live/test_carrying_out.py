@@ -15,7 +15,7 @@ from backend.placement.applying import Course, Limits, Place, Standing, give_bac
 from backend.placement.progress import progress
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
-from tests.kafka_tools import tool
+from tests.kafka_tools import REASSIGN, tool
 from tests.placement_live.brokers import NODES, Brokers, all_rates
 from tests.placement_live.driving import (
     MANY,
@@ -29,8 +29,6 @@ from tests.placement_live.driving import (
     look,
     topic_name,
 )
-
-REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 def replicas(admin: ReplicaAdmin, course: Course) -> dict[Place, tuple[int, ...]]:

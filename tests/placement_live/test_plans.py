@@ -3,81 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
-from backend.api.app import create_app
-from backend.dispatch import Dispatcher
-from backend.eventlog.registry import domain_registry
 from backend.kafka.replica_admin import ReplicaAdmin
-from backend.projections.catalogue import PROJECTIONS
 from backend.queries.placements import requested_placements
-from backend.settings import Settings
-from tests.database_fixture import Database
 from tests.eventually import eventually
-from tests.integration.conftest import Rest, rest_settings
 from tests.placement_live.brokers import Brokers
-from workers import context
-from workers.placements import PlacementHost, compute
-
-
-@dataclass
-class Planner:
-    """A control plane that knows the cluster as `east`, and its worker."""
-
-    rest: Rest
-    host: PlacementHost
-    servers: str
-
-    def plan(self, **wish: Any) -> dict[str, Any]:
-        """Ask, and let the worker answer."""
-        asked = self.rest("POST", "/placements", {"cluster": "east", **wish})
-        assert asked.status_code == 202, asked.text
-        path = f"/placements/{asked.json()['id']}"
-
-        def answered() -> dict[str, Any] | None:
-            self.host.tick()
-            found: dict[str, Any] = self.rest("GET", path).json()
-            return found if found["state"] != "requested" else None
-
-        return eventually(answered, "the placement is computed", 0.2)
-
-    def reassignment(self, placement: str, which: str = "planned") -> dict[tuple[str, int], list[int]]:
-        answer = self.rest("GET", f"/placements/{placement}/reassignment?which={which}").json()
-        return {(row["topic"], row["partition"]): row["replicas"] for row in answer["partitions"]}
-
-    def move(self, topic: str) -> None:
-        """Another order of one partition's replicas."""
-        with ReplicaAdmin("east", self.servers, {}) as admin:
-            assert admin.alter({(topic, 0): [2, 1]}) == {}
-            eventually(lambda: not admin.ongoing(), "it has moved")
-
-
-Made = Callable[..., Planner]
-
-
-@pytest.fixture
-def make_planner(brokers: Brokers, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
-    dispatcher = Dispatcher(database.engine, domain_registry(), PROJECTIONS)
-    monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
-    engines = []
-
-    def make(**changes: Any) -> Planner:
-        settings: Settings = rest_settings(database.url, probe_timeout_seconds=20.0, **changes)
-        app = create_app(settings)
-        engines.append(app.state.services.engine)
-        rest = Rest(TestClient(app, raise_server_exceptions=False))
-        added = rest("POST", "/clusters", {"name": "east", "bootstrap_servers": brokers.servers})
-        assert added.status_code == 201, added.text
-        return Planner(rest, PlacementHost(database.engine, settings), brokers.servers)
-
-    yield make
-    for engine in engines:
-        engine.dispose()
+from tests.placement_live.planner import Made
+from workers.placements import compute
 
 
 @pytest.fixture

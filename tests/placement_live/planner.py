@@ -1,0 +1,94 @@
+"""A control plane that plans for the brokers of this folder, and moves their replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from backend.kafka.replica_admin import ReplicaAdmin
+from tests.eventually import eventually
+from tests.integration.conftest import Rest
+from workers.placements import PlacementHost
+from workers.placing.host import PlacementRunHost
+
+
+@dataclass
+class Planner:
+    """A control plane that knows the cluster as `east`, and its worker."""
+
+    rest: Rest
+    host: PlacementHost
+    runs: PlacementRunHost
+    servers: str
+
+    def plan(self, **wish: Any) -> dict[str, Any]:
+        """Ask, and let the worker answer."""
+        asked = self.rest("POST", "/placements", {"cluster": "east", **wish})
+        assert asked.status_code == 202, asked.text
+        path = f"/placements/{asked.json()['id']}"
+
+        def answered() -> dict[str, Any] | None:
+            self.host.tick()
+            found: dict[str, Any] = self.rest("GET", path).json()
+            return found if found["state"] != "requested" else None
+
+        return eventually(answered, "the placement is computed", 0.2)
+
+    def reassignment(self, placement: str, which: str = "planned") -> dict[tuple[str, int], list[int]]:
+        answer = self.rest("GET", f"/placements/{placement}/reassignment?which={which}").json()
+        return {(row["topic"], row["partition"]): row["replicas"] for row in answer["partitions"]}
+
+    def move(self, topic: str) -> None:
+        """Another order of one partition's replicas."""
+        with ReplicaAdmin("east", self.servers, {}) as admin:
+            assert admin.alter({(topic, 0): [2, 1]}) == {}
+            eventually(lambda: not admin.ongoing(), "it has moved")
+
+    def plan_for(self, topic: str, factor: int) -> dict[str, Any]:
+        """A plan that gives this topic another factor and moves nothing else."""
+        found = self.plan(replication_factor={topic: factor}, excluded_topics=self._others(topic))
+        assert found["state"] == "planned", found
+        return found
+
+    def _others(self, topic: str) -> list[str]:
+        with ReplicaAdmin("east", self.servers, {}) as admin:
+            return sorted({each for each, _ in admin.read().partitions} - {topic})
+
+    def say(self, placement: str, word: str, status: int = 202, **body: Any) -> dict[str, Any]:
+        """To one that is planned; the answer."""
+        answered = self.rest("POST", f"/placements/{placement}/{word}", body or None)
+        assert answered.status_code == status, answered.text
+        found: dict[str, Any] = answered.json()
+        return found
+
+    def apply(self, plan: dict[str, Any], **limits: Any) -> None:
+        self.say(plan["id"], "apply", digest=plan["digest"], **limits)
+
+    def until(
+        self, placement: str, what: str, holds: Callable[[dict[str, Any]], bool], *, works: bool = True
+    ) -> dict[str, Any]:
+        """The placement once that holds, while the worker is at work."""
+
+        def found() -> dict[str, Any] | None:
+            if works:
+                self.runs.tick()
+            row: dict[str, Any] = self.rest("GET", f"/placements/{placement}").json()
+            return row if holds(row) else None
+
+        return eventually(found, what, 0.2)
+
+    def stop(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The worker has lost its leases, and does no more."""
+        monkeypatch.setattr("workers.placing.host.leases.keep_for_process", lambda *_: False)
+        eventually(lambda: not any(each.is_alive() for each in self.runs._threads.values()), "it has stopped")
+
+    def over(self, placement: str) -> dict[str, Any]:
+        """The placement once nothing moves any more."""
+        going_on = ("applying", "cancelling", "rolling-back")
+        return self.until(placement, "it is over", lambda row: row["state"] not in going_on)
+
+
+Made = Callable[..., Planner]

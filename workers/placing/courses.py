@@ -1,0 +1,41 @@
+"""What the documents of a plan say to whoever carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backend.placement.applying import Brokers, Course, Place
+from backend.placement.drift import PlannedFrom
+from backend.queries.placements import PlanDocuments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """Where replicas are to go, and what the cluster was like when that was planned."""
+
+    forth: Course
+    """Of the partitions that change."""
+    planned_from: PlannedFrom
+    sizes: Mapping[Place, int]
+    """Bytes of one replica, by partition that changes."""
+
+
+def read(documents: PlanDocuments) -> Planned:
+    """Of a placement that is planned."""
+    before: dict[Place, Brokers] = {}
+    sizes: dict[Place, int] = {}
+    for row in documents.question["partitions"]:
+        place = row["topic"], row["partition"]
+        before[place], sizes[place] = tuple(row["replicas"]), row.get("size_bytes") or 0
+    after = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in documents.plan["partitions"]}
+    moved = {place: brokers for place, brokers in after.items() if brokers != before[place]}
+    return Planned(
+        forth=Course(originals={place: before[place] for place in moved}, targets=moved),
+        planned_from=PlannedFrom(
+            replicas=before,
+            racks={row["id"]: row.get("rack") for row in documents.question["brokers"]},
+            needed={broker for brokers in moved.values() for broker in brokers},
+        ),
+        sizes={place: sizes[place] for place in moved},
+    )

@@ -1,0 +1,254 @@
+"""Moves the replicas of one placement, forth or back, step by step, until nothing is left to be moved.
+
+Each round asks the cluster where everything is and goes on from there. So whoever takes a run over, after a crash
+say, begins with what is so; what has to be remembered is in `backend.queries.placement_runs`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from sqlalchemy import Engine
+
+from backend import deciders
+from backend.dispatch import Directed
+from backend.domain.errors import DomainError
+from backend.domain.placement_runs import (
+    RUNNING,
+    EndRun,
+    PlacementRunCommand,
+    PlacementState,
+    RefuseRun,
+    RunLimits,
+)
+from backend.eventlog.recorded import Metadata
+from backend.kafka.cluster_replicas import ClusterReplicas
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.replica_admin import ReplicaAdmin
+from backend.placement.applying import (
+    ClusterNow,
+    Course,
+    Limits,
+    Place,
+    Standing,
+    give_back,
+    name,
+    next_steps,
+    stand,
+    to_elect,
+)
+from backend.placement.drift import drift, few
+from backend.placement.progress import progress, seconds_left
+from backend.queries import placement_runs
+from backend.queries.clusters import list_clusters
+from backend.queries.placements import PlacementRow, find_placement, read_documents
+from backend.settings import Settings
+from workers import context
+from workers.placing import courses
+from workers.placing.throttling import Throttling
+
+log = structlog.get_logger("placements")
+
+ACTOR = "worker:placements"
+_PAUSE_SECONDS = 0.5
+_REST = 2.0
+"""A round is followed by as many times its own duration: large clusters are not asked all the time."""
+_AFTER_A_FAULT_SECONDS = 10.0
+_PACE_SECONDS = 60.0
+"""So far back the pace is taken from that tells how long the rest takes."""
+_NAMED = 100
+_ELECTIONS = 5
+
+
+class PlacementRunner:
+    """Of one placement; for one thread."""
+
+    def __init__(self, engine: Engine, settings: Settings, placement: str, is_mine: Callable[[str], bool]) -> None:
+        self._engine, self._settings, self._id, self._is_mine = engine, settings, placement, is_mine
+        with engine.connect() as connection:
+            self._planned = courses.read(read_documents(connection, placement))
+        self._throttling = Throttling(engine, placement)
+        self._admin: ReplicaAdmin | None = None
+        self._run = -1
+        self._samples: deque[tuple[float, int]] = deque()
+        self._last: Standing | None = None  # found finished by the round before
+        self._elections = 0
+        self._elected: set[Place] = set()
+
+    def run(self) -> None:
+        """Until nothing is left to be done, or the lease is another process's."""
+        try:
+            while True:
+                began = time.monotonic()
+                try:
+                    if not self._is_mine(self._id) or self._round():
+                        return
+                except KafkaCallFailed as error:
+                    self._failing(error.reason)
+                except DomainError as error:
+                    # The database, say: the cluster goes on with what it was asked for.
+                    log.warning("moving replicas waits", placement=self._id, reason=error.detail)
+                took = time.monotonic() - began
+                time.sleep(max(_PAUSE_SECONDS, min(_REST * took, 30.0)))
+        except Exception:
+            log.exception("moving replicas failed; it is taken up again", placement=self._id)
+            time.sleep(_AFTER_A_FAULT_SECONDS)
+        finally:
+            if self._admin is not None:
+                self._admin.close()
+
+    def _round(self) -> bool:
+        """Look, and ask for what is next; whether the run is over."""
+        with self._engine.connect() as connection:
+            row = find_placement(connection, self._id)
+            kept = placement_runs.recall(connection, self._id)
+        if row.state not in RUNNING:
+            return True
+        if row.run != self._run:
+            self._run, self._last, self._elections = row.run, None, 0
+            self._samples.clear()
+            self._elected.clear()
+        admin = self._connected(row.cluster)
+        ongoing = admin.ongoing()
+        seen = admin.read()
+        now = _as_now(seen, ongoing, kept.topic_ids or {})
+        if kept.topic_ids is None and row.state is not PlacementState.CANCELLING:
+            planned = self._planned.planned_from
+            reasons = drift(planned, now.replicas, now.brokers, ongoing)
+            if reasons:
+                why = f"{row.cluster} is not as it was planned for: {'; '.join(reasons)}; make a new plan"
+                self._record(RefuseRun(run=row.run, reason=why))
+                return True
+            topics = {topic for topic, _ in self._planned.forth.targets}
+            with self._engine.begin() as connection:
+                ids = {topic: seen.topic_ids[topic] for topic in topics}
+                placement_runs.keep_topic_ids(connection, self._id, ids)
+        return self._go_on(row, admin, now)
+
+    def _go_on(self, row: PlacementRow, admin: ReplicaAdmin, now: ClusterNow) -> bool:
+        is_back = row.state is PlacementState.ROLLING_BACK
+        course = self._planned.forth.reversed() if is_back else self._planned.forth
+        limits = row.limits or RunLimits()
+        standing = stand(course, now)
+        refused: dict[Place, str] = {}
+        waiting: dict[Place, str] = {}
+        if row.state is PlacementState.CANCELLING:
+            refused = admin.alter(give_back(course, now))
+            finished = not standing.moving
+        else:
+            if limits.bytes_per_second is None or standing.is_finished:
+                self._throttling.remove(admin)
+            else:
+                self._throttling.keep(admin, limits.bytes_per_second, course)
+            if row.state is not PlacementState.PAUSED:
+                astray = give_back(course, now, only_astray=True)
+                steps = next_steps(course, now, _as_limits(limits), standing)
+                waiting = steps.waiting
+                refused = admin.alter({**steps.ask, **astray})
+            finished = standing.is_finished and row.state is not PlacementState.PAUSED
+        self._tell(course, standing, admin, refused, waiting)
+        # Brokers hear of an end one after the other: what one look finds to be changed by others may be old.
+        over, self._last = finished and self._last == standing, standing if finished else None
+        if not over:
+            return False
+        if row.state is not PlacementState.CANCELLING and not self._is_led(course, now, admin):
+            return False
+        if not self._throttling.remove(admin):
+            return False
+        self._record(EndRun(run=row.run, after=row.state, report=self._report(course, now, standing)))
+        return False  # looked at once more: somebody may have wished for something else meanwhile
+
+    def _is_led(self, course: Course, now: ClusterNow, admin: ReplicaAdmin) -> bool:
+        """Whether the preferred brokers lead, or will not."""
+        wanted = to_elect(course, now)
+        if not wanted or self._elections == _ELECTIONS:
+            return True
+        self._elections += 1
+        refused = admin.elect_preferred(wanted)
+        self._elected |= set(wanted) - refused.keys()
+        self._last = None
+        return False
+
+    def _report(self, course: Course, now: ClusterNow, standing: Standing) -> dict[str, Any]:
+        lists = {
+            "gone": standing.gone,
+            "changed_by_others": sorted(standing.strangers),
+            "grown": standing.grown,
+            "not_led": to_elect(course, now),
+        }
+        return {
+            "partitions": len(course.targets),
+            "arrived": len(standing.arrived),
+            "elected": len(self._elected),
+            **{
+                what: {"count": len(places), "examples": [name(each) for each in places[:_NAMED]]}
+                for what, places in lists.items()
+            },
+        }
+
+    def _tell(
+        self,
+        course: Course,
+        standing: Standing,
+        admin: ReplicaAdmin,
+        refused: dict[Place, str],
+        waiting: dict[Place, str],
+    ) -> None:
+        adding = {place: flight.adding for place, flight in standing.moving.items() if flight.adding}
+        found = progress(course, standing, self._planned.sizes, admin.copied(adding) if adding else {})
+        clock = time.monotonic()
+        self._samples.append((clock, found.bytes_done))
+        while self._samples[0][0] < clock - _PACE_SECONDS:
+            self._samples.popleft()
+        held_up = {**waiting, **refused}
+        told = {
+            **vars(found),
+            "seconds_left": seconds_left(list(self._samples), found.bytes_left),
+            "changed_by_others": [name(each) for each in sorted(standing.strangers)[:_NAMED]],
+            "gone": [name(each) for each in standing.gone[:_NAMED]],
+            "held_up": {name(each): why for each, why in sorted(held_up.items())[:_NAMED]},
+            "throttle_refused": self._throttling.refused,
+            "failing": None,
+        }
+        with self._engine.begin() as connection:
+            placement_runs.tell(connection, self._id, told)
+
+    def _failing(self, reason: str) -> None:
+        log.warning("moving replicas waits", placement=self._id, reason=reason)
+        try:
+            with self._engine.begin() as connection:
+                told = placement_runs.told(connection, self._id) or {}
+                placement_runs.tell(connection, self._id, {**told, "failing": reason})
+        except DomainError as error:
+            log.warning("moving replicas waits", placement=self._id, reason=error.detail)
+
+    def _connected(self, cluster: str) -> ReplicaAdmin:
+        if self._admin is None:
+            with self._engine.connect() as connection:
+                row = next((each for each in list_clusters(connection) if each.name == cluster), None)
+            if row is None:
+                raise KafkaCallFailed(f"there is no cluster {few([cluster])} any more")
+            self._admin = ReplicaAdmin(row.name, row.bootstrap_servers, row.properties)
+        return self._admin
+
+    def _record(self, command: PlacementRunCommand) -> None:
+        metadata = Metadata(actor=ACTOR, request_id=self._id)
+        context.dispatch_all(lambda _: [Directed(deciders.PLACEMENT, f"placement-{self._id}", command, metadata)])
+
+
+def _as_now(seen: ClusterReplicas, ongoing: Any, ids: Any) -> ClusterNow:
+    return ClusterNow(
+        replicas={place: each.replicas for place, each in seen.partitions.items()},
+        brokers={broker: each.rack for broker, each in seen.brokers.items() if each.is_alive},
+        leaders={place: each.leader for place, each in seen.partitions.items()},
+        ongoing=ongoing,
+        anew={topic for topic, each in ids.items() if seen.topic_ids.get(topic, each) != each},
+    )
+
+
+def _as_limits(limits: RunLimits) -> Limits:
+    return Limits(moves_per_broker=limits.moves_per_broker, partitions_at_once=limits.partitions_at_once)
