@@ -26,6 +26,7 @@ from workers import context, leases
 from workers.barrier import Barriers
 from workers.placements import PlacementHost
 from workers.reconcile import Reconciler
+from workers.replication import ReplicationHost
 from workers.rerooting import Rerooting
 from workers.shift import UnitHost
 from workers.switches.host import SwitchHost
@@ -149,6 +150,11 @@ def _placements() -> PlacementHost:
 
 
 @cache
+def _replication() -> ReplicationHost:
+    return ReplicationHost(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -206,6 +212,7 @@ def reconcile() -> None:
         _rerooting().tick()
         _access().tick()
         _placements().tick()
+        _replication().tick()
         _reconciler().tick()
 
 
