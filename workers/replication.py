@@ -29,8 +29,8 @@ from workers import wanted
 log = structlog.get_logger("replication")
 
 PARTITIONS_A_SECOND = 10_000
-"""Of one cluster, on average: one of more than 100,000 is looked at less often than every ten seconds. A look takes
-us some 5 microseconds for each, so a twentieth of a processor's time."""
+"""Of one cluster, on average: one of more than 100,000 is looked at less often than every ten seconds. Each
+takes us some 5 microseconds, so all a twentieth of a processor's time."""
 TOPICS_A_SECOND = 100
 """Whose settings are read, on average: some 300 microseconds for each, the broker's time included."""
 _TIMES_A_PROBE = 6

@@ -16,7 +16,7 @@ _CONDITIONS = {
     "without_leader": "without a leader",
     "under_replicated": "under-replicated",
     "under_min_isr": "below the minimum in sync",
-    "at_min_isr": "at it",
+    "down_to_min_isr": "down to the minimum in sync",
     "unreplicated": "un-replicated",
     "not_preferred": "not led by the preferred broker",
     "moving": "being moved",

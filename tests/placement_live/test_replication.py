@@ -82,7 +82,10 @@ def watched(brokers: Brokers, database: Database) -> Iterator[Watched]:
     rest = Rest(TestClient(app, raise_server_exceptions=False))
     added = rest("POST", "/clusters", {"name": "east", "bootstrap_servers": brokers.servers})
     assert added.status_code == 201, added.text
-    yield Watched(rest, ReplicationHost(database.engine, settings), brokers, database)
+    host = ReplicationHost(database.engine, settings)
+    yield Watched(rest, host, brokers, database)
+    for watch in host._watches.values():
+        watch.end()
     app.state.services.engine.dispose()
 
 
