@@ -241,7 +241,7 @@ def _places(places: list[Place]) -> Named:
 
 
 def _named(values: list[int] | list[str]) -> Named:
-    first = heapq.nsmallest(MOST_NAMED, values)  # type: ignore[type-var]
+    first = heapq.nsmallest(MOST_NAMED, values)
     return Named(len(values), tuple(str(each) for each in first))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.domain.errors import ClusterSilent, FieldError, ValueInvalid
-from backend.domain.replication_health import ClusterSeen, Condition, Place, conditions
+from backend.domain.replication_health import MOST_NAMED, ClusterSeen, Condition, Place, conditions
 from backend.kafka.asking import in_portions
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
@@ -62,7 +62,7 @@ def _chosen(
     ]
     if unknown:
         more = "" if len(unknown) == 1 else f", nor {len(unknown) - 1} more of those that were named"
-        raise ValueInvalid(unknown[0].detail + more, tuple(unknown))
+        raise ValueInvalid(unknown[0].detail + more, tuple(unknown[:MOST_NAMED]))
     chosen = known if topics is None else set(topics)
     wanted: list[Place] = []
     already, refused = 0, dict[Place, str]()
