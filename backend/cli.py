@@ -20,6 +20,7 @@ from backend.commands import (
     login,
     offsets,
     placement,
+    replication,
     resources,
     schemas,
     switch,
@@ -44,6 +45,7 @@ offsets.register(app)
 schemas.register(app)
 switch.register(app)
 placement.register(app)
+replication.register(app)
 users.register(app)
 applications.register(app)
 

@@ -11,6 +11,7 @@ from backend.domain import (
     cluster_switch,
     edge_losses,
     group_reset,
+    leader_elections,
     leaf,
     lost_origin,
     placements,
@@ -47,6 +48,9 @@ EDGE: Decider[edge_losses.Edge, edge_losses.EdgeCommand] = Decider(
 )
 GROUP_RESETS: Decider[group_reset.Resets, group_reset.RecordReset] = Decider(
     group_reset.INITIAL, group_reset.decide, group_reset.evolve
+)
+LEADER_ELECTIONS: Decider[leader_elections.Elections, leader_elections.RecordElection] = Decider(
+    leader_elections.INITIAL, leader_elections.decide, leader_elections.evolve
 )
 SCHEMA_CONFLICTS: Decider[schema_conflicts.TargetConflicts, schema_conflicts.RecordConflicts] = Decider(
     schema_conflicts.INITIAL, schema_conflicts.decide, schema_conflicts.evolve

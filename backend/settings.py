@@ -184,6 +184,18 @@ class Settings(BaseSettings):
         gt=0,
         description="Seconds that the computation of a placement may take.",
     )
+    replication_look_seconds: float = Field(
+        10.0,
+        gt=0,
+        description="Seconds between two looks at a cluster's leaders and replicas in sync; more for clusters of "
+        "more than 10,000 partitions for each of them.",
+    )
+    replication_settings_seconds: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds after which the settings that replication is judged by are read again; more for "
+        "clusters of more than 100 topics for each of them.",
+    )
     fetch_wait_max_ms: int = Field(
         250, ge=1, description="Milliseconds a broker waits for new records before it answers an empty fetch."
     )

@@ -27,6 +27,7 @@ from workers.barrier import Barriers
 from workers.placements import PlacementHost
 from workers.placing.host import PlacementRunHost
 from workers.reconcile import Reconciler
+from workers.replication import ReplicationHost
 from workers.rerooting import Rerooting
 from workers.shift import UnitHost
 from workers.switches.host import SwitchHost
@@ -155,6 +156,11 @@ def _placement_runs() -> PlacementRunHost:
 
 
 @cache
+def _replication() -> ReplicationHost:
+    return ReplicationHost(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -213,6 +219,7 @@ def reconcile() -> None:
         _access().tick()
         _placements().tick()
         _placement_runs().tick()
+        _replication().tick()
         _reconciler().tick()
 
 

@@ -30,6 +30,7 @@ from backend.api import (
     placements,
     problems,
     projections,
+    replication,
     schemas,
     streams,
     switch_plans,
@@ -98,6 +99,7 @@ def routes() -> Sequence[BaseRoute]:
     for module in (
         discovery,  # routes are tried in turn, and this one is asked more than all others together
         clusters,
+        replication,
         adoption,
         trees,
         tenants,

@@ -69,7 +69,7 @@ def read(metadata: Any, ask: Ask, ask_each: AskEach) -> ClusterReplicas:
     """All brokers and replicas, topics and their partitions by the answer to `everything`. Raises KafkaCallFailed
     if nobody answers; what single brokers do not say is left out."""
     topics = [topic for topic in metadata.topics if not topic.error_code or topic.partitions]
-    brokers = _brokers(ask, metadata)
+    brokers = brokers_of(ask, metadata)
     sizes, unsized = _sizes(ask_each, brokers)
     partitions = {
         (topic.name, each.partition_index): PartitionSeen(
@@ -112,7 +112,9 @@ def copied(ask_each: AskEach, adding: Mapping[Place, Sequence[int]]) -> dict[Pla
     return dict(found)
 
 
-def _brokers(ask: Ask, metadata: Any) -> dict[int, BrokerSeen]:
+def brokers_of(ask: Ask, metadata: Any) -> dict[int, BrokerSeen]:
+    """Those that an answer to `everything` tells of, and those that the cluster knows and that are not there.
+    Raises KafkaCallFailed."""
     found = {broker.node_id: BrokerSeen(broker.rack, is_alive=True) for broker in metadata.brokers}
     try:
         answer = ask(DescribeClusterRequest(include_fenced_brokers=True))

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
 
-from backend.kafka import cluster_replicas, reassignments, replication_throttle
-from backend.kafka.asking import Place
+from backend.domain.replication_health import ClusterSeen, TopicSettings
+from backend.kafka import cluster_replicas, reassignments, replication_look, replication_throttle
+from backend.kafka.asking import NOT_ALLOWED, UNSUPPORTED, Place
 from backend.kafka.cluster_replicas import ClusterReplicas
 from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 from backend.kafka.protocol_client import ProtocolClient
@@ -77,6 +78,23 @@ class ReplicaAdmin:
         with self._named():
             return cluster_replicas.read(self._settled(), self._ask, self._ask_each)
 
+    def look(self) -> ClusterSeen:
+        """Brokers, leaders and replicas in sync at this moment, with one large answer: to be asked for often."""
+        with self._named():
+            moving = self._told_moving()
+            metadata = self._until_answered(lambda: self._client.ask_same(cluster_replicas.everything()))
+            return replication_look.read(metadata, self._ask, moving)
+
+    def topic_settings(self, topics: Sequence[str]) -> dict[str, TopicSettings]:
+        """What the replication of these topics is judged by; without those that are gone or may not be seen."""
+        with self._named():
+            return replication_look.topic_settings(self._ask, topics)
+
+    def lag_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
+        """`replica.lag.time.max.ms` of those of these brokers that tell it."""
+        with self._named():
+            return replication_look.lag_times_ms(self._ask_each, brokers)
+
     def copied(self, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
         """Bytes of partitions that have arrived at these brokers, which are being added to them."""
         with self._named():
@@ -129,6 +147,15 @@ class ReplicaAdmin:
         why. As long as there is any, it is to be kept and tried again."""
         with self._named():
             return replication_throttle.take_away(self._ask, self._ask_each, throttle, self._seconds)
+
+    def _told_moving(self) -> Mapping[Place, Moving]:
+        """Reassignments that go on; none where the cluster does not tell them."""
+        try:
+            return reassignments.ongoing(self._ask, self._milliseconds)
+        except KafkaCallFailed as error:
+            if error.code not in (UNSUPPORTED, *NOT_ALLOWED):
+                raise
+            return {}
 
     def _settled(self) -> Any:
         """All topics, by a broker that has heard of the ends of all reassignments that `ongoing` has not any

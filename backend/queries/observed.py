@@ -1,4 +1,5 @@
-"""What workers see and hold right now: leases, shifts, states of units, checkpoints of logs, internal topics.
+"""What workers see and hold right now: leases, shifts, states of units, checkpoints of logs, internal topics, the
+replication of clusters.
 
 None of it is an event: it is replaced as it changes, may be lost without harm, and is null under `?at=`.
 Workers write these tables; queries read them.
@@ -73,4 +74,16 @@ internal_topics = sa.Table(
     sa.Column("topic_id", sa.Text, nullable=False),
     sa.Column("incarnation", sa.Integer, nullable=False),
     sa.Column("partitions", sa.Integer, nullable=False),
+)
+
+cluster_replication = sa.Table(
+    "cluster_replication",
+    METADATA,
+    # Not the name, which may come to stand for another cluster.
+    sa.Column("kafka_cluster_id", sa.Text, primary_key=True),
+    # Of the last look that succeeded; NULL, as its health, if none has.
+    sa.Column("seen_at", sa.DateTime(timezone=True)),
+    sa.Column("health", JSONB(none_as_null=True)),
+    # Why the looks since have failed.
+    sa.Column("reason", sa.Text),
 )

@@ -39,6 +39,7 @@ SENTENCES: Mapping[str, str] = {
     "RecordsLost": "{stream}/{partition} on {cluster}: {reason}",
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
     "GroupOffsetsReset": "Offsets of group {group} for {stream} set on {cluster}: {to}",
+    "PreferredLeadersElected": "Preferred brokers of {cluster} elected to lead: {elected} partitions",
     "SchemaConflictFound": "Schemas of {cluster}: {detail}",
     "SchemaConflictResolved": "Schemas of {cluster}: {subject} is no longer in conflict",
     "UserCreated": "User {user} created as {role}",

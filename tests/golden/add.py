@@ -58,6 +58,7 @@ VALUES: dict[str, Any] = {
     "phase": "draining",
     "drain": "target",
     "placement": "3f2a9c1b7e55",
+    "topics": ["acme-retail-prod-orders"],
     "summary": {"moves": 12, "lower_bound": 12, "violations": {}},
     "measured": {"clients": 22, "milliseconds": 130},
     "report": {"not_drained_records": 0, "re_read_bound": 12},

@@ -8,6 +8,7 @@ import signal
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
@@ -71,6 +72,17 @@ def test_status_is_as_the_contract_has_it(small: RunningEstate) -> None:
     assert cluster["registry"] == status["control_plane"] + "/registries/cluster-1"
     assert [row["name"] for row in status["processes"] if row["state"] == "running"] == PROCESSES
     assert all(row["pid"] for row in status["processes"] if row["state"] == "running")
+
+
+def test_replication_is_looked_after(small: RunningEstate) -> None:
+    def health() -> dict[str, Any] | None:
+        shown = small.treeline("replication", "show", "cluster-1", "--json")
+        found: dict[str, Any] | None = json.loads(shown.stdout)["health"]
+        return found
+
+    found = eventually(health, "a worker has looked at the cluster")
+    assert [(each["id"], each["is_here"]) for each in found["brokers"]] == [(1, True)]
+    assert found["conditions"]["without_leader"]["count"] == 0
 
 
 def test_applications_of_an_estate_get_passwords(small: RunningEstate, tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""`/clusters/{cluster}/replication`: leaders and replicas in sync of a cluster, and electing preferred leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import Response
+from pydantic import Field
+from sqlalchemy import Connection
+
+from backend.api.access import needs
+from backend.api.requests import Body, Reading, Writing, plausible_names, respond
+from backend.deciders import LEADER_ELECTIONS
+from backend.dispatch import Answer, Outcome
+from backend.domain.access import Action
+from backend.domain.errors import NotFound
+from backend.domain.leader_elections import RecordElection
+from backend.domain.replication_health import MOST_NAMED, Place
+from backend.queries import clusters
+from backend.queries.clusters import ClusterRow
+from backend.queries.replication import find_replication
+from backend.tracing.electing import Election, by_reason, elect_preferred
+
+router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(plausible_names)])
+
+MOST_TOPICS = 1000
+
+
+class WhichTopics(Body):
+    """Where preferred brokers are to lead."""
+
+    topics: list[str] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_TOPICS,
+        description="Of the cluster, by their names there; all, if left out.",
+    )
+
+
+@router.get("/{cluster}/replication", openapi_extra=needs(Action.READ_ESTATE))
+def get_replication(cluster: str, connection: Reading) -> dict[str, Any]:
+    """How well the cluster's partitions are replicated, as a worker saw it some seconds ago, and alerts."""
+    row = _existing(connection, cluster)
+    found = find_replication(connection, row.kafka_cluster_id)
+    health = dict(found.health or {})
+    listed = health.pop("alerts", [])
+    return {
+        "cluster": row.name,
+        "state": row.state,
+        "age_seconds": found.age_seconds,
+        "reason": row.reason or found.reason,
+        "alerts": listed,
+        "health": health or None,
+    }
+
+
+@router.post("/{cluster}/elect-preferred-leaders", openapi_extra=needs(Action.CHANGE_ESTATE))
+def elect_preferred_leaders(cluster: str, write: Writing, body: WhichTopics | None = None) -> Response:
+    """Have the preferred broker lead each partition where it is in sync; the others are told with the reason."""
+    with write.services.reading() as connection:
+        row = _existing(connection, cluster)
+    write.match(row.version)
+    topics = None if body is None or body.topics is None else tuple(dict.fromkeys(body.topics))
+    stream = f"replication-{row.name}"
+    nothing = RecordElection(cluster=row.name, topics=topics, elected=0, refused={})
+    first = write.rehearse(LEADER_ELECTIONS, stream, lambda _: nothing)
+    if first is not None:
+        return first
+    seconds = write.services.config.probe_timeout_seconds
+    done = elect_preferred(row, topics, seconds, dry_run=write.dry_run)
+    if write.dry_run:
+        return respond(Answer(200, _shown(row, done)))
+    reasons = {reason: len(places) for reason, places in by_reason(done.refused).items()}
+    command = RecordElection(cluster=row.name, topics=topics, elected=len(done.elected), refused=reasons)
+
+    def answer(_: Connection, outcome: Outcome) -> Answer:
+        return Answer(200, _shown(row, done))
+
+    return write.run(LEADER_ELECTIONS, stream, lambda _: command, answer)
+
+
+def _existing(connection: Connection, cluster: str) -> ClusterRow:
+    row = clusters.get_cluster(connection, cluster)
+    if row is None:
+        raise NotFound(f"there is no cluster {cluster!r}; GET /clusters lists them")
+    return row
+
+
+def _shown(row: ClusterRow, done: Election) -> dict[str, Any]:
+    reasons = sorted(by_reason(done.refused).items())
+    return {
+        "cluster": row.name,
+        "elected": len(done.elected),
+        "examples": _names(done.elected),
+        "already": done.already,
+        "refused": [
+            {"reason": reason, "count": len(places), "examples": _names(places)} for reason, places in reasons
+        ],
+    }
+
+
+def _names(places: Sequence[Place]) -> list[str]:
+    return [f"{topic}-{number}" for topic, number in places[:MOST_NAMED]]

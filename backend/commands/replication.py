@@ -1,0 +1,103 @@
+"""`treeline replication`: leaders and replicas in sync of a cluster, and electing preferred leaders."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, rest_client
+
+ALERTS = ("severity", "alert", "count", "examples", "what_to_do")
+BROKERS = ("id", "rack", "is_here", "replicas", "leaders", "preferred", "lag_time_max_ms")
+_CONDITIONS = {
+    "without_leader": "without a leader",
+    "under_replicated": "under-replicated",
+    "under_min_isr": "below the minimum in sync",
+    "down_to_min_isr": "down to the minimum in sync",
+    "unreplicated": "un-replicated",
+    "not_preferred": "not led by the preferred broker",
+    "moving": "being moved",
+}
+
+Cluster = Annotated[str, typer.Argument(help="A cluster that the control plane knows.")]
+
+program = typer.Typer(no_args_is_help=True, help="Look after the replication of a cluster.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(program, name="replication")
+
+
+@program.command("show")
+def show_(
+    cluster: Cluster,
+    brokers: Annotated[
+        bool, typer.Option("--brokers", help="What each broker has to do, not the alerts.")
+    ] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how well a cluster's partitions are replicated, as it was seen some seconds ago, and what to do."""
+    with rest_client() as client:
+        found = answer(client.get(f"{_path(cluster)}/replication"))
+    _tell(found)
+    health = found["health"]
+    rows = (health["brokers"] if health else []) if brokers else found["alerts"]
+    shown = [{**row, "examples": ", ".join(row["examples"])} for row in rows] if not brokers else rows
+    show(found, Form.JSON if as_json else form, BROKERS if brokers else ALERTS, shown)
+
+
+@program.command("elect-leaders")
+def elect_leaders(
+    cluster: Cluster,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Only this topic, by its name on the cluster; may be repeated.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Have the preferred broker of each partition lead it, where that is in sync.
+
+    The table has the partitions that are left as they are, by the reason.
+    """
+    body = {"topics": topic} if topic else {}
+    params = {"dry_run": "true"} if dry_run else {}
+    with rest_client() as client:
+        done = answer(client.post(f"{_path(cluster)}/elect-preferred-leaders", json=body, params=params))
+    if dry_run:
+        typer.echo("This was a dry run: nothing changed.", err=True)
+    would = "would be led" if dry_run else "are led"
+    typer.echo(
+        f"{done['elected']:,} partitions {would} by their preferred broker now, {done['already']:,} were already",
+        err=True,
+    )
+    rows = [{**row, "examples": ", ".join(row["examples"])} for row in done["refused"]]
+    show(done, Form.JSON if as_json else form, ("reason", "count", "examples"), rows)
+
+
+def _path(cluster: str) -> str:
+    return f"/clusters/{quote(cluster, safe='')}"
+
+
+def _tell(found: dict[str, Any]) -> None:
+    """The whole in some sentences, on stderr."""
+    if found["reason"]:
+        typer.echo(f"{found['cluster']} does not tell at the moment: {found['reason']}", err=True)
+    health = found["health"]
+    if health is None:
+        typer.echo(f"{found['cluster']} was not looked at yet", err=True)
+        return
+    away = f" ({health['away']['count']} away)" if health["away"]["count"] else ""
+    typer.echo(
+        f"{found['cluster']}, {found['age_seconds']:.0f} s ago: {len(health['brokers'])} brokers{away}, "
+        f"{health['topics']:,} topics, {health['partitions']:,} partitions",
+        err=True,
+    )
+    counts = {words: health["conditions"][name]["count"] for name, words in _CONDITIONS.items()}
+    told = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+    typer.echo(f"of these {told}" if told else "all of them replicated as they should be", err=True)

@@ -1,0 +1,62 @@
+"""Looking after a cluster's replication: brokers, leaders and replicas in sync, in three requests, two of them
+small; and the settings that they are judged by, which change rarely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from backend.domain.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, TopicSettings
+from backend.kafka.asking import Ask, AskEach, Place
+from backend.kafka.cluster_replicas import brokers_of
+from backend.kafka.configs import broker_configs, topic_configs
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.reassignments import Moving
+
+_MIN_INSYNC = "min.insync.replicas"
+_UNCLEAN = "unclean.leader.election.enable"
+_LAG_TIME = "replica.lag.time.max.ms"
+
+
+def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen:
+    """What the answer to `cluster_replicas.everything` tells. `moving`: reassignments, asked for before it, since
+    what has ended since is harmless, and what nobody told of would look like replicas that are missing.
+
+    Raises KafkaCallFailed.
+    """
+    partitions = {}
+    for topic in metadata.topics:
+        for each in topic.partitions:
+            place = topic.name, each.partition_index
+            _, adding, removing = moving.get(place, ((), (), ()))
+            if each.replica_nodes:
+                partitions[place] = PartitionSeen(
+                    tuple(each.replica_nodes), tuple(each.isr_nodes), each.leader_id, adding, removing
+                )
+    brokers = brokers_of(ask, metadata)
+    return ClusterSeen(
+        cluster_id=str(metadata.cluster_id),
+        brokers={broker: BrokerSeen(each.rack, each.is_alive) for broker, each in brokers.items()},
+        partitions=partitions,
+    )
+
+
+def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
+    """What these topics are judged by; without those that are gone or may not be seen. Raises KafkaCallFailed."""
+    found = {}
+    for topic, entries in topic_configs(ask, topics, [_MIN_INSYNC, _UNCLEAN]).items():
+        values = {entry.name: entry.value for entry in entries}
+        if values.get(_MIN_INSYNC):
+            found[topic] = TopicSettings(int(values[_MIN_INSYNC]), values.get(_UNCLEAN) == "true")
+    return found
+
+
+def lag_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
+    """`replica.lag.time.max.ms` of brokers; without those that do not tell. Raises KafkaCallFailed if none
+    answers."""
+    found = {}
+    for broker, entries in broker_configs(ask_each, brokers, [_LAG_TIME]).items():
+        for entry in () if isinstance(entries, KafkaCallFailed) else entries:
+            if entry.value:
+                found[broker] = int(entry.value)
+    return found

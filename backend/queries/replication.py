@@ -1,0 +1,60 @@
+"""How well clusters are replicated, as a worker last saw it, and keeping what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.queries.observed import cluster_replication
+
+# The statement's time: the look itself took a while.
+_NOW = sa.func.clock_timestamp()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicationRow:
+    """The last look at a cluster that succeeded; None where there was none."""
+
+    health: dict[str, Any] | None
+    """`domain.replication_health.Health`, and `alerts`, as JSON."""
+    age_seconds: float | None
+    """By the database's clock."""
+    reason: str | None
+    """Why the looks since have failed."""
+
+
+def find_replication(connection: Connection, kafka_cluster_id: str | None) -> ReplicationRow:
+    """What was seen of the Kafka cluster of this id; nothing of one that has never answered."""
+    age = sa.func.extract("epoch", _NOW - cluster_replication.c.seen_at)
+    query = sa.select(cluster_replication, age.label("age"))
+    row = connection.execute(query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)).one_or_none()
+    if row is None:
+        return ReplicationRow(health=None, age_seconds=None, reason=None)
+    seconds = None if row.age is None else max(0.0, float(row.age))
+    return ReplicationRow(health=row.health, age_seconds=seconds, reason=row.reason)
+
+
+def keep_health(connection: Connection, kafka_cluster_id: str, health: dict[str, Any]) -> None:
+    """What was seen now, in the place of what was seen before."""
+    _keep(connection, kafka_cluster_id, seen_at=_NOW, health=health, reason=None)
+
+
+def keep_reason(connection: Connection, kafka_cluster_id: str, reason: str) -> None:
+    """Why nothing could be seen now; what was seen before stays, and grows old."""
+    _keep(connection, kafka_cluster_id, reason=reason)
+
+
+def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
+    """Clusters that are no longer known."""
+    others = cluster_replication.c.kafka_cluster_id.not_in(kafka_cluster_ids)
+    connection.execute(sa.delete(cluster_replication).where(others))
+
+
+def _keep(connection: Connection, kafka_cluster_id: str, **values: Any) -> None:
+    row = insert(cluster_replication).values(kafka_cluster_id=kafka_cluster_id, **values)
+    connection.execute(row.on_conflict_do_update(index_elements=["kafka_cluster_id"], set_=values))

@@ -1,0 +1,99 @@
+"""Replication over REST, where no cluster answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from backend import deciders
+from backend.domain.cluster import RecordOffline, RecordOnline
+from backend.queries.replication import keep_health
+from tests.database_fixture import Database
+from tests.eventually import eventually
+from tests.integration.conftest import Rest, problem
+from tests.integration.streams import worker_records
+from workers.replication import ReplicationHost
+
+SEEN: dict[str, Any] = {"topics": 1, "alerts": [{"alert": "broker-away"}]}
+
+
+@pytest.fixture
+def cluster(rest: Rest) -> Iterator[Rest]:
+    """c1, which was online a moment ago, and which nobody reaches."""
+    rest.add_clusters("c1")
+    worker_records(rest, RecordOnline(kafka_cluster_id="K1", brokers=3), deciders.CLUSTER, "cluster-c1")
+    yield rest
+
+
+def see(database: Database, kafka_cluster_id: str = "K1") -> None:
+    with database.engine.begin() as connection:
+        keep_health(connection, kafka_cluster_id, SEEN)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "replication"), ("POST", "elect-preferred-leaders")],
+)
+def test_a_cluster_that_is_not_known_is_told(rest: Rest, method: str, path: str) -> None:
+    for name in ("nowhere", "NO%20NAME"):
+        problem(rest(method, f"/clusters/{name}/{path}"), 404, "not-found")
+
+
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+def test_a_cluster_that_does_not_answer_is_named_and_nothing_is_recorded(cluster: Rest, query: str) -> None:
+    head = cluster.head()
+    answer = cluster("POST", f"/clusters/c1/elect-preferred-leaders{query}")
+    assert "c1: " in problem(answer, 503, "cluster-silent")["detail"]
+    assert answer.headers["Retry-After"] and cluster.head() == head
+
+
+@pytest.mark.parametrize(
+    "body", [{"topics": []}, {"topics": ["t"] * 1001}, {"topics": "t"}, {"topic": ["t"]}, {"topics": [1]}]
+)
+def test_a_wish_that_makes_no_sense_is_refused_before_anybody_is_asked(
+    cluster: Rest, body: dict[str, Any]
+) -> None:
+    problem(cluster("POST", "/clusters/c1/elect-preferred-leaders", body), 422, "invalid")
+
+
+def test_who_has_seen_another_description_elects_nothing(cluster: Rest) -> None:
+    answer = cluster("POST", "/clusters/c1/elect-preferred-leaders", None, If_Match='"7"')
+    problem(answer, 412, "stale-version")
+
+
+def test_what_was_seen_is_told_with_its_age_and_why_it_is_no_newer(cluster: Rest, database: Database) -> None:
+    see(database)
+    found = cluster("GET", "/clusters/c1/replication").json()
+    assert (found["alerts"], found["health"]) == (SEEN["alerts"], {"topics": 1})
+    assert found["age_seconds"] >= 0 and (found["state"], found["reason"]) == ("online", None)
+    worker_records(cluster, RecordOffline(reason="nobody answers"), deciders.CLUSTER, "cluster-c1")
+    later = cluster("GET", "/clusters/c1/replication").json()
+    assert (later["state"], later["reason"], later["health"]) == ("offline", "nobody answers", {"topics": 1})
+    assert later["age_seconds"] > found["age_seconds"]
+
+
+def test_what_was_seen_of_another_cluster_is_not_told(cluster: Rest, database: Database) -> None:
+    see(database, "K2")
+    assert cluster("GET", "/clusters/c1/replication").json()["health"] is None
+
+
+def test_a_look_that_fails_leaves_what_was_seen_before_and_says_why(cluster: Rest, database: Database) -> None:
+    see(database)
+    see(database, "K2")
+    services = cluster.client.app.state.services  # type: ignore[attr-defined]
+    host = ReplicationHost(database.engine, services.config)
+
+    def told() -> dict[str, Any] | None:
+        host.tick()
+        found: dict[str, Any] = cluster("GET", "/clusters/c1/replication").json()
+        return found if found["reason"] else None
+
+    found = eventually(told, "it is told that the cluster does not answer")
+    assert "c1: " in found["reason"] and found["health"] == {"topics": 1}
+    # Of a cluster that is not known any more nothing is kept.
+    body = {"name": "c2", "bootstrap_servers": "127.0.0.1:9", "accept_offline": True}
+    assert cluster("POST", "/clusters", body).status_code == 201
+    worker_records(cluster, RecordOnline(kafka_cluster_id="K2", brokers=1), deciders.CLUSTER, "cluster-c2")
+    assert cluster("GET", "/clusters/c2/replication").json()["health"] is None

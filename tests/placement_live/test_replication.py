@@ -1,0 +1,294 @@
+"""Looking after the replication of a real cluster: a worker looks, the API tells, an operator elects."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from fastapi.testclient import TestClient
+
+from backend.api.app import create_app
+from backend.kafka.replica_admin import ReplicaAdmin
+from tests.database_fixture import Database
+from tests.eventually import eventually
+from tests.integration.conftest import Rest, problem, rest_settings
+from tests.integration.shell import shell_of
+from tests.kafka import DEADLINE_SECONDS, produce
+from tests.placement_live.brokers import NODES, RACKS, Brokers
+from workers.replication import ReplicationHost
+
+ELECT = "/clusters/east/elect-preferred-leaders"
+
+
+@dataclass
+class Watched:
+    """A control plane that knows the cluster as `east`, and its worker."""
+
+    rest: Rest
+    host: ReplicationHost
+    brokers: Brokers
+    database: Database
+
+    def told(self, cluster: str = "east") -> dict[str, Any]:
+        self.host.tick()
+        found: dict[str, Any] = self.rest("GET", f"/clusters/{cluster}/replication").json()
+        return found
+
+    def alert(self, name: str, example: str) -> dict[str, Any]:
+        """What is told as soon as this is an example of it."""
+
+        def look() -> dict[str, Any] | None:
+            alerts = {each["alert"]: each for each in self.told()["alerts"]}
+            return alerts[name] if example in alerts.get(name, {"examples": []})["examples"] else None
+
+        return eventually(look, f"{name} is told of {example}", 0.1)
+
+    def calm(self, name: str, example: str) -> None:
+        """Wait until this is no example of it."""
+
+        def look() -> bool:
+            found = self.told()
+            alerts = {each["alert"]: each["examples"] for each in found["alerts"]}
+            return found["health"] is not None and example not in alerts.get(name, [])
+
+        eventually(look, f"{name} is no longer told of {example}", 0.1)
+
+    def elected(self, **body: Any) -> dict[str, Any]:
+        answer = self.rest("POST", ELECT, body)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def elections(self) -> list[dict[str, Any]]:
+        """What the log has of them."""
+        items = self.rest("GET", "/events?stream=replication-east").json()["items"]
+        return [each["data"] for each in items]
+
+
+@pytest.fixture
+def watched(brokers: Brokers, database: Database) -> Iterator[Watched]:
+    settings = rest_settings(
+        database.url,
+        probe_timeout_seconds=20.0,
+        replication_look_seconds=0.1,
+        replication_settings_seconds=0.1,
+    )
+    app = create_app(settings)
+    rest = Rest(TestClient(app, raise_server_exceptions=False))
+    added = rest("POST", "/clusters", {"name": "east", "bootstrap_servers": brokers.servers})
+    assert added.status_code == 201, added.text
+    host = ReplicationHost(database.engine, settings)
+    yield Watched(rest, host, brokers, database)
+    for watch in host._watches.values():
+        watch.end()
+    app.state.services.engine.dispose()
+
+
+@pytest.fixture
+def topic(brokers: Brokers) -> Iterator[str]:
+    """A name that comes first of all, so that it is among the examples; its topics are gone afterwards."""
+    name = f"0.{secrets.token_hex(4)}"
+    yield name
+    brokers.start(*NODES)
+    mine = [each for each in brokers.admin.list_topics(timeout=DEADLINE_SECONDS).topics if each.startswith(name)]
+    for future in brokers.admin.delete_topics(mine).values():
+        future.result(DEADLINE_SECONDS)
+
+
+def test_what_nobody_has_looked_at_is_told_to_be_so(watched: Watched) -> None:
+    found = watched.rest("GET", "/clusters/east/replication").json()
+    assert found == {
+        "cluster": "east",
+        "state": "online",
+        "age_seconds": None,
+        "reason": None,
+        "alerts": [],
+        "health": None,
+    }
+
+
+def test_brokers_and_partitions_are_told_and_a_sound_topic_is_no_alert(watched: Watched, topic: str) -> None:
+    watched.brokers.create(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], min_insync_replicas="2")
+    found = eventually(lambda: _with_health(watched.told()), "it was looked at", 0.1)
+    health = found["health"]
+    assert [(each["id"], each["rack"], each["is_here"]) for each in health["brokers"]] == [
+        (node, rack, True) for node, rack in zip(NODES, RACKS, strict=True)
+    ]
+    assert {each["lag_time_max_ms"] for each in health["brokers"]} == {30_000}
+    assert health["partitions"] >= 3 and health["away"]["count"] == 0
+    assert health["conditions"]["without_leader"]["count"] == 0
+    assert found["age_seconds"] >= 0 and found["reason"] is None
+    examples = [name for each in found["alerts"] for name in each["examples"]]
+    assert not [name for name in examples if name.startswith(topic)]
+
+
+def _with_health(found: dict[str, Any]) -> dict[str, Any] | None:
+    return found if found["health"] else None
+
+
+def test_a_broker_that_stops_is_told_with_what_it_leaves_and_leads_again_when_it_is_back(
+    watched: Watched, topic: str
+) -> None:
+    brokers, pair, lone = watched.brokers, f"{topic}.pair", f"{topic}.single"
+    brokers.create(topic, [[3, 1, 2], [1, 2, 3]], min_insync_replicas="2")
+    brokers.create(pair, [[3, 1]], min_insync_replicas="2")
+    brokers.create(lone, [[3]])
+    # Of two replicas that both have to be in sync it is told while all is well.
+    assert watched.alert("min-isr-not-below-factor", pair)["severity"] == "warning"
+
+    brokers.kill(3)
+
+    assert watched.alert("broker-away", "3")["severity"] == "warning"
+    for name, example, severity in (
+        ("under-replicated", f"{topic}-0", "warning"),
+        ("under-replicated", f"{topic}-1", "warning"),
+        ("down-to-min-isr", f"{topic}-0", "warning"),
+        ("under-min-isr", f"{pair}-0", "critical"),
+        ("partition-without-leader", f"{lone}-0", "critical"),
+        ("not-preferred-leader", f"{topic}-0", "advice"),
+    ):
+        told = watched.alert(name, example)
+        assert told["severity"] == severity and told["what_to_do"], told
+    order = [each["severity"] for each in watched.told()["alerts"]]
+    assert order == sorted(order, key=["critical", "warning", "advice"].index)
+    (away,) = [each for each in watched.told()["health"]["brokers"] if not each["is_here"]]
+    assert (away["id"], away["rack"], away["leaders"]) == (3, "az3", 0)
+
+    left = watched.elected(topics=[topic, lone])
+    assert (left["elected"], left["already"]) == (0, 1)
+    assert [(each["reason"], each["examples"]) for each in left["refused"]] == [
+        ("it has no leader", [f"{lone}-0"]),
+        ("the preferred broker has no replica that is in sync", [f"{topic}-0"]),
+    ]
+    assert watched.elections() == []
+
+    brokers.start(3)
+
+    for name, example in (
+        ("broker-away", "3"),
+        ("under-replicated", f"{topic}-0"),
+        ("under-min-isr", f"{pair}-0"),
+        ("partition-without-leader", f"{lone}-0"),
+    ):
+        watched.calm(name, example)
+    watched.elected(topics=[topic, pair, lone])
+    watched.calm("not-preferred-leader", f"{topic}-0")
+    watched.calm("not-preferred-leader", f"{pair}-0")
+
+
+def test_leaders_that_were_moved_are_brought_back_by_an_election(
+    watched: Watched, admin: ReplicaAdmin, topic: str
+) -> None:
+    watched.brokers.create(topic, [[1, 2], [2, 3], [3, 1]])
+    _prefer_others(admin, topic)
+    assert watched.alert("not-preferred-leader", f"{topic}-0")["count"] >= 2
+    wish = {"topics": [topic]}
+    rehearsed = watched.rest("POST", f"{ELECT}?dry_run=true", wish).json()
+    expected = {
+        "cluster": "east",
+        "elected": 2,
+        "examples": [f"{topic}-0", f"{topic}-1"],
+        "already": 1,
+        "refused": [],
+    }
+    assert rehearsed == expected and watched.elections() == []
+    done = watched.rest("POST", ELECT, wish, Idempotency_Key="once")
+    assert (done.status_code, done.json()) == (200, expected)
+    watched.calm("not-preferred-leader", f"{topic}-0")
+    assert admin.look().partitions[topic, 0].leader == 2
+    event = {"cluster": "east", "topics": [topic], "elected": 2, "refused": {}}
+    assert watched.elections() == [event]
+    # Asked again with the same key it is answered, and not done again; without one there is nothing left to do.
+    assert watched.rest("POST", ELECT, wish, Idempotency_Key="once").json() == expected
+    assert (watched.elected(**wish)["elected"], watched.elected(**wish)["already"]) == (0, 3)
+    assert watched.elections() == [event]
+
+
+def _prefer_others(admin: ReplicaAdmin, topic: str) -> None:
+    """Another order of the replicas of two partitions, which are led as before."""
+    assert admin.alter({(topic, 0): [2, 1], (topic, 1): [3, 2]}) == {}
+    eventually(lambda: not admin.ongoing(), "the order has changed")
+    eventually(lambda: admin.look().partitions[topic, 1].replicas == (3, 2), "brokers have heard of it")
+
+
+def test_settings_are_judged_and_read_again(watched: Watched, topic: str) -> None:
+    watched.brokers.create(topic, [[1, 2, 3]], min_insync_replicas="3", unclean_leader_election_enable="true")
+    assert watched.alert("min-isr-not-below-factor", topic)["severity"] == "warning"
+    assert watched.alert("unclean-election", topic)["severity"] == "warning"
+    _set(watched.brokers, topic, {"min.insync.replicas": "1", "unclean.leader.election.enable": "false"})
+    watched.calm("min-isr-not-below-factor", topic)
+    watched.calm("unclean-election", topic)
+    assert watched.alert("one-copy-acknowledged", topic)["severity"] == "advice"
+
+
+def _set(brokers: Brokers, topic: str, values: dict[str, str]) -> None:
+    entries = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in values.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    (answer,) = brokers.admin.incremental_alter_configs([resource]).values()
+    answer.result(DEADLINE_SECONDS)
+
+
+def test_a_replica_that_is_being_copied_is_not_missing(watched: Watched, admin: ReplicaAdmin, topic: str) -> None:
+    brokers = watched.brokers
+    brokers.create(topic, [[1, 2]], min_insync_replicas="1")
+    values = ({"value": secrets.token_bytes(10_000), "partition": 0} for _ in range(400))
+    produce(brokers.servers, topic, values, acks="all")
+    throttle = admin.intended_throttle(10_000, {(topic, 0): ((1, 2), (3,))})
+    assert admin.throttle(throttle) == {}
+    try:
+        assert admin.alter({(topic, 0): [1, 3]}) == {}
+        found = eventually(lambda: _moving(watched.told(), f"{topic}-0"), "it is told to be moved", 0.1)
+        assert f"{topic}-0" not in found["under_replicated"]["examples"]
+    finally:
+        assert admin.unthrottle(throttle) == {}
+    eventually(lambda: not admin.ongoing(), "it has moved")
+    watched.calm("under-replicated", f"{topic}-0")
+
+
+def _moving(found: dict[str, Any], name: str) -> dict[str, Any] | None:
+    conditions: dict[str, Any] = found["health"]["conditions"] if found["health"] else {}
+    return conditions if conditions and name in conditions["moving"]["examples"] else None
+
+
+def test_topics_that_are_not_there_are_named(watched: Watched, topic: str) -> None:
+    watched.brokers.create(topic, [[1]])
+    answer = watched.rest("POST", ELECT, {"topics": [topic, "nothing", "nor.this"]})
+    told = problem(answer, 422, "value-invalid")
+    assert told["detail"].startswith("there is no topic 'nothing' on east, nor 1 more")
+    assert [each["pointer"] for each in told["errors"]] == ["/topics/1", "/topics/2"]
+
+
+def test_a_cluster_that_is_removed_is_forgotten(watched: Watched) -> None:
+    eventually(lambda: _with_health(watched.told()), "it was looked at", 0.1)
+    assert watched.rest("DELETE", "/clusters/east").status_code == 204
+    problem(watched.rest("GET", "/clusters/east/replication"), 404, "not-found")
+    watched.host.tick()
+    body = {"name": "west", "bootstrap_servers": watched.brokers.servers}
+    assert watched.rest("POST", "/clusters", body).status_code == 201
+    found = eventually(lambda: _with_health(watched.told("west")), "it was looked at under its new name", 0.1)
+    assert found["cluster"] == "west"
+
+
+def test_commands_tell_and_elect(watched: Watched, admin: ReplicaAdmin, topic: str, tmp_path: Path) -> None:
+    watched.brokers.create(topic, [[1, 2], [2, 3], [3, 1]])
+    _prefer_others(admin, topic)
+    watched.alert("not-preferred-leader", f"{topic}-0")
+    with shell_of(watched.database.url, tmp_path) as shell:
+        shown = shell("replication", "show", "east")
+        assert shown.exit_code == 0 and "3 brokers" in shown.stderr, shown.stderr
+        assert "not-preferred-leader" in shown.stdout and f"{topic}-0" in shown.stdout
+        assert "az2" in shell("replication", "show", "east", "--brokers").stdout
+        assert shell.json("replication", "show", "east")["health"]["away"]["count"] == 0
+        rehearsed = shell("replication", "elect-leaders", "east", "--topic", topic, "--dry-run")
+        assert "2 partitions would be led" in rehearsed.stderr
+        assert shell.json("replication", "elect-leaders", "east", "--topic", topic)["elected"] == 2
+        refused = shell("replication", "elect-leaders", "east", "--topic", "nothing")
+        assert refused.exit_code == 2 and "there is no topic 'nothing' on east" in refused.stderr
+        assert shell("replication", "show", "nowhere").exit_code == 1

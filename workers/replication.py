@@ -1,0 +1,178 @@
+"""Looks at the replication of all clusters that are online, each by itself, and keeps what it sees.
+
+A look is one large answer and two small ones; settings are read again each minute, and those of new topics at
+once. Nothing here is an event: what is not seen now is seen at the next look. Two processes that look at the same
+time, because a lease moved, do no harm.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import structlog
+from sqlalchemy import Engine
+
+from backend.domain.errors import DomainError
+from backend.domain.replication_alerts import alerts
+from backend.domain.replication_health import ClusterSeen, TopicSettings, health
+from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.replica_admin import ReplicaAdmin
+from backend.queries import replication
+from backend.queries.clusters import ClusterRow, list_clusters
+from backend.settings import Settings
+from workers import wanted
+
+log = structlog.get_logger("replication")
+
+PARTITIONS_A_SECOND = 10_000
+"""Of one cluster, on average: one of more than 100,000 is looked at less often than every ten seconds. Each
+takes us some 5 microseconds, so all a twentieth of a processor's time."""
+TOPICS_A_SECOND = 100
+"""Whose settings are read, on average: some 300 microseconds for each, the broker's time included."""
+_TIMES_A_PROBE = 6
+"""That an answer may take: it tells of every partition."""
+_AN_ERROR_OF_OURS = "an error of Treeline's own; the worker's log has it"
+
+
+class ReplicationHost:
+    """One process's; `tick` is called about once a second and waits for no cluster."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine, self._settings = engine, settings
+        self._position: int | None = None
+        self._watches: dict[str, ClusterWatch] = {}
+
+    def tick(self) -> None:
+        """Begin a look at each cluster that is due, unless one is under way. Raises DomainError."""
+        self._read()
+        for watch in self._watches.values():
+            watch.begin_if_due()
+
+    def _read(self) -> None:
+        with self._engine.begin() as connection:
+            position = wanted.position(connection)
+            if position == self._position:
+                return
+            rows = list_clusters(connection)
+            replication.forget_all_but(connection, [row.kafka_cluster_id for row in rows if row.kafka_cluster_id])
+        watched: dict[str, ClusterWatch] = {}
+        for row in rows:
+            # Of one that does not answer the reconcile loop finds out when it does again.
+            if row.state == "online" and row.kafka_cluster_id is not None:
+                known = self._watches.get(row.name)
+                same = known is not None and known.same(row)
+                watched[row.name] = known if known and same else ClusterWatch(row, self._engine, self._settings)
+        for name, watch in self._watches.items():
+            if watched.get(name) is not watch:
+                watch.end()
+        self._position, self._watches = position, watched
+
+
+class ClusterWatch:
+    """One cluster, looked at by one thread at a time."""
+
+    def __init__(self, row: ClusterRow, engine: Engine, settings: Settings) -> None:
+        assert row.kafka_cluster_id is not None
+        self._row, self._id = row, row.kafka_cluster_id
+        self._engine, self._settings = engine, settings
+        self._admin: ReplicaAdmin | None = None
+        self._running = threading.Lock()
+        self._ended = False
+        self._due = float("-inf")
+        self._settings_due = float("-inf")
+        self._topics: Mapping[str, TopicSettings] = {}
+        self._asked: frozenset[str] = frozenset()
+        """Topics whose settings were asked for; some may not be seen."""
+        self._lag_times_ms: Mapping[int, int] = {}
+        self._partitions = 0
+
+    def same(self, row: ClusterRow) -> bool:
+        """Whether this is still how the cluster is reached."""
+        ours = self._row
+        return (ours.bootstrap_servers, ours.properties, ours.kafka_cluster_id) == (
+            row.bootstrap_servers,
+            row.properties,
+            row.kafka_cluster_id,
+        )
+
+    def begin_if_due(self) -> None:
+        """Begin a look in a thread, unless one is under way or the last was just now."""
+        if time.monotonic() < self._due or not self._running.acquire(blocking=False):
+            return
+        # A daemon: a process that ends shall not wait.
+        threading.Thread(target=self._run, name=f"replication-{self._row.name}", daemon=True).start()
+
+    def end(self) -> None:
+        """Not to be looked at any more; a look that is under way ends by itself."""
+        self._ended = True
+        if self._running.acquire(blocking=False):
+            self._close()
+            self._running.release()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        try:
+            self._look_and_keep()
+        except DomainError as error:
+            log.warning("what was seen of replication is not kept", cluster=self._row.name, reason=error.detail)
+        finally:
+            self._due = began + max(
+                self._settings.replication_look_seconds, self._partitions / PARTITIONS_A_SECOND
+            )
+            if self._ended:
+                self._close()
+            self._running.release()
+
+    def _look_and_keep(self) -> None:
+        try:
+            document = self._look()
+        except KafkaCallFailed as error:
+            log.warning("replication not looked at", cluster=self._row.name, reason=error.reason)
+            self._keep_reason(error.reason)
+        except DomainError as error:
+            # A secret that its properties name cannot be read, say.
+            self._keep_reason(error.detail)
+        except Exception:
+            log.exception("replication not looked at", cluster=self._row.name)
+            self._keep_reason(_AN_ERROR_OF_OURS)
+        else:
+            with self._engine.begin() as connection:
+                replication.keep_health(connection, self._id, document)
+
+    def _keep_reason(self, reason: str) -> None:
+        with self._engine.begin() as connection:
+            replication.keep_reason(connection, self._id, reason)
+
+    def _look(self) -> dict[str, Any]:
+        if self._admin is None:
+            row, seconds = self._row, _TIMES_A_PROBE * self._settings.probe_timeout_seconds
+            self._admin = ReplicaAdmin(row.name, row.bootstrap_servers, row.properties, seconds)
+        seen = self._admin.look()
+        if seen.cluster_id != self._id:
+            raise KafkaCallFailed(f"another Kafka cluster answers: {seen.cluster_id} instead of {self._id}")
+        self._partitions = len(seen.partitions)
+        self._read_settings(self._admin, seen)
+        found = health(seen, self._topics, self._lag_times_ms)
+        return {**asdict(found), "alerts": [asdict(each) for each in alerts(found)]}
+
+    def _read_settings(self, admin: ReplicaAdmin, seen: ClusterSeen) -> None:
+        topics = {topic for topic, _ in seen.partitions}
+        if time.monotonic() >= self._settings_due:
+            self._lag_times_ms = admin.lag_times_ms(
+                [broker for broker, each in seen.brokers.items() if each.is_here]
+            )
+            self._topics = admin.topic_settings(sorted(topics))
+            pause = max(self._settings.replication_settings_seconds, len(topics) / TOPICS_A_SECOND)
+            self._settings_due = time.monotonic() + pause
+        elif new := topics - self._asked:
+            self._topics = {**self._topics, **admin.topic_settings(sorted(new))}
+        self._asked = frozenset(topics)
+
+    def _close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
