@@ -199,7 +199,7 @@ def _page(services: ConsoleServices, given: Fields | None = None) -> FormPage:
         act=_Asking(),
         usual=lambda connection: usual,
         choices=_choices(clusters),
-        empty="Choose a cluster.",
+        empty="Nothing is moved: a worker reads the cluster and computes.",
     )
 
 

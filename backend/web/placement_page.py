@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,14 +13,14 @@ from sqlalchemy import Connection
 from backend.domain.access import Action, Caller, may, refusal
 from backend.domain.errors import NotFound
 from backend.queries import events
-from backend.queries.placements import find_placement, read_documents
+from backend.queries.placements import PlanDocuments, find_placement, read_documents
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
-from backend.web.placement_plan_view import Plans
+from backend.web.placement_plan_view import Plans, PlanView
 from backend.web.placement_view import PlacementView
 from backend.web.placements_page import PLACEMENTS
 from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
-from backend.web.services import Shared, Viewer, frame
+from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -49,10 +48,7 @@ def placement_page(placement: str, request: Request, services: Shared, viewer: V
             way = (f"/placements/{placement}", "To the placement as it is now")
             return no_such_position(request, caller, why, way)
         view = view_of(connection, placement, position)
-        plan = None
-        if view.row.digest is not None:
-            with suppress(NotFound):  # as of which there are only the figures
-                plan = _PLANS.view(placement, view.row.digest, lambda: read_documents(connection, placement))
+    plan = None if view.row.digest is None else _plan(services, placement, view.row.digest)
     past = None if position is None else (position, head)
     context = {**_context(caller, view), "plan": plan, "past": past, "trail": [PLACEMENTS]}
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
@@ -68,6 +64,19 @@ def placement_live(placement: str, request: Request, services: Shared, viewer: V
     # One answer to another page than this one's: it is large, and changes no more.
     headers = {} if view.asks_every else {"HX-Refresh": "true"}
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context), headers=headers)
+
+
+def _plan(services: ConsoleServices, placement: str, digest: str) -> PlanView | None:
+    """What it moves; None if that is not kept any more. Whoever waits for another's plan holds no connection."""
+
+    def read() -> PlanDocuments:
+        with services.reading() as connection:
+            return read_documents(connection, placement)
+
+    try:
+        return _PLANS.view(placement, digest, read)
+    except NotFound:
+        return None
 
 
 def _context(caller: Caller, view: PlacementView) -> Mapping[str, Any]:

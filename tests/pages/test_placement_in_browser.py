@@ -5,7 +5,6 @@ With TREELINE_PICTURES=docs/images those of the documentation are taken anew.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,7 +40,7 @@ def test_asked_for_watched_and_looked_at(
     expect(page.get_by_role("img", name="Replicas of each broker before and after")).to_be_visible()
     expect(page.locator("#live")).to_have_count(0)
     # The grid is reached and scrolled by keyboard.
-    page.get_by_role("region", name=re.compile("Where replicas are")).focus()
+    page.locator(".scroll:has(#map)").focus()
     with page.expect_download() as begun:
         page.get_by_role("link", name="Way back (JSON)").click()
     assert begun.value.suggested_filename == f"{placement}-back.json"
