@@ -13,14 +13,13 @@ from sqlalchemy import Connection
 
 from backend.api.access import needs
 from backend.api.requests import At, Body, Paging, Reading, Writing, listed, shown_at
-from backend.deciders import PLACEMENT
+from backend.changes import placements as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
 from backend.domain.placement_runs import HAS_PLAN, RUNNING
-from backend.domain.placements import MOST_NAMED, Aims, RequestPlacement
+from backend.domain.placements import MOST_NAMED, Aims
 from backend.queries import placement_runs
 from backend.queries import placements as queries
-from backend.queries.clusters import list_clusters
 from backend.queries.placements import PlacementRow, find_placement
 
 router = APIRouter(prefix="/placements", tags=["placements"])
@@ -77,15 +76,11 @@ def request_placement(body: NewPlacement, write: Writing) -> Response:
     """Have a plan made: a worker reads the cluster and computes. Nothing is moved."""
     placement = uuid.uuid4().hex[:12]
 
-    def build(connection: Connection) -> RequestPlacement:
-        known = frozenset(row.name for row in list_clusters(connection))
-        return RequestPlacement(placement=placement, cluster=body.cluster, aims=body.aims(), known_clusters=known)
-
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_placement(connection, placement)
         return Answer(202, shown(row), {"Location": f"/api/v1/placements/{placement}"})
 
-    return write.run(PLACEMENT, f"placement-{placement}", build, answer)
+    return write.carry_out(changes.request_placement(placement, body.cluster, body.aims()), answer)
 
 
 @router.get("/{placement}", openapi_extra=needs(Action.READ_ESTATE))

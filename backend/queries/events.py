@@ -6,6 +6,7 @@ Behind GET /api/v1/events, /api/v1/events/head and /api/v1/events/verification.
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -49,6 +50,12 @@ def newest_position(connection: Connection, *, but: Collection[str]) -> int:
     """Position of the newest event whose name is none of these; 0 if there is none."""
     query = sa.select(events.c.position).where(events.c.name.not_in(but))
     return connection.execute(query.order_by(events.c.position.desc()).limit(1)).scalar_one_or_none() or 0
+
+
+def times_of(connection: Connection, positions: Collection[int]) -> dict[int, datetime]:
+    """When the events at these positions were appended."""
+    query = sa.select(events.c.position, events.c.time).where(events.c.position.in_(positions))
+    return {row.position: row.time for row in connection.execute(query)}
 
 
 def verification(connection: Connection, expected_head: Head | None = None) -> Verification:

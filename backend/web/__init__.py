@@ -17,6 +17,9 @@ from backend.web import (
     level_form,
     login_page,
     member_forms,
+    placement_form,
+    placement_page,
+    placements_page,
     schema_form,
     schemas_page,
     static,
@@ -41,6 +44,7 @@ def routes() -> Sequence[BaseRoute]:
     pages = (
         *(static, login_page, tree_page, users_page, account_page),
         *(switch_plan_page, switch_force_form, switch_page, switches_page),
+        *(placement_form, placement_page, placements_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),

@@ -10,6 +10,7 @@ from markupsafe import Markup
 NOTHING = "–"
 # A longer word may not fit into one line of a narrow panel.
 _LONGEST_WHOLE = 32
+_SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -30,6 +31,16 @@ def compact(value: float | None) -> str:
 def full(value: float | None) -> str:
     """All digits, in groups of three."""
     return NOTHING if value is None else f"{value:,.0f}"
+
+
+def sized(value: float | None) -> str:
+    """Bytes in three digits or so: 812 B, 1.5 KiB, 20.0 GiB."""
+    if value is None:
+        return NOTHING
+    for size, unit in _SIZES:
+        if value >= size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value:,.0f} B"
 
 
 def clock(moment: datetime) -> str:

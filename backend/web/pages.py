@@ -82,13 +82,15 @@ class PageRoute(APIRoute):
         return shown
 
 
+_OF_THE_ESTATE = ("switch", "placement")
 _NAMES = ("tenant", "instance", "environment", "stream", "application", "user")
 
 
 def _check_names(parts: Mapping[str, Any], viewer: Caller) -> None:
-    switch = parts.get("switch")
-    if isinstance(switch, str) and not is_name(switch):
-        raise refusal(viewer, Action.READ_ESTATE) or NotFound(f"there is no switch {switch[:60]!a}")
+    for kind in _OF_THE_ESTATE:
+        value = parts.get(kind)
+        if isinstance(value, str) and not is_name(value):
+            raise refusal(viewer, Action.READ_ESTATE) or NotFound(f"there is no {kind} {value[:60]!a}")
     for name in _NAMES:
         value = parts.get(name)
         if isinstance(value, str) and not is_name(value):

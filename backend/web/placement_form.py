@@ -1,0 +1,237 @@
+"""`/placements/-new`: asking for a plan; takes the way of `form_page.py`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.changes import placements as changes
+from backend.changes.placements import PlacementChange
+from backend.dispatch import Outcome
+from backend.domain.access import Action
+from backend.domain.errors import AlreadyExists, FieldError, NotFound, ValueInvalid
+from backend.domain.limits import refuse
+from backend.domain.names import is_name
+from backend.domain.placements import MOST_NAMED, Aims, PlacementState
+from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.placements import find_placement, list_placements
+from backend.web.asked import Asked
+from backend.web.effect import Effect, fields_of
+from backend.web.figures import counted
+from backend.web.form_page import FormPage, answer_form, show_form
+from backend.web.forms import Fields, Form
+from backend.web.measures import whole_number
+from backend.web.pages import PageRoute, enter
+from backend.web.placement_view import aims_said, id_ranges
+from backend.web.placements_page import PLACEMENTS
+from backend.web.same_change import SameChange, curl
+from backend.web.services import ConsoleServices, Shared, Viewer
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+ADDRESS = "/placements/-new"
+_TRIED = "tried-out"
+"""The id of a placement that is tried out; none that is asked for has it."""
+_IDS = re.compile(r"([0-9]{1,10})(?:\s*-\s*([0-9]{1,10}))?")
+_BY_TOPIC = re.compile(r"(.+)=([0-9]{1,10})")
+
+
+# --- what the form says
+
+
+def broker_ids(text: str, pointer: str) -> tuple[int, ...]:
+    """`1, 2, 5-8`; raises ValueInvalid."""
+    found: list[int] = []
+    for word in re.split(r"[,\s]+", re.sub(r"\s*-\s*", "-", text.strip())):
+        run = _IDS.fullmatch(word)
+        if word and run is None:
+            raise _invalid(pointer, f"must be broker ids like 1, 2, 5-8, and has {word[:60]!a}")
+        if run is None:
+            continue
+        low, high = int(run[1]), int(run[2] or run[1])
+        if high < low:
+            raise _invalid(pointer, f"counts backwards: {word}")
+        if len(found) + high - low >= MOST_NAMED:
+            raise _invalid(pointer, f"names more than {MOST_NAMED:,} brokers")
+        found += range(low, high + 1)
+    return tuple(found)
+
+
+def _aims(given: Fields) -> Aims:
+    """Raises ValueInvalid for what is no such thing; what it comes to is for the domain to judge."""
+    errors: list[FieldError] = []
+    found: dict[str, Any] = {}
+    for name in ("target_brokers", "no_leaders"):
+        try:
+            found[name] = broker_ids(given.get(name, ""), f"/{name}")
+        except ValueInvalid as error:
+            errors += error.errors
+    try:
+        found |= _factors(given.get("replication_factor", ""))
+    except ValueInvalid as error:
+        errors += error.errors
+    refuse(errors)
+    # An empty field wishes for nothing: all brokers.
+    found["target_brokers"] = found["target_brokers"] or None
+    return Aims(**found, excluded_topics=tuple(dict.fromkeys(given.get("excluded_topics", "").split())))
+
+
+def _factors(text: str) -> dict[str, Any]:
+    """`3` for all topics, or `orders=3 payments=2` by topic."""
+    words = text.split()
+    if len(words) <= 1 and "=" not in text:
+        return {"replication_factor": whole_number(text, "/replication_factor") if words else None}
+    by_topic = {}
+    for word in words:
+        said = _BY_TOPIC.fullmatch(word)
+        if said is None:
+            raise _invalid("/replication_factor", f"must be a number, or like orders=3, and has {word[:60]!a}")
+        by_topic[said[1]] = int(said[2])
+    return {"replication_factors": by_topic}
+
+
+def _invalid(pointer: str, problem: str) -> ValueInvalid:
+    return ValueInvalid(f"{pointer.lstrip('/')} {problem}", (FieldError(pointer, problem),))
+
+
+def as_given(cluster: str, aims: Aims) -> Fields:
+    """The form as it would have been filled in."""
+    by_topic = " ".join(f"{topic}={factor}" for topic, factor in sorted(aims.replication_factors.items()))
+    return {
+        "cluster": cluster,
+        "target_brokers": id_ranges(aims.target_brokers or ()),
+        "replication_factor": by_topic or str(aims.replication_factor or ""),
+        "excluded_topics": "\n".join(aims.excluded_topics),
+        "no_leaders": id_ranges(aims.no_leaders),
+    }
+
+
+# --- what it does
+
+
+class _Asking:
+    """Asks a worker for a plan."""
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run."""
+        cluster, aims = given.get("cluster", ""), _aims(given)
+
+        def look(connection: Connection, _: Outcome) -> Effect:
+            return _effect(connection, cluster, aims)
+
+        return asked.try_out(_change(_TRIED, cluster, aims), look)
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Each form that was shown has one placement, however often it is sent."""
+        placement = hashlib.sha256(f"{asked.viewer.name} {once}".encode()).hexdigest()[:12]
+        change = _change(placement, given.get("cluster", ""), _aims(given))
+        # The same form may be sent twice at once, and the other one be faster.
+        with suppress(AlreadyExists):
+            asked.carry_out_once(change, once, given)
+        return RedirectResponse(f"/placements/{placement}", 303)
+
+
+def _change(placement: str, cluster: str, aims: Aims) -> PlacementChange:
+    if not cluster:
+        raise ValueInvalid("choose a cluster", (FieldError("/cluster", "choose one"),))
+    return changes.request_placement(placement, cluster, aims)
+
+
+def _effect(connection: Connection, cluster: str, aims: Aims) -> Effect:
+    row = next(each for each in list_clusters(connection) if each.name == cluster)
+    notes = []
+    if row.state == "offline":
+        notes.append(f"{cluster} is offline: there will be no plan unless it answers by then.")
+    others = list_placements(connection, cluster=cluster, most=20)
+    waiting = sum(each.state is PlacementState.REQUESTED and each.id != _TRIED for each in others)
+    if waiting:
+        notes.append(
+            f"{counted(waiting, 'other plan')} for {cluster} {'is' if waiting == 1 else 'are'} computed now."
+        )
+    return Effect(
+        sentence=f"A worker reads {cluster} and computes where its replicas are to be. Nothing is moved.",
+        same=_same(cluster, aims),
+        fields=fields_of({"Cluster": cluster, **dict(aims_said(aims))}),
+        notes=tuple(notes),
+    )
+
+
+def _same(cluster: str, aims: Aims) -> SameChange:
+    body: dict[str, Any] = {"cluster": cluster}
+    words = ["treeline placement plan", f"--cluster {cluster}"]
+    if aims.target_brokers is not None:
+        body["target_brokers"] = list(aims.target_brokers)
+        words.append(f"--target-brokers {','.join(map(str, aims.target_brokers))}")
+    if aims.replication_factor is not None:
+        words.append(f"--replication-factor {aims.replication_factor}")
+    if factor := aims.replication_factors or aims.replication_factor:
+        body["replication_factor"] = factor
+    if aims.excluded_topics:
+        body["excluded_topics"] = list(aims.excluded_topics)
+    if aims.no_leaders:
+        body["no_leaders"] = list(aims.no_leaders)
+    # The rest has no option of the command.
+    cannot_say = aims.replication_factors or aims.excluded_topics or aims.no_leaders
+    command = None if cannot_say else " ".join(words)
+    return SameChange(None, command, curl("POST", "/api/v1/placements", body))
+
+
+# --- the form
+
+
+def _page(services: ConsoleServices, given: Fields | None = None) -> FormPage:
+    with services.reading() as connection:
+        clusters = list_clusters(connection)
+    usual = given or ({"cluster": clusters[0].name} if len(clusters) == 1 else {})
+    return FormPage(
+        template="placement_form.html",
+        address=ADDRESS,
+        heading="Ask for a plan",
+        trail=[PLACEMENTS],
+        verb="Ask for the plan",
+        act=_Asking(),
+        usual=lambda connection: usual,
+        choices=_choices(clusters),
+        empty="Nothing is moved: a worker reads the cluster and computes.",
+    )
+
+
+def _choices(clusters: list[ClusterRow]) -> Mapping[str, Any]:
+    options = [(row.name, f"{row.name}{_about(row)}") for row in clusters]
+    return {"clusters": [("", "choose a cluster"), *options]}
+
+
+def _about(row: ClusterRow) -> str:
+    parts = [counted(row.brokers, "broker")] if row.brokers else []
+    parts += [row.state] if row.state != "online" else []
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+@router.get(ADDRESS)
+def new_placement(
+    request: Request, services: Shared, viewer: Viewer, like: str = Query("", max_length=100)
+) -> Response:
+    """The form; `like`: the id of a placement that was asked for before, and is asked for again."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    given = None
+    if like:
+        if not is_name(like):
+            raise NotFound(f"there is no placement {like[:60]!a}")
+        with services.reading() as connection:
+            row = find_placement(connection, like)
+        given = as_given(row.cluster, row.aims)
+    return show_form(request, services, caller, _page(services, given))
+
+
+@router.post(ADDRESS)
+def ask_for_placement(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or ask for the plan."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _page(services), fields)

@@ -1,0 +1,89 @@
+"""`/placements/{id}`: a plan for the replicas of a cluster, and what it changes; live while it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access import Action, Caller, may, refusal
+from backend.domain.errors import NotFound
+from backend.queries import events
+from backend.queries.placements import PlanDocuments, find_placement, read_documents
+from backend.web import templates
+from backend.web.pages import PageRoute, enter
+from backend.web.placement_plan_view import Plans, PlanView
+from backend.web.placement_view import PlacementView
+from backend.web.placements_page import PLACEMENTS
+from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.services import ConsoleServices, Shared, Viewer, frame
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+PLACEMENT = "/placements/{placement}"
+TEMPLATE = "placement.html"
+_PLANS = Plans()
+
+
+def view_of(connection: Connection, placement: str, at: int | None = None) -> PlacementView:
+    """A placement now, or at an earlier position. Raises NotFound."""
+    row = find_placement(connection, placement, at)
+    asked_at = events.times_of(connection, [row.requested])[row.requested]
+    return PlacementView(row=row, asked_at=asked_at, now=datetime.now(UTC) if at is None else None)
+
+
+@router.get(PLACEMENT)
+def placement_page(placement: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or at an earlier position of the event log."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        head = events.head(connection).position
+        try:
+            position = position_asked(at, head)
+        except NoSuchPosition as why:
+            way = (f"/placements/{placement}", "To the placement as it is now")
+            return no_such_position(request, caller, why, way)
+        view = view_of(connection, placement, position)
+    plan = None if view.row.digest is None else _plan(services, placement, view.row.digest)
+    past = None if position is None else (position, head)
+    context = {**_context(caller, view), "plan": plan, "past": past, "trail": [PLACEMENTS]}
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(PLACEMENT + "/-live")
+def placement_live(placement: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on the page while a plan is computed; once it is, the page is to be loaded as a whole."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        view = view_of(connection, placement)
+    context = {**frame(request, caller), **_context(caller, view), "past": None}
+    # One answer to another page than this one's: it is large, and changes no more.
+    headers = {} if view.asks_every else {"HX-Refresh": "true"}
+    return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context), headers=headers)
+
+
+def _plan(services: ConsoleServices, placement: str, digest: str) -> PlanView | None:
+    """What it moves; None if that is not kept any more. Whoever waits for another's plan holds no connection."""
+
+    def read() -> PlanDocuments:
+        with services.reading() as connection:
+            return read_documents(connection, placement)
+
+    try:
+        return _PLANS.view(placement, digest, read)
+    except NotFound:
+        return None
+
+
+def _context(caller: Caller, view: PlacementView) -> Mapping[str, Any]:
+    refused = refusal(caller, Action.CHANGE_ESTATE)
+    return {
+        "asks_every": view.asks_every,
+        "view": view,
+        "may_change": may(caller, Action.CHANGE_ESTATE),
+        "why_not": None if refused is None else refused.detail,
+    }

@@ -1,0 +1,143 @@
+"""What pages say of a placement: how far it is, what was asked for, what it comes to in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from backend.domain.placements import Aims, PlacementState
+from backend.queries.placements import PlacementRow
+from backend.web.figures import clock, counted, day
+from backend.web.switch_words import span
+
+_LABELS = {
+    PlacementState.REQUESTED: "Being computed",
+    PlacementState.PLANNED: "Planned",
+    PlacementState.FAILED: "No plan",
+}
+_GLYPHS = {PlacementState.PLANNED: "running", PlacementState.FAILED: "blocked"}
+_TONES = {PlacementState.PLANNED: "good", PlacementState.FAILED: "bad"}
+_NAMED = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementView:
+    """A placement, now or (`now` None) as it was."""
+
+    row: PlacementRow
+    asked_at: datetime
+    now: datetime | None
+
+    @property
+    def label(self) -> str:
+        return _LABELS.get(self.row.state, str(self.row.state).capitalize())
+
+    @property
+    def glyph(self) -> str:
+        return _GLYPHS.get(self.row.state, "starting")
+
+    @property
+    def tone(self) -> str:
+        """How its present state is marked."""
+        tone = _TONES.get(self.row.state, "plain")
+        return "warn" if tone == "good" and self.figure("violations") else tone
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether a worker is still to say what it comes to."""
+        return self.row.state is PlacementState.REQUESTED
+
+    @property
+    def asked_text(self) -> str:
+        return f"{day(self.asked_at)}, {clock(self.asked_at)} UTC"
+
+    @property
+    def asks_every(self) -> str | None:
+        """How often the page asks for news of it; None: there will be none."""
+        return "1s" if self.is_computed and self.now is not None else None
+
+    def figure(self, name: str) -> Any:
+        """One of its summary, as a worker of whatever version has recorded it; None if it has none."""
+        return (self.row.summary or {}).get(name)
+
+    @property
+    def result(self) -> str:
+        """What it came to, in a sentence without its full stop."""
+        if self.is_computed:
+            since = f", for {span((self.now - self.asked_at).total_seconds() * 1000)}" if self.now else ""
+            return f"a worker reads {self.row.cluster} and computes{since}"
+        if self.row.reason is not None:
+            return self.row.reason
+        broken = self.figure("violations") or {}
+        kept = f"; not all of it can be had: {_rules(broken)}" if broken else ""
+        return f"{self._moves}{kept}"
+
+    @property
+    def _moves(self) -> str:
+        moves, least = self.figure("moves"), self.figure("lower_bound")
+        if not isinstance(moves, int):
+            return "it is planned"
+        if not moves:
+            leaders = self.figure("leader_changes")
+            other = f", {counted(leaders, 'partition')} led by another broker" if leaders else ""
+            return f"no replica moves{other}"
+        does = "replica moves" if moves == 1 else "replicas move"
+        if not isinstance(least, int):
+            return f"{moves:,} {does}"
+        bound = "fewer are impossible" if moves == least else f"at least {least:,} must"
+        return f"{moves:,} {does}; {bound}"
+
+    @property
+    def aims(self) -> list[tuple[str, str]]:
+        """What was asked for."""
+        return aims_said(self.row.aims)
+
+
+def aims_said(aims: Aims) -> list[tuple[str, str]]:
+    """Name and value of each wish."""
+    return [
+        ("Brokers that hold replicas", "all" if aims.target_brokers is None else id_ranges(aims.target_brokers)),
+        ("Replication factor", _factor(aims)),
+        ("Topics that stay as they are", some(aims.excluded_topics) or "none"),
+        ("Brokers that lead nothing", id_ranges(aims.no_leaders) or "none"),
+    ]
+
+
+def _factor(aims: Aims) -> str:
+    said = [] if aims.replication_factor is None else [str(aims.replication_factor)]
+    by_topic = [f"{factor} of {topic}" for topic, factor in sorted(aims.replication_factors.items())]
+    return some([*said, *by_topic]) or "as it is"
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def id_ranges(ids: Iterable[int]) -> str:
+    """`1-3, 7`: as forms take it, too."""
+    runs: list[list[int]] = []
+    for each in sorted(set(ids)):
+        if runs and each == runs[-1][1] + 1:
+            runs[-1][1] = each
+        else:
+            runs.append([each, each])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+RULES = {
+    "replication-factor": "there are too few brokers for the replicas",
+    "racks": "replicas share a rack",
+    "brokers": "replicas stay on brokers that are to have none",
+    "distinct-brokers": "a broker is named twice",
+}
+"""What a plan does not keep, by constraint."""
+
+
+def _rules(broken: dict[str, int]) -> str:
+    return ", ".join(
+        f"{RULES.get(rule, rule)} ({counted(count, 'partition')})" for rule, count in sorted(broken.items())
+    )

@@ -1,0 +1,50 @@
+"""`/placements`: every plan for the replicas of a cluster, the newest first."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from backend.domain.access import Action
+from backend.queries import events
+from backend.queries.clusters import list_clusters
+from backend.queries.placements import list_placements
+from backend.web import templates
+from backend.web.pages import PageRoute, enter, offer, reasons
+from backend.web.placement_view import PlacementView
+from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.services import Shared, Viewer, frame
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+PLACEMENTS = ("Placements", "/placements")
+MOST_SHOWN = 200
+
+
+@router.get("/placements")
+def placements_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or at an earlier position of the event log."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        head = events.head(connection).position
+        try:
+            position = position_asked(at, head)
+        except NoSuchPosition as why:
+            return no_such_position(request, caller, why, ("/placements", "To placements as they are now"))
+        found = list_placements(connection, position, most=MOST_SHOWN + 1)
+        shown = found[:MOST_SHOWN]
+        times = events.times_of(connection, [row.requested for row in shown])
+        has_clusters = bool(list_clusters(connection, position))
+    now = datetime.now(UTC) if position is None else None
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Ask for a plan", "/placements/-new")]
+    context = {
+        "placements": [PlacementView(row=row, asked_at=times[row.requested], now=now) for row in shown],
+        "more": len(found) > MOST_SHOWN,
+        "has_clusters": has_clusters,
+        "offers": offers,
+        "reasons": reasons(offers),
+        "past": None if position is None else (position, head),
+    }
+    return templates.page("placements.html", {**frame(request, caller), **context})

@@ -1,0 +1,77 @@
+"""Placements that pages show: asked for, planned or failed by the functions that a worker uses."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from backend.deciders import PLACEMENT
+from backend.domain.placements import Aims, RecordFailure, RecordPlan, RequestPlacement
+from backend.placement import plan as planning
+from backend.placement.questions import read_problem
+from backend.queries.placements import PlanDocuments, keep_documents
+from tests.database_fixture import Database
+from tests.pages.visitors import record
+
+MIB = 2**20
+
+
+def brokers(*racks: str | None) -> list[dict[str, Any]]:
+    """Brokers 1, 2, ... in these racks."""
+    return [{"id": at, "rack": rack} for at, rack in enumerate(racks, 1)]
+
+
+def partition(topic: str, number: int, *replicas: int, size_bytes: int = MIB) -> dict[str, Any]:
+    return {"topic": topic, "partition": number, "replicas": list(replicas), "size_bytes": size_bytes}
+
+
+def cluster(racks: list[str], partitions: dict[str, int], empty: int = 0, seed: int = 1) -> dict[str, Any]:
+    """Three replicas of each partition in three racks, of a cluster whose last brokers have nothing yet."""
+    chance, known = random.Random(seed), brokers(*racks)
+    used = known[: len(known) - empty]
+    by_rack = [[each["id"] for each in used if each["rack"] == rack] for rack in sorted(set(racks))]
+    rows = [
+        partition(
+            topic, number, *(chance.choice(ids) for ids in chance.sample(by_rack, 3)), size_bytes=number * MIB
+        )
+        for topic, count in partitions.items()
+        for number in range(count)
+    ]
+    return {"brokers": known, "partitions": rows}
+
+
+GROWN = cluster(
+    ["az1", "az2", "az3"] * 2 + ["az1", "az2", "az3"],
+    {"acme-retail-prod-orders": 12, "acme-retail-prod-payments": 8, "globex-shop-prod-items": 6},
+    empty=3,
+)
+"""Six brokers with 26 partitions, and three that were added."""
+
+
+def documents(question: dict[str, Any]) -> PlanDocuments:
+    """What a worker keeps: the question, and what is computed from it."""
+    return PlanDocuments(question=question, plan=planning.make(read_problem(question)).document())
+
+
+def ask(database: Database, placement: str, cluster: str = "c1", **aims: Any) -> None:
+    """What an operator does."""
+    known = frozenset({"c1", "c2", "c3"})
+    wish = RequestPlacement(placement=placement, cluster=cluster, aims=Aims(**aims), known_clusters=known)
+    record(database, wish, PLACEMENT, f"placement-{placement}")
+
+
+def planned(database: Database, placement: str, kept: PlanDocuments) -> None:
+    """What a worker does that has computed it."""
+    plan = kept.plan
+    names = ("moves", "lower_bound", "moved_bytes", "leader_changes", "largest_share")
+    summary: dict[str, Any] = {name: plan[name] for name in names}
+    summary["partitions"] = len(plan["partitions"])
+    summary["violations"] = {each["constraint"]: each["count"] for each in plan["violations"]}
+    with database.engine.begin() as connection:
+        keep_documents(connection, placement, kept)
+    record(database, RecordPlan(digest=plan["digest"], summary=summary), PLACEMENT, f"placement-{placement}")
+
+
+def failed(database: Database, placement: str, reason: str) -> None:
+    """What a worker does that could not."""
+    record(database, RecordFailure(reason=reason), PLACEMENT, f"placement-{placement}")

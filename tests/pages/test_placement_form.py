@@ -1,0 +1,161 @@
+"""Asking for a plan on a page: form, preview, done; what is refused; the same elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backend.domain.errors import ValueInvalid
+from backend.web.placement_form import broker_ids
+from backend.web.placement_view import id_ranges
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.placing import ask
+from tests.pages.visitors import Visitor, code, hidden, said, values, visitor
+
+NEW = "/placements/-new"
+FULL = {
+    "cluster": "c1",
+    "target_brokers": "1-3, 7",
+    "replication_factor": "3",
+    "excluded_topics": "audit\nlegacy.events",
+    "no_leaders": "7",
+}
+
+
+@pytest.fixture
+def operator(acme: Console) -> Visitor:
+    return visitor(acme, "operator")
+
+
+def asked_for(console: Console) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = console.rest.ok("GET", "/placements")["items"]
+    return found
+
+
+def test_a_plan_is_asked_for_once_however_often_the_form_is_sent(acme: Console, operator: Visitor) -> None:
+    preview = operator.preview(NEW, **FULL)
+    assert "A worker reads c1 and computes where its replicas are to be. Nothing is moved." in said(preview)
+    assert "c1 is offline: there will be no plan unless it answers by then." in said(preview)
+    assert "Brokers that hold replicas 1-3, 7" in said(preview)
+    assert asked_for(acme) == []
+    sent = {**hidden(preview), "step": "confirm"}
+    answers = [operator.client.post(NEW, data=sent) for _ in range(2)]
+    assert [each.status_code for each in answers] == [303, 303]
+    (found,) = asked_for(acme)
+    assert {each.headers["location"] for each in answers} == {f"/placements/{found['id']}"}
+    assert found | {"id": ""} == {
+        "id": "",
+        "cluster": "c1",
+        "state": "requested",
+        "target_brokers": [1, 2, 3, 7],
+        "replication_factor": 3,
+        "excluded_topics": ["audit", "legacy.events"],
+        "no_leaders": [7],
+        "digest": None,
+        "summary": None,
+        "reason": None,
+    }
+    (event,) = (e for e in acme.rest.ok("GET", "/events?limit=200")["items"] if e["name"] == "PlacementRequested")
+    assert event["metadata"]["actor"] == "operator"
+
+
+def test_what_is_left_empty_stays_as_it_is(acme: Console, operator: Visitor) -> None:
+    operator.confirm(NEW, cluster="c2")
+    operator.confirm(NEW, cluster="c2", replication_factor="orders=3 payments=2")
+    by_topic, plain = asked_for(acme)
+    assert (plain["target_brokers"], plain["replication_factor"], plain["no_leaders"]) == (None, None, [])
+    assert by_topic["replication_factor"] == {"orders": 3, "payments": 2}
+
+
+def test_the_same_elsewhere(operator: Visitor) -> None:
+    preview = operator.preview(NEW, cluster="c1", target_brokers="1-3", replication_factor="2")
+    command = "treeline placement plan --cluster c1 --target-brokers 1,2,3 --replication-factor 2"
+    assert code(preview, "same-command") == command
+    call = code(preview, "same-curl")
+    assert call.startswith('curl -X POST "$TREELINE_URL/api/v1/placements"')
+    assert '{"cluster": "c1", "target_brokers": [1, 2, 3], "replication_factor": 2}' in call
+    # The command has no option for the rest.
+    preview = operator.preview(NEW, **FULL)
+    assert 'id="same-command"' not in preview.text
+    assert '"excluded_topics": ["audit", "legacy.events"], "no_leaders": [7]' in code(preview, "same-curl")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("cluster", "", "choose one"),
+        ("cluster", "c9", "there is no cluster 'c9'"),
+        ("target_brokers", "1, two", "must be broker ids like 1, 2, 5-8, and has 'two'"),
+        ("target_brokers", "5-2", "counts backwards: 5-2"),
+        ("target_brokers", "0-9999999999", "names more than 10,000 brokers"),
+        ("target_brokers", "9999999999", "is to be a broker's id, and is 9999999999"),
+        ("no_leaders", "-1", "must be broker ids"),
+        ("replication_factor", "three", "must be a whole number"),
+        ("replication_factor", "0", "is to be 1 to 100, and is 0"),
+        ("replication_factor", "orders=3 payments", "must be a number, or like orders=3, and has 'payments'"),
+        ("replication_factor", "orders=101", "is to be 1 to 100, and is 101"),
+    ],
+)
+def test_what_is_refused_is_said_at_its_field(
+    acme: Console, operator: Visitor, field: str, value: str, problem: str
+) -> None:
+    given = {**FULL, field: value}
+    for step in ("preview", "confirm"):
+        answer = operator.send(NEW, step=step, once="x" * 20, **given)
+        assert answer.status_code == 422
+        assert f'id="wrong-{field}"' in answer.text
+        assert problem in said(answer)
+    # What was typed is still there.
+    assert values(answer)["no_leaders"] == given["no_leaders"]
+    checked = operator.send(NEW, step="check", **given)
+    assert checked.status_code == 200
+    assert 'class="verdict no"' in checked.text
+    assert asked_for(acme) == []
+
+
+def test_text_that_no_database_holds_is_refused(acme: Console, operator: Visitor) -> None:
+    for field in ("cluster", "excluded_topics"):
+        assert operator.send(NEW, step="preview", **{**FULL, field: "a\x00b"}).status_code == 422
+
+
+def test_asking_again_begins_with_what_was_asked(database: Database, operator: Visitor) -> None:
+    ask(database, "p1", target_brokers=(1, 2, 3, 9), replication_factors={"orders": 3}, excluded_topics=("a", "b"))
+    page = operator.get(f"{NEW}?like=p1")
+    assert values(page) == {"target_brokers": "1-3, 9", "no_leaders": "", "replication_factor": "orders=3"}
+    assert '<option value="c1" selected>c1 (offline)</option>' in page.text
+    assert "\na\nb</textarea>" in page.text
+    note = "1 other plan for c1 is computed now."
+    assert note in said(operator.preview(NEW, cluster="c1"))
+    assert note not in said(operator.preview(NEW, cluster="c2"))
+    for unknown in ("p9", "%00"):
+        assert operator.get(f"{NEW}?like={unknown}").status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["viewer", "owner"])
+def test_who_may_not_change_the_estate_asks_for_no_plan(acme: Console, kind: str) -> None:
+    who = visitor(acme, kind)
+    assert who.get(NEW).status_code == 403
+    assert who.send(NEW, step="confirm", once="x" * 20, **FULL).status_code == 403
+    assert asked_for(acme) == []
+
+
+def test_another_sites_form_is_not_taken(acme: Console, operator: Visitor) -> None:
+    answer = operator.client.post(NEW, data={**FULL, "step": "confirm", "once": "x" * 20, "key": "0" * 64})
+    assert answer.status_code == 403
+    assert asked_for(acme) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"), [("", ()), (" 3 ", (3,)), ("1,2, 5 - 8", (1, 2, 5, 6, 7, 8)), ("7\n9", (7, 9))]
+)
+def test_ids_are_read_and_shown_in_runs(text: str, ids: tuple[int, ...]) -> None:
+    assert broker_ids(text, "/x") == ids
+    assert broker_ids(id_ranges(ids), "/x") == ids
+
+
+def test_ten_thousand_ids_are_the_most() -> None:
+    assert len(broker_ids("1-10000", "/x")) == 10_000
+    with pytest.raises(ValueInvalid):
+        broker_ids("1-9999 20000 20001", "/x")
