@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
@@ -12,6 +10,7 @@ from sqlalchemy import Connection
 from backend.api.access import needs
 from backend.api.placements import shown
 from backend.api.requests import Body, Write, Writing
+from backend.changes import placements as changes
 from backend.deciders import PLACEMENT
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
@@ -23,10 +22,8 @@ from backend.domain.placement_runs import (
     PlacementRunCommand,
     Resume,
     RunLimits,
-    StartApplying,
-    StartRollback,
 )
-from backend.queries.placements import find_placement, running_placements
+from backend.queries.placements import find_placement
 
 router = APIRouter(prefix="/placements", tags=["placements"])
 
@@ -63,10 +60,7 @@ def apply_placement(placement: str, body: Applying, write: Writing) -> Response:
     that is not as it was when the plan was made is left as it is: the answer to GET says why."""
     limits, digest = body.limits(), body.digest
 
-    def build(connection: Connection) -> PlacementRunCommand:
-        return StartApplying(digest=digest, limits=limits, busy=_busy(connection))
-
-    return _carry_out(placement, write, build)
+    return _carry_out(placement, write, lambda connection: changes.applying(connection, digest, limits))
 
 
 @router.post("/{placement}/pause", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -93,13 +87,10 @@ def roll_placement_back(placement: str, write: Writing, body: HowFast | None = N
     those that it was applied with."""
     limits = None if body is None else body.limits()
 
-    def build(connection: Connection) -> PlacementRunCommand:
-        return StartRollback(limits=limits, busy=_busy(connection))
-
-    return _carry_out(placement, write, build)
+    return _carry_out(placement, write, lambda connection: changes.going_back(connection, limits))
 
 
-def _carry_out(placement: str, write: Write, build: Callable[[Connection], PlacementRunCommand]) -> Response:
+def _carry_out(placement: str, write: Write, build: changes.BuildRun) -> Response:
     def matched(connection: Connection) -> PlacementRunCommand:
         write.match(find_placement(connection, placement).version)
         return build(connection)
@@ -108,8 +99,4 @@ def _carry_out(placement: str, write: Write, build: Callable[[Connection], Place
         row = find_placement(connection, placement)
         return Answer(202, shown(row), {"Location": f"/api/v1/placements/{placement}"})
 
-    return write.run(PLACEMENT, f"placement-{placement}", matched, answer)
-
-
-def _busy(connection: Connection) -> dict[str, str]:
-    return {row.cluster: row.id for row in running_placements(connection)}
+    return write.run(PLACEMENT, changes.event_stream(placement), matched, answer)

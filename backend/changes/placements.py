@@ -1,14 +1,20 @@
-"""Changes of placements: asking for a plan."""
+"""Changes of placements: asking for a plan, carrying it out and back."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from sqlalchemy import Connection
 
 from backend.changes.change import Change
 from backend.deciders import PLACEMENT
+from backend.domain.placement_runs import PlacementRunCommand, RunLimits, StartApplying, StartRollback
 from backend.domain.placements import Aims, Placement, PlacementCommand, RequestPlacement
 from backend.queries.clusters import list_clusters
+from backend.queries.placements import running_placements
 
+BuildRun = Callable[[Connection], PlacementRunCommand]
+"""What an operator says to a placement, from what is so at that moment."""
 PlacementChange = Change[Placement | None, PlacementCommand]
 
 
@@ -20,6 +26,20 @@ def request_placement(placement: str, cluster: str, aims: Aims) -> PlacementChan
         return RequestPlacement(placement=placement, cluster=cluster, aims=aims, known_clusters=known)
 
     return Change(PLACEMENT, event_stream(placement), build)
+
+
+def applying(connection: Connection, digest: str, limits: RunLimits) -> StartApplying:
+    """Move replicas as planned, if nobody else moves any there."""
+    return StartApplying(digest=digest, limits=limits, busy=_busy(connection))
+
+
+def going_back(connection: Connection, limits: RunLimits | None) -> StartRollback:
+    """Move replicas back, if nobody else moves any there."""
+    return StartRollback(limits=limits, busy=_busy(connection))
+
+
+def _busy(connection: Connection) -> dict[str, str]:
+    return {row.cluster: row.id for row in running_placements(connection)}
 
 
 def event_stream(placement: str) -> str:

@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 
 from backend.domain.access import Action, Caller, may, refusal
 from backend.domain.errors import NotFound
-from backend.queries import events
+from backend.domain.placement_runs import RUNNING
+from backend.queries import events, placement_runs
 from backend.queries.placements import PlanDocuments, find_placement, read_documents
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
@@ -33,13 +34,27 @@ def view_of(connection: Connection, placement: str, at: int | None = None) -> Pl
     """A placement now, or at an earlier position. Raises NotFound."""
     row = find_placement(connection, placement, at)
     asked_at = events.times_of(connection, [row.requested])[row.requested]
-    return PlacementView(row=row, asked_at=asked_at, now=datetime.now(UTC) if at is None else None)
+    told = placement_runs.told(connection, placement) if at is None and row.state in RUNNING else None
+    return PlacementView(row=row, asked_at=asked_at, now=datetime.now(UTC) if at is None else None, told=told)
 
 
 @router.get(PLACEMENT)
 def placement_page(placement: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """The page, now or at an earlier position of the event log."""
-    caller = enter(viewer, Action.READ_ESTATE)
+    return shown_page(request, services, enter(viewer, Action.READ_ESTATE), placement, at)
+
+
+def shown_page(
+    request: Request,
+    services: ConsoleServices,
+    caller: Caller,
+    placement: str,
+    at: str | None = None,
+    *,
+    refused: str | None = None,
+    status: int = 200,
+) -> Response:
+    """The page; `refused`: why something that was said to the placement was not done."""
     with services.reading() as connection:
         head = events.head(connection).position
         try:
@@ -50,8 +65,8 @@ def placement_page(placement: str, request: Request, services: Shared, viewer: V
         view = view_of(connection, placement, position)
     plan = None if view.row.digest is None else _plan(services, placement, view.row.digest)
     past = None if position is None else (position, head)
-    context = {**_context(caller, view), "plan": plan, "past": past, "trail": [PLACEMENTS]}
-    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+    about = {"plan": plan, "past": past, "refused": refused, "trail": [PLACEMENTS]}
+    return templates.page(TEMPLATE, {**frame(request, caller), **_context(caller, view), **about}, status)
 
 
 @router.get(PLACEMENT + "/-live")
@@ -60,7 +75,7 @@ def placement_live(placement: str, request: Request, services: Shared, viewer: V
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         view = view_of(connection, placement)
-    context = {**frame(request, caller), **_context(caller, view), "past": None}
+    context = {**frame(request, caller), **_context(caller, view), "past": None, "refused": None}
     # One answer to another page than this one's: it is large, and changes no more.
     headers = {} if view.asks_every else {"HX-Refresh": "true"}
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context), headers=headers)

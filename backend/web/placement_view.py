@@ -7,18 +7,39 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from backend.domain.placements import Aims, PlacementState
+from backend.domain.placement_runs import RUNNING, PlacementState
+from backend.domain.placements import Aims
 from backend.queries.placements import PlacementRow
 from backend.web.figures import clock, counted, day
+from backend.web.placement_run_view import PlacementRunView
 from backend.web.switch_words import span
 
 _LABELS = {
     PlacementState.REQUESTED: "Being computed",
     PlacementState.PLANNED: "Planned",
     PlacementState.FAILED: "No plan",
+    PlacementState.APPLYING: "Replicas are being moved",
+    PlacementState.PAUSED: "Paused",
+    PlacementState.CANCELLING: "Being cancelled",
+    PlacementState.ROLLING_BACK: "Replicas go back",
+    PlacementState.APPLIED: "Applied",
+    PlacementState.CANCELLED: "Cancelled",
+    PlacementState.ROLLED_BACK: "Rolled back",
 }
-_GLYPHS = {PlacementState.PLANNED: "running", PlacementState.FAILED: "blocked"}
-_TONES = {PlacementState.PLANNED: "good", PlacementState.FAILED: "bad"}
+_GLYPHS = {
+    PlacementState.PLANNED: "running",
+    PlacementState.APPLIED: "running",
+    PlacementState.ROLLED_BACK: "running",
+    PlacementState.FAILED: "blocked",
+    PlacementState.CANCELLED: "blocked",
+}
+_TONES = {
+    PlacementState.PLANNED: "good",
+    PlacementState.APPLIED: "good",
+    PlacementState.FAILED: "bad",
+    PlacementState.PAUSED: "warn",
+    PlacementState.CANCELLED: "warn",
+}
 _NAMED = 12
 
 
@@ -29,6 +50,8 @@ class PlacementView:
     row: PlacementRow
     asked_at: datetime
     now: datetime | None
+    told: dict[str, Any] | None = None
+    """How far a worker is that moves its replicas."""
 
     @property
     def label(self) -> str:
@@ -56,7 +79,13 @@ class PlacementView:
     @property
     def asks_every(self) -> str | None:
         """How often the page asks for news of it; None: there will be none."""
-        return "1s" if self.is_computed and self.now is not None else None
+        goes_on = self.is_computed or self.row.state in RUNNING
+        return "1s" if goes_on and self.now is not None else None
+
+    @property
+    def run(self) -> PlacementRunView:
+        """How its replicas are moved, and what may be said to that."""
+        return PlacementRunView(row=self.row, told=self.told or {})
 
     def figure(self, name: str) -> Any:
         """One of its summary, as a worker of whatever version has recorded it; None if it has none."""
@@ -70,6 +99,8 @@ class PlacementView:
             return f"a worker reads {self.row.cluster} and computes{since}"
         if self.row.reason is not None:
             return self.row.reason
+        if self.row.run:
+            return self.run.result
         broken = self.figure("violations") or {}
         kept = f"; not all of it can be had: {_rules(broken)}" if broken else ""
         return f"{self._moves}{kept}"

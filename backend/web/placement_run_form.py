@@ -1,0 +1,93 @@
+"""`/placements/{id}/-apply` and `/-say`: replicas are moved as planned, paused, cancelled, taken back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.callers import STATUS
+from backend.changes import placements as changes
+from backend.deciders import PLACEMENT as DECIDER
+from backend.dispatch import Directed
+from backend.domain.access import Action, Caller
+from backend.domain.errors import DomainError, FieldError, ValueInvalid
+from backend.domain.placement_runs import Cancel, Pause, PlacementRunCommand, Resume, RunLimits
+from backend.eventlog.recorded import Metadata
+from backend.queries.placements import find_placement
+from backend.web.forms import Fields, Form
+from backend.web.pages import PageRoute, enter
+from backend.web.placement_page import PLACEMENT, shown_page
+from backend.web.services import ConsoleServices, Shared, Viewer
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+_WORDS: dict[str, PlacementRunCommand] = {"pause": Pause(), "resume": Resume(), "cancel": Cancel()}
+_MEGABYTE = 1_000_000
+
+
+@router.post(PLACEMENT + "/-apply")
+def apply_placement(placement: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Move its replicas, if the cluster's name was typed."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+
+    def build(connection: Connection) -> PlacementRunCommand:
+        cluster = find_placement(connection, placement).cluster
+        if fields.get("confirm", "").strip() != cluster:
+            problem = f"type {cluster}, the name of the cluster, to move its replicas"
+            raise ValueInvalid(problem, (FieldError("/confirm", problem),))
+        return changes.applying(connection, fields.get("digest", ""), _limits(fields))
+
+    return _carry_out(request, services, caller, placement, build)
+
+
+@router.post(PLACEMENT + "/-say")
+def say_to_placement(placement: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Pause, go on, cancel or roll back."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    word = fields.get("word", "")
+
+    def build(connection: Connection) -> PlacementRunCommand:
+        if word == "rollback":
+            return changes.going_back(connection, None)
+        if word not in _WORDS:
+            raise ValueInvalid("this form was not sent by its page: look at it again")
+        return _WORDS[word]
+
+    return _carry_out(request, services, caller, placement, build)
+
+
+def _limits(fields: Fields) -> RunLimits:
+    rate = _number(fields, "megabytes_per_second")
+    return RunLimits(
+        bytes_per_second=None if rate is None else rate * _MEGABYTE,
+        moves_per_broker=_number(fields, "moves_per_broker") or RunLimits.moves_per_broker,
+    )
+
+
+def _number(fields: Fields, name: str) -> int | None:
+    text = fields.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) <= 9 and int(text)):
+        words = name.replace("_", " ")
+        raise ValueInvalid(f"{words}: a whole number of at least 1, or nothing", (FieldError(f"/{name}", words),))
+    return int(text)
+
+
+def _carry_out(
+    request: Request, services: ConsoleServices, caller: Caller, placement: str, build: changes.BuildRun
+) -> Response:
+    metadata = Metadata(actor=caller.name, request_id=request.state.request_id)
+
+    def directed(connection: Connection) -> list[Directed]:
+        find_placement(connection, placement)
+        return [Directed(DECIDER, changes.event_stream(placement), build(connection), metadata)]
+
+    try:
+        services.dispatcher.execute_many(directed, time=datetime.now(UTC))
+    except DomainError as error:
+        status = STATUS[error.kind]
+        return shown_page(request, services, caller, placement, refused=error.detail, status=status)
+    return RedirectResponse(f"/placements/{placement}", 303)
