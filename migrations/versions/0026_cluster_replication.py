@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0026_cluster_replication"
-down_revision = "0024_where_clients_work"
+down_revision = "0025_placement_runs"
 branch_labels = None
 depends_on = None
 
