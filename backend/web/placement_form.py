@@ -19,7 +19,8 @@ from backend.domain.access import Action
 from backend.domain.errors import AlreadyExists, FieldError, NotFound, ValueInvalid
 from backend.domain.limits import refuse
 from backend.domain.names import is_name
-from backend.domain.placements import MOST_NAMED, Aims, PlacementState
+from backend.domain.placement_runs import PlacementState
+from backend.domain.placements import MOST_NAMED, Aims
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.placements import find_placement, list_placements
 from backend.web.asked import Asked

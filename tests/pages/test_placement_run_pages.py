@@ -1,0 +1,98 @@
+"""The page of a placement while its replicas are moved, and what an operator says to it there."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.deciders import PLACEMENT
+from backend.domain.placement_runs import EndRun, PlacementState, RefuseRun
+from backend.queries import placement_runs
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.placing import GROWN, ask, documents, planned
+from tests.pages.visitors import Visitor, hidden, record, said, visitor
+
+TOLD = {
+    "moves_done": 3,
+    "moves_in_flight": 2,
+    "moves_left": 5,
+    "bytes_left": 3 * 2**20,
+    "fraction": 0.25,
+    "seconds_left": 42.0,
+    "held_up": {"orders-3": "broker 7, which is to get a replica, is not there"},
+    "failing": None,
+}
+
+
+@pytest.fixture
+def operator(acme: Console, database: Database) -> Visitor:
+    ask(database, "p1")
+    planned(database, "p1", documents(GROWN))
+    return visitor(acme, "operator")
+
+
+def apply(operator: Visitor, **fields: str) -> int:
+    sent = {**hidden(operator.get("/placements/p1")), "confirm": "c1", "moves_per_broker": "5", **fields}
+    status: int = operator.client.post("/placements/p1/-apply", data=sent).status_code
+    return status
+
+
+def tell(database: Database, **other: object) -> None:
+    with database.engine.begin() as connection:
+        placement_runs.tell(connection, "p1", {**TOLD, **other})
+
+
+def test_it_is_applied_once_the_cluster_is_typed(operator: Visitor, database: Database) -> None:
+    assert apply(operator, confirm="c2") == 422
+    assert apply(operator, moves_per_broker="0") == 422
+    assert apply(operator, digest="0" * 32) == 409
+    assert apply(operator, megabytes_per_second="50") == 303
+    assert "A worker looks at c1." in said(operator.get("/placements/p1"))
+    tell(database)
+    page = operator.get("/placements/p1/-live")
+    text = said(page)
+    assert "3 of 10 moves done, 2 under way, 3.0 MiB to copy, about 42.0 s left." in text
+    assert "25 % copied" in text and "orders-3 waits: broker 7, which is to get a replica" in text
+    assert "HX-Refresh" not in page.headers
+    tell(database, failing="c1: nobody answers")
+    assert "tries again: c1: nobody answers" in said(operator.get("/placements/p1/-live"))
+
+
+def test_it_is_paused_cancelled_and_taken_back(operator: Visitor, database: Database) -> None:
+    assert apply(operator) == 303
+    for word, label, then in (
+        ("pause", "Paused", "Go on"),
+        ("resume", "Replicas are being moved", "Pause"),
+        ("cancel", "Being cancelled", ""),
+    ):
+        assert operator.send("/placements/p1/-say", word=word).status_code == 303
+        text = said(operator.get("/placements/p1"))
+        assert label in text and then in text, word
+    late = operator.send("/placements/p1/-say", word="pause")
+    assert late.status_code == 409 and "it cannot be paused" in said(late)
+    report = {"partitions": 9, "arrived": 4, "gone": {"count": 2, "examples": ["orders-1", "orders-2"]}}
+    end = EndRun(run=1, after=PlacementState.CANCELLING, report=report)
+    record(database, end, PLACEMENT, "placement-p1")
+    text = said(operator.get("/placements/p1"))
+    assert "4 of 9 partitions that change are as planned; 2 partitions were deleted (orders-1, orders-2)." in text
+    assert operator.send("/placements/p1/-say", word="rollback").status_code == 303
+    record(database, EndRun(run=2, after=PlacementState.ROLLING_BACK, report=report), PLACEMENT, "placement-p1")
+    assert "Rolled back 4 of 9 partitions that change are as they were" in said(operator.get("/placements/p1"))
+
+
+def test_why_it_was_refused_is_said(operator: Visitor, database: Database) -> None:
+    assert apply(operator) == 303
+    why = "c1 is not as it was planned for: topics were deleted (orders); make a new plan"
+    record(database, RefuseRun(run=1, reason=why), PLACEMENT, "placement-p1")
+    page = operator.get("/placements/p1")
+    assert "Planned C1 is not as it was planned for: topics were deleted" in said(page)
+    assert 'id="apply"' in page.text
+
+
+def test_who_may_only_look_has_no_buttons(acme: Console, operator: Visitor) -> None:
+    viewer = visitor(acme, "viewer")
+    assert 'id="apply"' not in viewer.get("/placements/p1").text
+    assert viewer.send("/placements/p1/-apply", confirm="c1").status_code == 403
+    assert viewer.send("/placements/p1/-say", word="cancel").status_code == 403
+    assert operator.send("/placements/nothing/-say", word="cancel").status_code == 404
+    assert operator.send("/placements/p1/-say", word="fly").status_code == 422
