@@ -45,6 +45,7 @@ class Shell:
 def shell_of(database_url: str, folder: Path, token: str = TOKEN) -> Iterator[Shell]:
     """Commands that find a control plane on this database in the environment."""
     with served(database_url) as (url, _), pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)  # said by pytest's side-by-side processes
         patch.setenv("TREELINE_URL", url)
         patch.setenv("TREELINE_TOKEN", token)
         settings.cache_clear()
