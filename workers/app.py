@@ -25,12 +25,13 @@ from backend.settings import settings
 from workers import context, leases
 from workers.barrier import Barriers
 from workers.placements import PlacementHost
-from workers.placing.host import PlacementRunHost
+from workers.placing.host import placement_run_host
 from workers.reconcile import Reconciler
 from workers.replication import ReplicationHost
 from workers.rerooting import Rerooting
+from workers.run_host import RunHost
 from workers.shift import UnitHost
-from workers.switches.host import SwitchHost
+from workers.switches.host import switch_host
 
 if TYPE_CHECKING:
     from workers.access import AccessReconciler
@@ -141,8 +142,8 @@ def _access() -> AccessReconciler:
 
 
 @cache
-def _switches() -> SwitchHost:
-    return SwitchHost(context.engine(), settings())
+def _switches() -> RunHost:
+    return switch_host(context.engine(), settings())
 
 
 @cache
@@ -151,8 +152,8 @@ def _placements() -> PlacementHost:
 
 
 @cache
-def _placement_runs() -> PlacementRunHost:
-    return PlacementRunHost(context.engine(), settings())
+def _placement_runs() -> RunHost:
+    return placement_run_host(context.engine(), settings())
 
 
 @cache

@@ -28,6 +28,7 @@ from backend.kafka.cluster_replicas import ClusterReplicas
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.parent_death import die_with_parent
+from backend.placement.drift import few
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.placements import (
     PlacementRow,
@@ -45,7 +46,6 @@ ACTOR = "worker:placements"
 _COMMAND = (sys.executable, "-m", "backend.cli", "placement", "plan", "--input", "-")
 _JOB = PROJECT_ROOT / "spark" / "jobs" / "replica_placement.py"
 _BAD_INPUT = 2
-_FEW = 5
 _SUMMED = ("moves", "lower_bound", "moved_bytes", "leader_changes", "largest_share")
 
 
@@ -145,22 +145,22 @@ def read(cluster: ClusterRow) -> ClusterReplicas:
     with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties) as admin:
         moving = admin.ongoing()
         if moving:
-            some = _few([f"{topic}-{number}" for topic, number in sorted(moving)])
+            some = few([f"{topic}-{number}" for topic, number in sorted(moving)])
             raise CannotPlan(f"replicas are being moved ({some}): wait until that is done, or cancel it")
         return admin.read()
 
 
 def question_of(seen: ClusterReplicas, aims: Aims) -> dict[str, Any]:
     """What `treeline placement plan` reads. Raises CannotPlan for what cannot be told of the cluster."""
-    away = sorted(broker for broker, each in seen.brokers.items() if not each.is_alive)
+    away = sorted(broker for broker, each in seen.brokers.items() if not each.is_here)
     if away and aims.target_brokers is None:
         raise CannotPlan(
-            f"brokers are not there ({_few(away)}): start them, or name target_brokers without them, and their "
+            f"brokers are not there ({few(away)}): start them, or name target_brokers without them, and their "
             "replicas go elsewhere"
         )
     gone = sorted(set(away) & set(aims.target_brokers or ()))
     if gone:
-        raise CannotPlan(f"target_brokers names brokers that are not there ({_few(gone)})")
+        raise CannotPlan(f"target_brokers names brokers that are not there ({few(gone)})")
     topics = {topic for topic, _ in seen.partitions}
     factors = dict(aims.replication_factors)
     if aims.replication_factor is not None:
@@ -224,8 +224,3 @@ def _run(command: list[str], settings: Settings, stdin: str = "") -> str:
         log.error("the computation of a placement failed", stderr=done.stderr[-4000:])
         raise CannotPlan(f"the computation ended with {done.returncode}; the worker's log has what it said")
     return done.stdout
-
-
-def _few(values: list[Any]) -> str:
-    shown = ", ".join(str(each) for each in values[:_FEW])
-    return shown if len(values) <= _FEW else f"{shown} and {len(values) - _FEW} more"

@@ -18,20 +18,13 @@ from typing import Any
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from backend.domain.replication_health import BrokerSeen
 from backend.kafka.asking import UNSUPPORTED, Ask, AskEach, Place, explained
 from backend.kafka.configs import topic_configs
 from backend.kafka.errors import KafkaCallFailed
 
 _MIN_INSYNC = "min.insync.replicas"
 _AWAY = "it is not there"
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerSeen:
-    """A broker that the cluster knows; one that is not alive may come back."""
-
-    rack: str | None
-    is_alive: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +58,13 @@ class ClusterReplicas:
     """Brokers that did not tell the sizes of their replicas, and why."""
 
 
-def read(metadata: Any, ask: Ask, ask_each: AskEach) -> ClusterReplicas:
-    """All brokers and replicas, topics and their partitions by the answer to `everything`. Raises KafkaCallFailed
-    if nobody answers; what single brokers do not say is left out."""
+def read(metadata: Any, ask: Ask, ask_each: AskEach, *, whole: bool) -> ClusterReplicas:
+    """All brokers and replicas, topics and their partitions by the answer to `everything`; `whole`: with sizes and
+    minima, which take a request to each broker and one for each few hundred topics. Raises KafkaCallFailed if
+    nobody answers; what single brokers do not say is left out."""
     topics = [topic for topic in metadata.topics if not topic.error_code or topic.partitions]
     brokers = brokers_of(ask, metadata)
-    sizes, unsized = _sizes(ask_each, brokers)
+    sizes, unsized = _sizes(ask_each, brokers) if whole else ({}, {})
     partitions = {
         (topic.name, each.partition_index): PartitionSeen(
             replicas=tuple(each.replica_nodes),
@@ -87,7 +81,7 @@ def read(metadata: Any, ask: Ask, ask_each: AskEach) -> ClusterReplicas:
         partitions=partitions,
         topic_ids={topic.name: _as_librdkafka_writes_it(topic.topic_id) for topic in topics},
         internal_topics=frozenset(topic.name for topic in topics if topic.is_internal),
-        min_insync_replicas=_min_insync(ask, [topic.name for topic in topics]),
+        min_insync_replicas=_min_insync(ask, [topic.name for topic in topics]) if whole else {},
         unsized=unsized,
     )
 
@@ -115,7 +109,7 @@ def copied(ask_each: AskEach, adding: Mapping[Place, Sequence[int]]) -> dict[Pla
 def brokers_of(ask: Ask, metadata: Any) -> dict[int, BrokerSeen]:
     """Those that an answer to `everything` tells of, and those that the cluster knows and that are not there.
     Raises KafkaCallFailed."""
-    found = {broker.node_id: BrokerSeen(broker.rack, is_alive=True) for broker in metadata.brokers}
+    found = {broker.node_id: BrokerSeen(broker.rack, is_here=True) for broker in metadata.brokers}
     try:
         answer = ask(DescribeClusterRequest(include_fenced_brokers=True))
     except KafkaCallFailed as error:
@@ -123,12 +117,12 @@ def brokers_of(ask: Ask, metadata: Any) -> dict[int, BrokerSeen]:
             raise
         return found  # before Kafka 2.8 nobody tells of brokers that are not there
     for broker in answer.brokers if answer.error_code == 0 else ():
-        found.setdefault(broker.broker_id, BrokerSeen(broker.rack, is_alive=not broker.is_fenced))
+        found.setdefault(broker.broker_id, BrokerSeen(broker.rack, is_here=not broker.is_fenced))
     return found
 
 
 def _sizes(ask_each: AskEach, brokers: Mapping[int, BrokerSeen]) -> tuple[dict[Place, int], dict[int, str]]:
-    unsized = {broker: _AWAY for broker, seen in brokers.items() if not seen.is_alive}
+    unsized = {broker: _AWAY for broker, seen in brokers.items() if not seen.is_here}
     answers = ask_each(
         {broker: DescribeLogDirsRequest(topics=None) for broker in brokers if broker not in unsized}
     )

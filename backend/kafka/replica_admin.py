@@ -70,13 +70,14 @@ class ReplicaAdmin:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def read(self) -> ClusterReplicas:
-        """All brokers with their racks and all replicas with their sizes.
+    def read(self, *, whole: bool = True) -> ClusterReplicas:
+        """All brokers with their racks and all replicas with their sizes; without sizes and settings of topics if
+        it is not to be `whole`: to be asked for again and again.
 
         What `ongoing` no longer has is told as it is afterwards, though brokers hear of it a moment later.
         """
         with self._named():
-            return cluster_replicas.read(self._settled(), self._ask, self._ask_each)
+            return cluster_replicas.read(self._settled(), self._ask, self._ask_each, whole=whole)
 
     def look(self) -> ClusterSeen:
         """Brokers, leaders and replicas in sync at this moment, with one large answer: to be asked for often."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from backend.domain.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, TopicSettings
+from backend.domain.replication_health import ClusterSeen, PartitionSeen, TopicSettings
 from backend.kafka.asking import Ask, AskEach, Place
 from backend.kafka.cluster_replicas import brokers_of
 from backend.kafka.configs import broker_configs, topic_configs
@@ -33,10 +33,9 @@ def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen
                 partitions[place] = PartitionSeen(
                     tuple(each.replica_nodes), tuple(each.isr_nodes), each.leader_id, adding, removing
                 )
-    brokers = brokers_of(ask, metadata)
     return ClusterSeen(
         cluster_id=str(metadata.cluster_id),
-        brokers={broker: BrokerSeen(each.rack, each.is_alive) for broker, each in brokers.items()},
+        brokers=brokers_of(ask, metadata),
         partitions=partitions,
     )
 

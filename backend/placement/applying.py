@@ -205,14 +205,16 @@ def next_steps(course: Course, now: ClusterNow, limits: Limits, standing: Standi
     return Steps(ask=ask, waiting=waiting)
 
 
-def give_back(course: Course, now: ClusterNow, *, only_astray: bool = False) -> dict[Place, None]:
+def give_back(
+    course: Course, now: ClusterNow, standing: Standing | None = None, *, only_astray: bool = False
+) -> dict[Place, None]:
     """Reassignments of ours to cancel (KIP-455 takes None for that): each partition then has the brokers that it
     had before its present step, in an order that may be another one.
 
     `only_astray`: those alone that lead away from the target, as forward moves do once the way back is taken.
     """
     found: dict[Place, None] = {}
-    for place, flight in stand(course, now).moving.items():
+    for place, flight in (standing or stand(course, now)).moving.items():
         target = course.targets[place]
         leads_away = any(broker not in target for broker in flight.adding) or any(
             broker in target for broker in flight.removing
@@ -222,11 +224,11 @@ def give_back(course: Course, now: ClusterNow, *, only_astray: bool = False) -> 
     return found
 
 
-def to_elect(course: Course, now: ClusterNow) -> list[Place]:
+def to_elect(course: Course, now: ClusterNow, standing: Standing | None = None) -> list[Place]:
     """Partitions that have arrived and are led by another broker than the preferred one, which is there."""
     return [
         place
-        for place in stand(course, now).arrived
+        for place in (standing or stand(course, now)).arrived
         if now.leaders.get(place, NO_LEADER) != course.targets[place][0]
         and course.targets[place][0] in now.brokers
     ]

@@ -46,19 +46,19 @@ def drift(
     racks = sorted(
         broker for broker, rack in planned.racks.items() if broker in brokers and brokers[broker] != rack
     )
-    found = [
+    found: list[tuple[str, Sequence[object]]] = [
         ("replicas are being moved", [name(place) for place in sorted(ongoing)]),
         ("topics were deleted", deleted),
         ("topics have fewer partitions", [name(place) for place in shrunk]),
         ("topics have got more partitions", [name(place) for place in grown]),
         ("replicas are elsewhere than when the plan was made", [name(place) for place in changed]),
-        ("brokers that are to get replicas are not there", [str(broker) for broker in away]),
-        ("brokers are in another rack", [str(broker) for broker in racks]),
+        ("brokers that are to get replicas are not there", away),
+        ("brokers are in another rack", racks),
     ]
     return [f"{what} ({few(names)})" for what, names in found if names]
 
 
-def few(names: Sequence[str]) -> str:
+def few(names: Sequence[object]) -> str:
     """The first of them, and how many more there are."""
-    shown = ", ".join(names[:_NAMED])
+    shown = ", ".join(map(str, names[:_NAMED]))
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

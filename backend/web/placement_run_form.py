@@ -18,6 +18,7 @@ from backend.domain.placement_runs import Cancel, Pause, PlacementRunCommand, Re
 from backend.eventlog.recorded import Metadata
 from backend.queries.placements import find_placement
 from backend.web.forms import Fields, Form
+from backend.web.measures import whole_number
 from backend.web.pages import PageRoute, enter
 from backend.web.placement_page import PLACEMENT, shown_page
 from backend.web.services import ConsoleServices, Shared, Viewer
@@ -60,20 +61,16 @@ def say_to_placement(placement: str, request: Request, services: Shared, viewer:
 
 def _limits(fields: Fields) -> RunLimits:
     rate = _number(fields, "megabytes_per_second")
+    moves = _number(fields, "moves_per_broker")
     return RunLimits(
         bytes_per_second=None if rate is None else rate * _MEGABYTE,
-        moves_per_broker=_number(fields, "moves_per_broker") or RunLimits.moves_per_broker,
+        moves_per_broker=RunLimits.moves_per_broker if moves is None else moves,
     )
 
 
 def _number(fields: Fields, name: str) -> int | None:
-    text = fields.get(name, "").strip()
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) <= 9 and int(text)):
-        words = name.replace("_", " ")
-        raise ValueInvalid(f"{words}: a whole number of at least 1, or nothing", (FieldError(f"/{name}", words),))
-    return int(text)
+    text = fields.get(name, "")
+    return whole_number(text, f"/{name}") if text.strip() else None
 
 
 def _carry_out(

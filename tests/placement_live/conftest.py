@@ -23,7 +23,7 @@ from tests.placement_live.brokers import NODES, Brokers, all_rates
 from tests.placement_live.planner import Made, Planner
 from workers import context
 from workers.placements import PlacementHost
-from workers.placing.host import PlacementRunHost
+from workers.placing.host import placement_run_host
 
 
 @pytest.fixture(scope="package")
@@ -70,7 +70,7 @@ def make_planner(brokers: Brokers, database: Database, monkeypatch: pytest.Monke
         rest = Rest(TestClient(app, raise_server_exceptions=False))
         added = rest("POST", "/clusters", {"name": "east", "bootstrap_servers": brokers.servers})
         assert added.status_code == 201, added.text
-        hosts = PlacementHost(database.engine, settings), PlacementRunHost(database.engine, settings)
+        hosts = PlacementHost(database.engine, settings), placement_run_host(database.engine, settings)
         planners.append(Planner(rest, *hosts, brokers.servers))
         return planners[-1]
 

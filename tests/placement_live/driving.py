@@ -5,14 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-from backend.kafka.cluster_replicas import ClusterReplicas
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.placement.applying import (
     Brokers,
     ClusterNow,
     Course,
     Limits,
-    Place,
     Standing,
     Steps,
     next_steps,
@@ -20,6 +18,7 @@ from backend.placement.applying import (
 )
 from tests.eventually import eventually
 from tests.kafka import produce
+from workers.placing.courses import as_now
 
 PLENTY = Limits(moves_per_broker=10, partitions_at_once=10)
 SLOW_BYTES_PER_SECOND = 10_000
@@ -62,16 +61,7 @@ def both(*courses: Course) -> Course:
 def look(admin: ReplicaAdmin) -> ClusterNow:
     """What there is, in the order in which it is to be read."""
     ongoing = admin.ongoing()
-    return as_now(admin.read(), ongoing)
-
-
-def as_now(seen: ClusterReplicas, ongoing: dict[Place, tuple[Brokers, Brokers, Brokers]]) -> ClusterNow:
-    return ClusterNow(
-        replicas={place: each.replicas for place, each in seen.partitions.items()},
-        leaders={place: each.leader for place, each in seen.partitions.items()},
-        brokers={broker: each.rack for broker, each in seen.brokers.items() if each.is_alive},
-        ongoing=ongoing,
-    )
+    return as_now(admin.read(), ongoing, {})
 
 
 def advance(admin: ReplicaAdmin, course: Course, limits: Limits = PLENTY) -> tuple[Standing, Steps]:

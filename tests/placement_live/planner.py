@@ -12,7 +12,7 @@ from backend.kafka.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.integration.conftest import Rest
 from workers.placements import PlacementHost
-from workers.placing.host import PlacementRunHost
+from workers.run_host import RunHost
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Planner:
 
     rest: Rest
     host: PlacementHost
-    runs: PlacementRunHost
+    runs: RunHost
     servers: str
 
     def plan(self, **wish: Any) -> dict[str, Any]:
@@ -82,8 +82,8 @@ class Planner:
 
     def stop(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The worker has lost its leases, and does no more."""
-        monkeypatch.setattr("workers.placing.host.leases.keep_for_process", lambda *_: False)
-        eventually(lambda: not any(each.is_alive() for each in self.runs._threads.values()), "it has stopped")
+        monkeypatch.setattr("workers.run_host.leases.keep_for_process", lambda *_: False)
+        eventually(lambda: self.runs.is_idle, "it has stopped")
 
     def over(self, placement: str) -> dict[str, Any]:
         """The placement once nothing moves any more."""

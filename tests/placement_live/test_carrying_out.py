@@ -199,7 +199,7 @@ def test_without_a_broker_the_others_are_moved_and_what_waits_for_it_is_named(
     course = both(slow, course_of(topic, ((1, 3), (1, 2)), ((2, 1), (2, 3)), ((2, 1), (1, 2))))
     (moving,) = slow.targets
     brokers.kill(3)
-    eventually(lambda: not admin.read().brokers[3].is_alive, "it is told to be gone")
+    eventually(lambda: not admin.read().brokers[3].is_here, "it is told to be gone")
 
     limits = Limits(moves_per_broker=1, partitions_at_once=1)  # what waits does not use them up
     waits = {moving, (topic, 1)}

@@ -85,7 +85,7 @@ def test_a_broker_that_is_away_has_to_be_spoken_of(
 ) -> None:
     planner = make_planner()
     brokers.kill(3)
-    eventually(lambda: not admin.read().brokers[3].is_alive, "it is told to be gone")
+    eventually(lambda: not admin.read().brokers[3].is_here, "it is told to be gone")
     assert "brokers are not there (3): start them, or name target_brokers" in planner.plan()["reason"]
     assert planner.plan(target_brokers=[1, 3])["reason"] == "target_brokers names brokers that are not there (3)"
     found = planner.plan(target_brokers=[1, 2])

@@ -23,7 +23,7 @@ def test_a_look_tells_racks_replicas_and_sizes(brokers: Brokers, admin: ReplicaA
 
     described = brokers.admin.describe_cluster().result(DEADLINE_SECONDS)
     assert seen.cluster_id == described.cluster_id
-    assert {node: (each.rack, each.is_alive) for node, each in seen.brokers.items()} == {
+    assert {node: (each.rack, each.is_here) for node, each in seen.brokers.items()} == {
         node: (rack, True) for node, rack in zip(NODES, RACKS, strict=True)
     }
     found = [seen.partitions[topic, number] for number in range(3)]
@@ -70,7 +70,7 @@ def test_of_a_broker_that_is_away_the_rack_is_known_and_the_sizes_are_the_others
 
 def _without(admin: ReplicaAdmin, topic: str, node: int) -> tuple[int, ...] | None:
     seen = admin.read()
-    return None if seen.brokers[node].is_alive else seen.partitions[topic, 0].isr
+    return None if seen.brokers[node].is_here else seen.partitions[topic, 0].isr
 
 
 def test_requests_that_make_no_sense_are_refused_one_by_one(brokers: Brokers, admin: ReplicaAdmin) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import structlog
@@ -26,7 +27,6 @@ from backend.domain.placement_runs import (
     RunLimits,
 )
 from backend.eventlog.recorded import Metadata
-from backend.kafka.cluster_replicas import ClusterReplicas
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.placement.applying import (
@@ -46,7 +46,6 @@ from backend.placement.progress import progress, seconds_left
 from backend.queries import placement_runs
 from backend.queries.clusters import list_clusters
 from backend.queries.placements import PlacementRow, find_placement, read_documents
-from backend.settings import Settings
 from workers import context
 from workers.placing import courses
 from workers.placing.throttling import Throttling
@@ -67,10 +66,9 @@ _ELECTIONS = 5
 class PlacementRunner:
     """Of one placement; for one thread."""
 
-    def __init__(self, engine: Engine, settings: Settings, placement: str, is_mine: Callable[[str], bool]) -> None:
-        self._engine, self._settings, self._id, self._is_mine = engine, settings, placement, is_mine
-        with engine.connect() as connection:
-            self._planned = courses.read(read_documents(connection, placement))
+    def __init__(self, engine: Engine, placement: str, is_mine: Callable[[str], bool]) -> None:
+        self._engine, self._id, self._is_mine = engine, placement, is_mine
+        self._topic_ids: Mapping[str, str] | None = None  # as they were when the first replica was moved
         self._throttling = Throttling(engine, placement)
         self._admin: ReplicaAdmin | None = None
         self._run = -1
@@ -78,6 +76,11 @@ class PlacementRunner:
         self._last: Standing | None = None  # found finished by the round before
         self._elections = 0
         self._elected: set[Place] = set()
+
+    @cached_property
+    def _planned(self) -> courses.Planned:
+        with self._engine.connect() as connection:
+            return courses.read(read_documents(connection, self._id))
 
     def run(self) -> None:
         """Until nothing is left to be done, or the lease is another process's."""
@@ -105,7 +108,8 @@ class PlacementRunner:
         """Look, and ask for what is next; whether the run is over."""
         with self._engine.connect() as connection:
             row = find_placement(connection, self._id)
-            kept = placement_runs.recall(connection, self._id)
+            if self._topic_ids is None:
+                self._topic_ids = placement_runs.recall(connection, self._id).topic_ids
         if row.state not in RUNNING:
             return True
         if row.run != self._run:
@@ -114,9 +118,9 @@ class PlacementRunner:
             self._elected.clear()
         admin = self._connected(row.cluster)
         ongoing = admin.ongoing()
-        seen = admin.read()
-        now = _as_now(seen, ongoing, kept.topic_ids or {})
-        if kept.topic_ids is None and row.state is not PlacementState.CANCELLING:
+        seen = admin.read(whole=False)
+        now = courses.as_now(seen, ongoing, self._topic_ids or {})
+        if self._topic_ids is None and row.state is not PlacementState.CANCELLING:
             planned = self._planned.planned_from
             reasons = drift(planned, now.replicas, now.brokers, ongoing)
             if reasons:
@@ -127,17 +131,18 @@ class PlacementRunner:
             with self._engine.begin() as connection:
                 ids = {topic: seen.topic_ids[topic] for topic in topics}
                 placement_runs.keep_topic_ids(connection, self._id, ids)
+            self._topic_ids = ids
         return self._go_on(row, admin, now)
 
     def _go_on(self, row: PlacementRow, admin: ReplicaAdmin, now: ClusterNow) -> bool:
         is_back = row.state is PlacementState.ROLLING_BACK
-        course = self._planned.forth.reversed() if is_back else self._planned.forth
+        course = self._planned.back if is_back else self._planned.forth
         limits = row.limits or RunLimits()
         standing = stand(course, now)
         refused: dict[Place, str] = {}
         waiting: dict[Place, str] = {}
         if row.state is PlacementState.CANCELLING:
-            refused = admin.alter(give_back(course, now))
+            refused = admin.alter(give_back(course, now, standing))
             finished = not standing.moving
         else:
             if limits.bytes_per_second is None or standing.is_finished:
@@ -145,7 +150,7 @@ class PlacementRunner:
             else:
                 self._throttling.keep(admin, limits.bytes_per_second, course)
             if row.state is not PlacementState.PAUSED:
-                astray = give_back(course, now, only_astray=True)
+                astray = give_back(course, now, standing, only_astray=True)
                 steps = next_steps(course, now, _as_limits(limits), standing)
                 waiting = steps.waiting
                 refused = admin.alter({**steps.ask, **astray})
@@ -155,16 +160,15 @@ class PlacementRunner:
         over, self._last = finished and self._last == standing, standing if finished else None
         if not over:
             return False
-        if row.state is not PlacementState.CANCELLING and not self._is_led(course, now, admin):
+        if row.state is not PlacementState.CANCELLING and not self._is_led(to_elect(course, now, standing), admin):
             return False
         if not self._throttling.remove(admin):
             return False
         self._record(EndRun(run=row.run, after=row.state, report=self._report(course, now, standing)))
         return False  # looked at once more: somebody may have wished for something else meanwhile
 
-    def _is_led(self, course: Course, now: ClusterNow, admin: ReplicaAdmin) -> bool:
-        """Whether the preferred brokers lead, or will not."""
-        wanted = to_elect(course, now)
+    def _is_led(self, wanted: list[Place], admin: ReplicaAdmin) -> bool:
+        """Whether the preferred brokers lead, or will not, where they do not yet."""
         if not wanted or self._elections == _ELECTIONS:
             return True
         self._elections += 1
@@ -178,7 +182,7 @@ class PlacementRunner:
             "gone": standing.gone,
             "changed_by_others": sorted(standing.strangers),
             "grown": standing.grown,
-            "not_led": to_elect(course, now),
+            "not_led": to_elect(course, now, standing),
         }
         return {
             "partitions": len(course.targets),
@@ -238,16 +242,6 @@ class PlacementRunner:
     def _record(self, command: PlacementRunCommand) -> None:
         metadata = Metadata(actor=ACTOR, request_id=self._id)
         context.dispatch_all(lambda _: [Directed(deciders.PLACEMENT, f"placement-{self._id}", command, metadata)])
-
-
-def _as_now(seen: ClusterReplicas, ongoing: Any, ids: Any) -> ClusterNow:
-    return ClusterNow(
-        replicas={place: each.replicas for place, each in seen.partitions.items()},
-        brokers={broker: each.rack for broker, each in seen.brokers.items() if each.is_alive},
-        leaders={place: each.leader for place, each in seen.partitions.items()},
-        ongoing=ongoing,
-        anew={topic for topic, each in ids.items() if seen.topic_ids.get(topic, each) != each},
-    )
 
 
 def _as_limits(limits: RunLimits) -> Limits:

@@ -16,6 +16,8 @@ class Throttling:
     def __init__(self, engine: Engine, placement: str) -> None:
         self._engine, self._placement = engine, placement
         self._set: tuple[int, Course] | None = None  # as asked for last by this process
+        self._is_known = False
+        self._kept: Throttle | None = None  # as it is written down, once that is known
         self.refused: dict[str, str] = {}
         """What could not be set, or taken away, and why."""
 
@@ -43,11 +45,14 @@ class Throttling:
         return True
 
     def _earlier(self) -> Throttle | None:
-        with self._engine.connect() as connection:
-            kept = placement_runs.recall(connection, self._placement).throttle
-        return None if kept is None else Throttle.read(kept)
+        if not self._is_known:
+            with self._engine.connect() as connection:
+                kept = placement_runs.recall(connection, self._placement).throttle
+            self._kept, self._is_known = None if kept is None else Throttle.read(kept), True
+        return self._kept
 
     def _keep(self, throttle: Throttle | None) -> None:
         with self._engine.begin() as connection:
             document = None if throttle is None else throttle.document()
             placement_runs.keep_throttle(connection, self._placement, document)
+        self._kept, self._is_known = throttle, True

@@ -1,0 +1,56 @@
+"""Keeps a thread at work on everything of a kind that is under way, in the process that has its lease."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend.settings import Settings
+from workers import leases
+
+log = structlog.get_logger("runs")
+
+IsMine = Callable[[str], bool]
+"""Whether a run's lease is this process's, still; takes or renews it."""
+
+
+class RunHost:
+    """One process's, of one kind; `tick` is called about once a second and waits for nobody."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        kind: str,
+        find: Callable[[Connection], Iterable[str]],
+        run: Callable[[str, IsMine], None],
+    ) -> None:
+        """`find` reads ids of what is under way; `run` works on one until it is over or not ours any more."""
+        self._engine, self._settings, self._kind, self._find, self._run = engine, settings, kind, find, run
+        self._threads: dict[str, threading.Thread] = {}
+
+    def tick(self) -> None:
+        """Begin, or go on with, what nobody carries out. Raises DomainError."""
+        with self._engine.connect() as connection:
+            wanted = list(self._find(connection))
+        self._threads = {each: thread for each, thread in self._threads.items() if thread.is_alive()}
+        for each in wanted:
+            if each not in self._threads and self._is_mine(each):
+                log.info("taken up", kind=self._kind, id=each)
+                # A daemon: a process that ends shall not wait, whoever comes next goes on from what is so.
+                thread = threading.Thread(
+                    target=self._run, args=(each, self._is_mine), name=f"{self._kind}-{each}", daemon=True
+                )
+                self._threads[each] = thread
+                thread.start()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether none of its threads is at work."""
+        return not any(thread.is_alive() for thread in self._threads.values())
+
+    def _is_mine(self, each: str) -> bool:
+        return leases.keep_for_process(self._engine, f"{self._kind}:{each}", self._settings.lease_ttl_seconds)
