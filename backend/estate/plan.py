@@ -290,12 +290,14 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
         return spec
 
     schedule = layout.home.run / "beat-schedule"
+    # Many clients keep an idle connection for 5 s, as uvicorn does by itself: of two ends that let go at the same
+    # time one may just have asked something. The server is the later one.
     return [
         process("migrate", ["alembic", "upgrade", "head"], Ready(kind="exit"), services),
         process(
             "api",
             ["uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(layout.api_port),
-             "--log-level", "warning"],
+             "--log-level", "warning", "--timeout-keep-alive", "75"],
             Ready(kind="http", port=layout.api_port, path="/readyz"),
             ["migrate"],
         ),

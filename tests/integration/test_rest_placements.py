@@ -44,7 +44,7 @@ def test_a_plan_is_asked_for_looked_at_and_taken_to_kafkas_own_tool(clusters: Re
         {"t": 1},
     )
     path = f"/placements/{begun['id']}"
-    assert clusters("GET", path).json() == {**begun, "plan": None}
+    assert clusters("GET", path).json() == {**begun, "plan": None, "now": None}
     problem(clusters("GET", f"{path}/reassignment"), 404, "not-found")
     head = clusters.head()
     with database.engine.begin() as connection:

@@ -56,6 +56,9 @@ def test_a_plan_is_asked_for_once_however_often_the_form_is_sent(acme: Console, 
         "digest": None,
         "summary": None,
         "reason": None,
+        "run": 0,
+        "limits": None,
+        "report": None,
     }
     (event,) = (e for e in acme.rest.ok("GET", "/events?limit=200")["items"] if e["name"] == "PlacementRequested")
     assert event["metadata"]["actor"] == "operator"
