@@ -49,7 +49,7 @@ class Gated(Pair):
         return gates
 
     def write_schemas(self, cluster, *ids, gone=()):
-        producer = Producer({"bootstrap.servers": self.servers[cluster]})
+        producer = Producer({"bootstrap.servers": self.servers[cluster], "enable.idempotence": True})
         for schema_id in ids:
             content = Content(text=f'{{"type": "fixed", "name": "F{schema_id}", "size": 1}}')
             record = SchemaVersion(subject=f"s{schema_id}", version=1, id=schema_id, content=content)
