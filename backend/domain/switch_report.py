@@ -49,7 +49,9 @@ class Found:
     silent_in_all: int
     """so many there were."""
     left_behind: Sequence[str]
-    """Groups that still have members on the cluster that was left."""
+    """Groups that still have members on the cluster that was left. Not all are named:"""
+    left_behind_in_all: int
+    """so many there were."""
     stray_records: int | None
     """Born on that cluster after the drain was measured: written by clients that do not follow discovery. They are
     distributed like all others; their order to what follows is not promised. None: it could not be asked."""
@@ -81,12 +83,14 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "re_read_bound": total((closing.get("re_read_bound"), read_on)),
         "read_again": closing.get("read_again", []),
         "refused_groups": closing.get("refused", []),
+        "refused_groups_in_all": closing.get("refused_in_all", 0),
         "forced_clients": list(forced),
         "clients_moved": found.clients,
         "late_clients": list(found.late),
         "silent_clients": list(found.silent),
         "silent_clients_in_all": found.silent_in_all,
         "groups_left_behind": list(found.left_behind),
+        "groups_left_behind_in_all": found.left_behind_in_all,
         "stray_records": found.stray_records,
         "read_on": None if found.read_on is None else [dict(each) for each in found.read_on],
         "stranded": [dict(each) for each in found.stranded],

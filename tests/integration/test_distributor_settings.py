@@ -211,9 +211,7 @@ def produce_on_each(estate, names, count):
     """Records on every cluster, all in partition 0; the last one's offset by cluster."""
     last = {}
     for cluster, topic in names.items():
-        producer = Producer(
-            {"bootstrap.servers": estate.bootstrap_servers(cluster), "enable.idempotence": True}
-        )
+        producer = Producer({"bootstrap.servers": estate.bootstrap_servers(cluster), "enable.idempotence": True})
 
         def delivered(error, message, cluster=cluster):
             assert error is None

@@ -68,7 +68,15 @@ def test_the_report_counts_it_with_what_comes_again():
         PhaseTimes(name="verifying", started_at=AT, ended_at=None, measured={}),
     ]
     read_on = [{"group": "g", "stream": "s", "partition": 0, "records": 3}]
-    some = {"clients": 1, "late": (), "silent": (), "silent_in_all": 0, "left_behind": (), "stray_records": 0}
+    some = {
+        "clients": 1,
+        "late": (),
+        "silent": (),
+        "silent_in_all": 0,
+        "left_behind": (),
+        "left_behind_in_all": 0,
+        "stray_records": 0,
+    }
     assert report(phases, (), Found(**some, read_on=read_on))["re_read_bound"] == 7
     unknown = report(phases, (), Found(**some, read_on=None))
     assert (unknown["re_read_bound"], unknown["read_on"]) == (None, None)

@@ -17,7 +17,7 @@ from backend.queries.switches import SwitchRow
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
-from workers.switches.outcome import NAMED, group_name
+from workers.switches.outcome import group_name
 from workers.switches.read_on import since
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
@@ -82,7 +82,7 @@ class Left:
         """Groups that still have members there, by logical names; none if the cluster does not answer. None of
         zones either: others of the environment stay, and rightly so."""
         try:
-            return self._groups()[:NAMED]
+            return self._groups()
         except KafkaCallFailed as error:
             self._not_asked(error)
             return ()

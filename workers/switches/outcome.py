@@ -29,6 +29,7 @@ def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
         "re_read_bound": total(one.re_read_bound for one in set_there),
         "read_again": [_read_again(one) for one in again[:NAMED]],
         "refused": [{"group": group, "reason": reason} for group, reason in sorted(refused.items())[:NAMED]],
+        "refused_in_all": len(refused),
     }
 
 

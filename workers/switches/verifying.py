@@ -82,12 +82,14 @@ class Verification:
     def _found(self, clients: Sequence[ClientRow], late: Sequence[str], phases: Sequence[PhaseTimes]) -> Found:
         with self._engine.connect() as connection:
             silent = silent_clients(connection, self._switch, self._settings)
+        left_behind = self._left.groups()
         return Found(
             clients=len(clients) - len(late),
             late=late,
             silent=[each.client_id for each in silent][:NAMED],
             silent_in_all=len(silent),
-            left_behind=self._left.groups(),
+            left_behind=left_behind[:NAMED],
+            left_behind_in_all=len(left_behind),
             stray_records=self._left.stray_records(phases),
             read_on=self._left.read_on(phases),
             stranded=self._left.stranded(),
