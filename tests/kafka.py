@@ -71,7 +71,8 @@ def topics(servers: str) -> set[str]:
 
 def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **config: Any) -> None:
     """Produce records given as keyword arguments of `Producer.produce`, all acknowledged, each partition's in the
-    order given: without idempotence a batch that the leader of a new topic refuses comes after the next one."""
+    order given: without idempotence a batch that a broker refuses, fenced on a busy machine, comes after the next.
+    """
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "enable.idempotence": True, **config})
     failed: list[KafkaError] = []
 
