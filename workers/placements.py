@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from backend.queries.placements import (
     PlanDocuments,
     find_placement,
     keep_documents,
+    read_reassignment,
     requested_placements,
 )
 from backend.settings import PROJECT_ROOT, Settings
@@ -130,13 +132,19 @@ def _record(row: PlacementRow, command: PlacementCommand, documents: PlanDocumen
 def _documents(engine: Engine, settings: Settings, row: PlacementRow) -> PlanDocuments:
     with engine.connect() as connection:
         cluster = next((each for each in list_clusters(connection) if each.name == row.cluster), None)
+        given = None if row.given is None else read_reassignment(connection, row.id)
     if cluster is None:
         raise CannotPlan(f"there is no cluster {row.cluster} any more")
     seen = read(cluster)
-    question = question_of(seen, row.aims)
-    replicas = sum(len(each.replicas) for each in seen.partitions.values())
-    on_spark = replicas >= settings.placement_spark_replicas and find_spec("pyspark") is not None
-    answer = _on_spark(question, settings) if on_spark else _alone(question, settings)
+    if given is None:
+        question = question_of(seen, row.aims)
+        replicas = sum(len(each.replicas) for each in seen.partitions.values())
+        on_spark = replicas >= settings.placement_spark_replicas and find_spec("pyspark") is not None
+        answer = _on_spark(question, settings) if on_spark else _alone(question, settings)
+    else:
+        question = cluster_document(seen)
+        answer = _alone({**question, "reassignment": given}, settings)
+    _check(seen, answer["partitions"])
     return PlanDocuments(question=question, plan=answer)
 
 
@@ -165,20 +173,44 @@ def question_of(seen: ClusterReplicas, aims: Aims) -> dict[str, Any]:
     factors = dict(aims.replication_factors)
     if aims.replication_factor is not None:
         factors = dict.fromkeys(topics, aims.replication_factor) | factors
-    question: dict[str, Any] = {
-        "brokers": [{"id": broker, "rack": each.rack} for broker, each in sorted(seen.brokers.items())],
-        "partitions": [
-            {"topic": topic, "partition": number, "replicas": list(each.replicas), "size_bytes": each.size_bytes}
-            for (topic, number), each in sorted(seen.partitions.items())
-        ],
-        "excluded_topics": list(aims.excluded_topics),
-        "no_leaders": list(aims.no_leaders),
-    }
+    question = cluster_document(seen)
+    question |= {"excluded_topics": list(aims.excluded_topics), "no_leaders": list(aims.no_leaders)}
     if aims.target_brokers is not None:
         question["target_brokers"] = list(aims.target_brokers)
     if factors:
         question["replication_factor"] = factors
     return question
+
+
+def cluster_document(seen: ClusterReplicas) -> dict[str, Any]:
+    """What is on a cluster, as `treeline placement plan` reads it."""
+    return {
+        "brokers": [{"id": broker, "rack": each.rack} for broker, each in sorted(seen.brokers.items())],
+        "partitions": [
+            {"topic": topic, "partition": number, "replicas": list(each.replicas), "size_bytes": each.size_bytes}
+            for (topic, number), each in sorted(seen.partitions.items())
+        ],
+    }
+
+
+def _check(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]]) -> None:
+    """What a plan must not do on a live cluster. Raises CannotPlan."""
+    away = {broker for broker, each in seen.brokers.items() if not each.is_here}
+    too_few, nowhere = [], []
+    for row in planned:
+        name, now = f"{row['topic']}-{row['partition']}", seen.partitions[row["topic"], row["partition"]].replicas
+        count, minimum = len(row["replicas"]), seen.min_insync_replicas.get(row["topic"], 1)
+        if count < minimum and count < len(now):
+            too_few.append(f"{name}: {count} of {minimum}")
+        if gone := sorted((set(row["replicas"]) - set(now)) & away):
+            nowhere.append(f"{name}: broker {gone[0]}")
+    if too_few:
+        raise CannotPlan(
+            f"partitions would have fewer replicas than min.insync.replicas ({few(too_few)}), and producers with "
+            "acks=all be refused: lower that first, or give them more replicas"
+        )
+    if nowhere:
+        raise CannotPlan(f"replicas are to be on brokers that are not there ({few(nowhere)}): start them first")
 
 
 def _alone(question: dict[str, Any], settings: Settings) -> dict[str, Any]:

@@ -20,7 +20,9 @@ from backend.domain.errors import DomainError
 
 API = "/api/"
 MOST_BODY_BYTES = 1 << 20
-_TOO_LARGE = f"a body has at most {MOST_BODY_BYTES} bytes"
+MOST_PLACEMENT_BYTES = 32 << 20
+_LARGER = {"/api/v1/placements": MOST_PLACEMENT_BYTES}
+"""Where a body may name each partition of a cluster."""
 # Answered without asking the database who asks.
 _PLAIN = ("/livez", "/readyz", "/metrics", "/openapi.json", "/static/")
 _HTML_POLICY = (
@@ -55,7 +57,7 @@ class Gate:
             refusal = await self._refusal(scope, headers)
         except DomainError as error:
             refusal = of_domain(error)
-        await (refusal or self._app)(scope, _limited(receive), send_with_headers)
+        await (refusal or self._app)(scope, _limited(receive, _most(scope["path"])), send_with_headers)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]
@@ -77,17 +79,27 @@ class Gate:
                 "send Authorization: Bearer <token>; of the local estate, `treeline status --json` shows it",
                 headers={"WWW-Authenticate": 'Bearer realm="treeline"'},
             )
-        return _refuse_size(headers.get("content-length")) or _refuse_content_type(headers.get("content-type"))
+        return _refuse_size(headers.get("content-length"), _most(path)) or _refuse_content_type(
+            headers.get("content-type")
+        )
 
 
-def _refuse_size(content_length: str | None) -> Response | None:
+def _most(path: str) -> int:
+    return _LARGER.get(path, MOST_BODY_BYTES)
+
+
+def _too_large(most: int) -> str:
+    return f"a body has at most {most} bytes here"
+
+
+def _refuse_size(content_length: str | None, most: int) -> Response | None:
     """Refuse at once what says that it is too large; `_limited` catches what does not say."""
-    if content_length is None or (content_length.isdigit() and int(content_length[:20]) <= MOST_BODY_BYTES):
+    if content_length is None or (content_length.isdigit() and int(content_length[:20]) <= most):
         return None
-    return problem(413, "too-large", "Content Too Large", _TOO_LARGE)
+    return problem(413, "too-large", "Content Too Large", _too_large(most))
 
 
-def _limited(receive: Receive) -> Receive:
+def _limited(receive: Receive, most: int) -> Receive:
     """`receive` that lets no body beyond the limit into memory."""
     received_bytes = 0
 
@@ -95,8 +107,8 @@ def _limited(receive: Receive) -> Receive:
         nonlocal received_bytes
         message = await receive()
         received_bytes += len(message.get("body", b""))
-        if received_bytes > MOST_BODY_BYTES:
-            raise HTTPException(413, _TOO_LARGE)
+        if received_bytes > most:
+            raise HTTPException(413, _too_large(most))
         return message
 
     return limited

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
@@ -14,10 +14,15 @@ from sqlalchemy import Connection
 from backend.api.access import needs
 from backend.api.requests import At, Body, Paging, Reading, Writing, listed, shown_at
 from backend.changes import placements as changes
+from backend.changes.placements import PlacementChange
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
+from backend.domain.errors import FieldError, ValueInvalid
+from backend.domain.limits import refuse
 from backend.domain.placement_runs import HAS_PLAN, RUNNING
 from backend.domain.placements import MOST_NAMED, Aims
+from backend.placement.errors import PlacementInvalid
+from backend.placement.reading import parse
 from backend.queries import placement_runs
 from backend.queries import placements as queries
 from backend.queries.placements import PlacementRow, find_placement
@@ -26,7 +31,7 @@ router = APIRouter(prefix="/placements", tags=["placements"])
 
 
 class NewPlacement(Body):
-    """A placement that is wished for; what is left out stays as it is."""
+    """A placement that is wished for, or handed in. Of a wish, what is left out stays as it is."""
 
     cluster: str = Field(max_length=200)
     target_brokers: list[int] | None = Field(
@@ -39,6 +44,18 @@ class NewPlacement(Body):
     no_leaders: list[int] = Field(
         default_factory=list, max_length=MOST_NAMED, description="Brokers that are to lead nothing."
     )
+
+    reassignment: dict[str, Any] | None = Field(
+        None, description="As kafka-reassign-partitions.sh takes it: to be checked, and to be the plan."
+    )
+
+    def change(self, placement: str) -> PlacementChange:
+        """What is to be done. Raises ValueInvalid."""
+        if self.reassignment is None:
+            return changes.request_placement(placement, self.cluster, self.aims())
+        wishes = self.model_fields_set - {"cluster", "reassignment"}
+        refuse([FieldError(f"/{name}", "does not go with a reassignment") for name in sorted(wishes)])
+        return changes.give_placement(placement, self.cluster, self.reassignment)
 
     def aims(self) -> Aims:
         """What the domain takes."""
@@ -71,16 +88,31 @@ def list_placements(
     return listed(rows, page, lambda row: -row.requested, shown)
 
 
-@router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+async def _says_nothing_twice(request: Request) -> None:
+    # What is parsed for us keeps the last of two values of one name, and says nothing.
+    body = await request.body()
+    if b'"reassignment"' in body:
+        try:
+            parse(body.decode(errors="replace"))
+        except PlacementInvalid as error:
+            raise ValueInvalid(str(error)) from error
+
+
+@router.post(
+    "",
+    status_code=202,
+    openapi_extra=needs(Action.CHANGE_ESTATE),
+    dependencies=[Depends(_says_nothing_twice)],
+)
 def request_placement(body: NewPlacement, write: Writing) -> Response:
-    """Have a plan made: a worker reads the cluster and computes. Nothing is moved."""
+    """Have a plan made, or a reassignment checked: a worker reads the cluster and computes. Nothing is moved."""
     placement = uuid.uuid4().hex[:12]
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_placement(connection, placement)
         return Answer(202, shown(row), {"Location": f"/api/v1/placements/{placement}"})
 
-    return write.carry_out(changes.request_placement(placement, body.cluster, body.aims()), answer)
+    return write.carry_out(body.change(placement), answer)
 
 
 @router.get("/{placement}", openapi_extra=needs(Action.READ_ESTATE))
@@ -122,6 +154,7 @@ def shown(row: PlacementRow) -> dict[str, Any]:
         "state": str(row.state),
         **aims,
         "replication_factor": factors or row.aims.replication_factor,
+        "given": row.given,
         "digest": row.digest,
         "summary": row.summary,
         "reason": row.reason,

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
+from typing import Any
 
 from sqlalchemy import Connection
 
 from backend.changes.change import Change
 from backend.deciders import PLACEMENT
+from backend.dispatch import Outcome
+from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.placement_runs import PlacementRunCommand, RunLimits, StartApplying, StartRollback
-from backend.domain.placements import Aims, Placement, PlacementCommand, RequestPlacement
+from backend.domain.placements import Aims, GivePlacement, Placement, PlacementCommand, RequestPlacement
+from backend.placement.errors import PlacementInvalid
+from backend.placement.reassignment import read_reassignment
+from backend.queries import placements as queries
 from backend.queries.clusters import list_clusters
-from backend.queries.placements import running_placements
 
 BuildRun = Callable[[Connection], PlacementRunCommand]
 """What an operator says to a placement, from what is so at that moment."""
@@ -22,10 +29,34 @@ def request_placement(placement: str, cluster: str, aims: Aims) -> PlacementChan
     """Have a plan made by a worker, under this id. Nothing is moved."""
 
     def build(connection: Connection) -> RequestPlacement:
-        known = frozenset(row.name for row in list_clusters(connection))
+        known = _known_clusters(connection)
         return RequestPlacement(placement=placement, cluster=cluster, aims=aims, known_clusters=known)
 
     return Change(PLACEMENT, event_stream(placement), build)
+
+
+def give_placement(placement: str, cluster: str, document: dict[str, Any]) -> PlacementChange:
+    """Have a reassignment checked by a worker, under this id. Nothing is moved. Raises ValueInvalid."""
+    try:
+        partitions = len(read_reassignment(document))
+    except PlacementInvalid as error:
+        where, _, what = str(error).partition(": ")
+        raise ValueInvalid(f"{where or '/'}: {what}", (FieldError(f"/reassignment{where}", what),)) from error
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
+
+    def build(connection: Connection) -> GivePlacement:
+        return GivePlacement(
+            placement=placement,
+            cluster=cluster,
+            partitions=partitions,
+            digest=digest,
+            known_clusters=_known_clusters(connection),
+        )
+
+    def keep(connection: Connection, _: Outcome) -> None:
+        queries.keep_reassignment(connection, placement, document)
+
+    return Change(PLACEMENT, event_stream(placement), build, keep)
 
 
 def applying(connection: Connection, digest: str, limits: RunLimits) -> StartApplying:
@@ -38,8 +69,12 @@ def going_back(connection: Connection, limits: RunLimits | None) -> StartRollbac
     return StartRollback(limits=limits, busy=_busy(connection))
 
 
+def _known_clusters(connection: Connection) -> frozenset[str]:
+    return frozenset(row.name for row in list_clusters(connection))
+
+
 def _busy(connection: Connection) -> dict[str, str]:
-    return {row.cluster: row.id for row in running_placements(connection)}
+    return {row.cluster: row.id for row in queries.running_placements(connection)}
 
 
 def event_stream(placement: str) -> str:

@@ -43,6 +43,13 @@ def plan(
         str | None, typer.Option(help="With --cluster: ids of those that are to hold replicas, with commas.")
     ] = None,
     replication_factor: Annotated[int | None, typer.Option(help="With --cluster: of all topics.")] = None,
+    given: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-reassignment",
+            help="What kafka-reassign-partitions takes: to be the plan, in place of a computed one; - is stdin.",
+        ),
+    ] = None,
     reassignment: placement_of_clusters.Reassignment = None,
     rounds: Annotated[
         Path | None,
@@ -61,16 +68,18 @@ def plan(
     if question is None:
         if rounds is not None:
             fail("--rounds goes with --input", 2)
-        wish = {
-            "cluster": cluster,
-            "target_brokers": None if target_brokers is None else _ids(target_brokers),
-            "replication_factor": replication_factor,
-        }
+        wish: dict[str, Any] = {"cluster": cluster}
+        if target_brokers is not None:
+            wish["target_brokers"] = _ids(target_brokers)
+        if replication_factor is not None:
+            wish["replication_factor"] = replication_factor
+        if given is not None:
+            wish["reassignment"] = _read_reassignment(given)
         placement_of_clusters.ask(wish, reassignment, shape)
         return
     if (target_brokers, replication_factor) != (None, None):
         fail("--target-brokers and --replication-factor go with --cluster; --input has them in its file", 2)
-    found = _plan_file(question, reassignment)
+    found = _plan_file(question, given, reassignment)
     document = found.document()
     placement_of_clusters.tell(document)
     if rounds is not None:
@@ -85,19 +94,35 @@ def _ids(text: str) -> list[int]:
         fail(f"--target-brokers: {text[:60]!a} is no list of broker ids like 1,2,3", 2)
 
 
-def _plan_file(question: Path, reassignment: Path | None) -> Plan:
+def _plan_file(question: Path, given: Path | None, reassignment: Path | None) -> Plan:
     from backend.placement import documents
-    from backend.placement import plan as planning
-    from backend.placement.problem import PlacementInvalid
-    from backend.placement.questions import read_problem
+    from backend.placement.errors import PlacementInvalid
+    from backend.placement.given import answered
 
+    asked = _read(question)
+    if given is not None:
+        if not isinstance(asked, dict) or "reassignment" in asked:
+            fail(f"{question}: is to be an object without reassignment, as --from-reassignment gives it", 2)
+        asked["reassignment"] = _read_reassignment(given)
     try:
-        found = planning.make(read_problem(_read(question)))
+        found = answered(asked)
     except PlacementInvalid as error:
         fail(f"{question}: {error}", 2)
     if reassignment is not None:
-        reassignment.write_text(json.dumps(documents.reassignment(found.problem, found.replicas), indent=1) + "\n")
+        placement_of_clusters.write(reassignment, documents.reassignment(found.problem, found.replicas))
     return found
+
+
+def _read_reassignment(given: Path) -> Any:
+    from backend.placement.errors import PlacementInvalid
+    from backend.placement.reassignment import read_reassignment
+
+    document = _read(given)
+    try:
+        read_reassignment(document)
+    except PlacementInvalid as error:
+        fail(f"{given}: {error}", 2)
+    return document
 
 
 def _write_rounds(found: Plan, folder: Path, moves_per_broker: int) -> None:
@@ -156,7 +181,7 @@ def initial(
 ) -> None:
     """Place the replicas of a new topic so that what a lost broker led comes to all others."""
     from backend.placement import initial as placing
-    from backend.placement.problem import PlacementInvalid
+    from backend.placement.errors import PlacementInvalid
     from backend.placement.questions import read_brokers
 
     try:
@@ -169,10 +194,14 @@ def initial(
 
 
 def _read(path: Path) -> Any:
+    from backend.placement.errors import PlacementInvalid
+    from backend.placement.reading import parse
+
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text()
-        return json.loads(text)
+        return parse(sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8"))
     except OSError as error:
         fail(f"{path}: {error.strerror}", 2)
-    except ValueError as error:
+    except UnicodeDecodeError as error:
         fail(f"{path}: no JSON: {error}", 2)
+    except PlacementInvalid as error:
+        fail(f"{path}: {error}", 2)

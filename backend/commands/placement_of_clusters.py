@@ -66,7 +66,7 @@ def _tell(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None,
     tell(plan, "; nothing was moved")
     if reassignment is not None:
         moves = answer(client.get(f"{_path(row['id'])}/reassignment"))
-        _write(reassignment, moves)
+        write(reassignment, moves)
     leaders = plan["leaders_per_broker"]
     rows = [
         {"broker": broker, "replicas": replicas, "leaders": leaders[broker]}
@@ -78,6 +78,7 @@ def _tell(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None,
 def tell(plan: dict[str, Any], moved: str = "") -> None:
     """A plan in some sentences, on stderr."""
     bound = "the fewest possible" if plan["gap"] == 0 else f"at least {plan['lower_bound']:,} needed"
+    bound = "as handed in" if plan.get("given") else bound
     typer.echo(f"{plan['moves']:,} replica moves ({bound}), {plan['moved_bytes']:,} bytes", err=True)
     typer.echo(f"{plan['leader_changes']:,} leader changes; digest {plan['digest']}{moved}", err=True)
     for each in plan["violations"]:
@@ -86,7 +87,8 @@ def tell(plan: dict[str, Any], moved: str = "") -> None:
         typer.echo(note, err=True)
 
 
-def _write(file: Path, moves: dict[str, Any]) -> None:
+def write(file: Path, moves: dict[str, Any]) -> None:
+    """What Kafka's own tool takes, to a file."""
     try:
         file.write_text(json.dumps(moves, indent=1) + "\n", encoding="utf-8")
     except OSError as error:

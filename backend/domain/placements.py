@@ -1,7 +1,7 @@
 """Event stream `placement-<id>`: a new placement of a cluster's replicas, from the wish to the plan; from there on
 see `placement_runs`.
 
-    (none) --Request--> requested --RecordPlan--> planned
+    (none) --Request, Give--> requested --RecordPlan--> planned
                             \\--RecordFailure--> failed
 
 A worker reads the cluster and computes. What the plan is made from, and which replica goes where, is too large for
@@ -16,6 +16,7 @@ from typing import Any
 
 from backend.domain.errors import AlreadyExists, FieldError, NotFound, PlanStale, StateConflict, ValueInvalid
 from backend.domain.event import Event
+from backend.domain.limits import refuse
 from backend.domain.placement_runs import (
     COMES_TO,
     HIGHEST_RATE,
@@ -74,6 +75,18 @@ class PlacementRequested(Event, name="PlacementRequested", version=1):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlacementGiven(Event, name="PlacementGiven", version=1):
+    """A reassignment, as Kafka's own tool takes it, was handed in, to be checked against a cluster."""
+
+    placement: str
+    cluster: str
+    partitions: int
+    """That it names."""
+    digest: str
+    """Of the document, which is kept beside."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlacementPlanned(Event, name="PlacementPlanned", version=1):
     """It was computed."""
 
@@ -93,7 +106,7 @@ class PlacementFailed(Event, name="PlacementFailed", version=1):
     reason: str
 
 
-PlacementEvent = PlacementRequested | PlacementPlanned | PlacementFailed | PlacementRunEvent
+PlacementEvent = PlacementRequested | PlacementGiven | PlacementPlanned | PlacementFailed | PlacementRunEvent
 
 # --- commands
 
@@ -105,6 +118,17 @@ class RequestPlacement:
     placement: str
     cluster: str
     aims: Aims
+    known_clusters: Collection[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivePlacement:
+    """Have a reassignment checked, and taken for the plan if it can be one."""
+
+    placement: str
+    cluster: str
+    partitions: int
+    digest: str
     known_clusters: Collection[str]
 
 
@@ -123,7 +147,7 @@ class RecordFailure:
     reason: str
 
 
-PlacementCommand = RequestPlacement | RecordPlan | RecordFailure | PlacementRunCommand
+PlacementCommand = RequestPlacement | GivePlacement | RecordPlan | RecordFailure | PlacementRunCommand
 
 # --- state
 
@@ -149,11 +173,10 @@ INITIAL: Placement | None = None
 
 def decide(state: Placement | None, command: PlacementCommand) -> list[PlacementEvent]:
     """Events that carry the command out. Raises AlreadyExists, NotFound or ValueInvalid."""
-    if isinstance(command, RequestPlacement):
+    if isinstance(command, RequestPlacement | GivePlacement):
         if state is not None:
             raise AlreadyExists(f"there is a placement {command.placement} already")
-        _check(command)
-        return [PlacementRequested(placement=command.placement, cluster=command.cluster, aims=command.aims)]
+        return [_decide_new(command)]
     if state is None:
         raise NotFound("there is no such placement")
     match command:
@@ -167,6 +190,18 @@ def decide(state: Placement | None, command: PlacementCommand) -> list[Placement
             return _decide_end(state, command)
         case _:
             return _decide_course(state, command)
+
+
+def _decide_new(command: RequestPlacement | GivePlacement) -> PlacementEvent:
+    errors = []
+    if command.cluster not in command.known_clusters:
+        errors.append(FieldError("/cluster", f"there is no cluster {command.cluster[:60]!a}"))
+    new = {"placement": command.placement, "cluster": command.cluster}
+    if isinstance(command, GivePlacement):
+        refuse(errors)
+        return PlacementGiven(**new, partitions=command.partitions, digest=command.digest)
+    refuse([*errors, *_wrong(command.aims)])
+    return PlacementRequested(**new, aims=command.aims)
 
 
 def _decide_plan(state: Placement, command: RecordPlan | RecordFailure) -> list[PlacementEvent]:
@@ -266,10 +301,8 @@ def _check_limits(limits: RunLimits) -> None:
         raise ValueInvalid(f"{errors[0].pointer[1:]} {errors[0].detail}", tuple(errors))
 
 
-def _check(command: RequestPlacement) -> None:
-    aims, errors = command.aims, []
-    if command.cluster not in command.known_clusters:
-        errors.append(FieldError("/cluster", f"there is no cluster {command.cluster[:60]!a}"))
+def _wrong(aims: Aims) -> list[FieldError]:
+    errors = []
     for name, brokers in (("target_brokers", aims.target_brokers or ()), ("no_leaders", aims.no_leaders)):
         errors += [
             FieldError(f"/{name}/{at}", f"is to be a broker's id, and is {broker}")
@@ -289,8 +322,7 @@ def _check(command: RequestPlacement) -> None:
     named = (aims.target_brokers or (), aims.no_leaders, aims.excluded_topics, aims.replication_factors)
     if any(len(each) > MOST_NAMED for each in named):
         errors.append(FieldError("", f"more than {MOST_NAMED} brokers or topics are named"))
-    if errors:
-        raise ValueInvalid(errors[0].detail, tuple(errors[:100]))
+    return errors
 
 
 # --- evolve
@@ -299,7 +331,7 @@ def _check(command: RequestPlacement) -> None:
 def evolve(state: Placement | None, event: Event) -> Placement | None:
     """The state after an event; what does not apply leaves the state as it was."""
     match event:
-        case PlacementRequested():
+        case PlacementRequested() | PlacementGiven():
             return Placement(id=event.placement, cluster=event.cluster, state=PlacementState.REQUESTED)
     if state is None:
         return None

@@ -20,9 +20,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from backend.placement.errors import PlacementInvalid
 from backend.placement.leaders import choose_leaders
 from backend.placement.placing import place
-from backend.placement.problem import Ints, PlacementInvalid, Problem, Replicas, starts_of
+from backend.placement.problem import Ints, Problem, Replicas, starts_of
 from backend.placement.racks import spread_over
 from backend.placement.spread import ordered
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,13 @@ class Summary:
     violations: tuple[Violation, ...]
     largest_share: float
     digest: str
+    remarks: tuple[str, ...] | None = field(default=None, kw_only=True)
+    """What is to be known of one that was handed in; None: it was computed."""
 
     @property
     def notes(self) -> list[str]:
         """What an operator should know of the question."""
-        return _notes(self.brokers)
+        return [*(self.remarks or ()), *_notes(self.brokers)]
 
     def document(self) -> dict[str, Any]:
         """As `treeline placement plan --json` prints it."""
@@ -74,6 +76,7 @@ class Summary:
                 for each in self.violations
             ],
             "notes": self.notes,
+            **({} if self.remarks is None else {"given": True}),
         }
 
 

@@ -19,10 +19,6 @@ GONE = -1
 """Rack of a broker that nobody knows: it may hold replicas still, and gets none."""
 
 
-class PlacementInvalid(ValueError):
-    """The question makes no sense; the message says where, and what to do."""
-
-
 @dataclass(frozen=True)
 class Replicas:
     """Brokers of each partition, the preferred one first: those of `p` are `brokers[starts[p]:starts[p + 1]]`."""

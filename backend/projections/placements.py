@@ -18,7 +18,7 @@ from backend.domain.placement_runs import (
     PlacementRunStarted,
     PlacementState,
 )
-from backend.domain.placements import PlacementFailed, PlacementPlanned, PlacementRequested
+from backend.domain.placements import Aims, PlacementFailed, PlacementGiven, PlacementPlanned, PlacementRequested
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
@@ -31,6 +31,8 @@ placements = temporal_table(
     sa.Column("cluster", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("aims", JSONB, nullable=False),
+    # Partitions of the reassignment that was handed in; none, if a plan is computed.
+    sa.Column("given", sa.BigInteger),
     sa.Column("digest", sa.Text),
     sa.Column("summary", JSONB(none_as_null=True)),
     sa.Column("reason", sa.Text),
@@ -47,11 +49,13 @@ placements = temporal_table(
 def _apply(rows: Rows, recorded: RecordedEvent) -> None:
     event, position = recorded.event, recorded.position
     match event:
-        case PlacementRequested():
+        case PlacementRequested() | PlacementGiven():
+            given = event.partitions if isinstance(event, PlacementGiven) else None
             values = {
                 "cluster": event.cluster,
                 "state": str(PlacementState.REQUESTED),
-                "aims": asdict(event.aims),
+                "aims": asdict(event.aims if isinstance(event, PlacementRequested) else Aims()),
+                "given": given,
                 "digest": None,
                 "summary": None,
                 "reason": None,
@@ -105,6 +109,7 @@ PROJECTION = Projection(
     events=frozenset(
         {
             PlacementRequested,
+            PlacementGiven,
             PlacementPlanned,
             PlacementFailed,
             PlacementRunStarted,

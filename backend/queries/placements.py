@@ -28,6 +28,15 @@ placement_plans = sa.Table(
 )
 
 
+placement_reassignments = sa.Table(
+    "placement_reassignments",
+    METADATA,
+    sa.Column("placement", sa.Text, primary_key=True),
+    # Compressed JSON: what was handed in.
+    sa.Column("document", sa.LargeBinary, nullable=False),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlacementRow:
     """A placement as far as it has come."""
@@ -36,6 +45,8 @@ class PlacementRow:
     cluster: str
     state: PlacementState
     aims: Aims
+    given: int | None
+    """Partitions of the reassignment that was handed in; None, if a plan is computed."""
     digest: str | None
     summary: dict[str, Any] | None
     reason: str | None
@@ -112,6 +123,20 @@ def read_documents(connection: Connection, placement: str) -> PlanDocuments:
     return PlanDocuments(question=_unpacked(row.question), plan=_unpacked(row.plan))
 
 
+def keep_reassignment(connection: Connection, placement: str, document: dict[str, Any]) -> None:
+    """Beside the event that says that it was handed in, in its transaction."""
+    connection.execute(sa.insert(placement_reassignments).values(placement=placement, document=_packed(document)))
+
+
+def read_reassignment(connection: Connection, placement: str) -> dict[str, Any]:
+    """What was handed in for a placement, or NotFound."""
+    query = sa.select(placement_reassignments.c.document).where(placement_reassignments.c.placement == placement)
+    packed = connection.execute(query).scalar_one_or_none()
+    if packed is None:
+        raise NotFound(f"no reassignment was handed in for placement {placement[:60]!a}")
+    return _unpacked(packed)
+
+
 def _packed(document: dict[str, Any]) -> bytes:
     return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
 
@@ -129,6 +154,7 @@ def _row(row: Row[Any]) -> PlacementRow:
         cluster=row.cluster,
         state=PlacementState(row.state),
         aims=Aims(**{**row.aims, **tuples}),
+        given=row.given,
         digest=row.digest,
         summary=row.summary,
         reason=row.reason,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,8 +22,10 @@ from backend.domain.limits import refuse
 from backend.domain.names import is_name
 from backend.domain.placement_runs import PlacementState
 from backend.domain.placements import MOST_NAMED, Aims
+from backend.placement.errors import PlacementInvalid
+from backend.placement.reading import parse
 from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.placements import find_placement, list_placements
+from backend.queries.placements import find_placement, list_placements, read_reassignment
 from backend.web.asked import Asked
 from backend.web.effect import Effect, fields_of
 from backend.web.figures import counted
@@ -30,7 +33,7 @@ from backend.web.form_page import FormPage, answer_form, show_form
 from backend.web.forms import Fields, Form
 from backend.web.measures import whole_number
 from backend.web.pages import PageRoute, enter
-from backend.web.placement_view import aims_said, id_ranges
+from backend.web.placement_view import aims_said, given_said, id_ranges
 from backend.web.placements_page import PLACEMENTS
 from backend.web.same_change import SameChange, curl
 from backend.web.services import ConsoleServices, Shared, Viewer
@@ -42,6 +45,8 @@ _TRIED = "tried-out"
 """The id of a placement that is tried out; none that is asked for has it."""
 _IDS = re.compile(r"([0-9]{1,10})(?:\s*-\s*([0-9]{1,10}))?")
 _BY_TOPIC = re.compile(r"(.+)=([0-9]{1,10})")
+Wish = Aims | dict[str, Any]
+"""What is asked for, or the reassignment that is handed in."""
 
 
 # --- what the form says
@@ -84,6 +89,28 @@ def _aims(given: Fields) -> Aims:
     return Aims(**found, excluded_topics=tuple(dict.fromkeys(given.get("excluded_topics", "").split())))
 
 
+def _wish(given: Fields) -> Wish:
+    """Raises ValueInvalid."""
+    text = given.get("reassignment", "").strip()
+    if not text:
+        return _aims(given)
+    others = ("target_brokers", "no_leaders", "replication_factor", "excluded_topics")
+    refuse(
+        [
+            FieldError(f"/{name}", "does not go with a reassignment")
+            for name in others
+            if given.get(name, "").strip()
+        ]
+    )
+    try:
+        document = parse(text)
+    except PlacementInvalid as error:
+        raise _invalid("/reassignment", str(error)) from error
+    if not isinstance(document, dict):
+        raise _invalid("/reassignment", "is to be an object with version and partitions")
+    return document
+
+
 def _factors(text: str) -> dict[str, Any]:
     """`3` for all topics, or `orders=3 payments=2` by topic."""
     words = text.split()
@@ -122,30 +149,36 @@ class _Asking:
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """By a dry run."""
-        cluster, aims = given.get("cluster", ""), _aims(given)
+        cluster, wish = given.get("cluster", ""), _wish(given)
 
         def look(connection: Connection, _: Outcome) -> Effect:
-            return _effect(connection, cluster, aims)
+            return _effect(connection, cluster, wish)
 
-        return asked.try_out(_change(_TRIED, cluster, aims), look)
+        return asked.try_out(_change(_TRIED, cluster, wish), look)
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """Each form that was shown has one placement, however often it is sent."""
         placement = hashlib.sha256(f"{asked.viewer.name} {once}".encode()).hexdigest()[:12]
-        change = _change(placement, given.get("cluster", ""), _aims(given))
+        change = _change(placement, given.get("cluster", ""), _wish(given))
         # The same form may be sent twice at once, and the other one be faster.
         with suppress(AlreadyExists):
             asked.carry_out_once(change, once, given)
         return RedirectResponse(f"/placements/{placement}", 303)
 
 
-def _change(placement: str, cluster: str, aims: Aims) -> PlacementChange:
+def _change(placement: str, cluster: str, wish: Wish) -> PlacementChange:
     if not cluster:
         raise ValueInvalid("choose a cluster", (FieldError("/cluster", "choose one"),))
-    return changes.request_placement(placement, cluster, aims)
+    if isinstance(wish, Aims):
+        return changes.request_placement(placement, cluster, wish)
+    try:
+        return changes.give_placement(placement, cluster, wish)
+    except ValueInvalid as error:
+        # The form has one field for all of it.
+        raise _invalid("/reassignment", error.detail) from error
 
 
-def _effect(connection: Connection, cluster: str, aims: Aims) -> Effect:
+def _effect(connection: Connection, cluster: str, wish: Wish) -> Effect:
     row = next(each for each in list_clusters(connection) if each.name == cluster)
     notes = []
     if row.state == "offline":
@@ -156,12 +189,23 @@ def _effect(connection: Connection, cluster: str, aims: Aims) -> Effect:
         notes.append(
             f"{counted(waiting, 'other plan')} for {cluster} {'is' if waiting == 1 else 'are'} computed now."
         )
+    if isinstance(wish, Aims):
+        does, said, same = "computes where its replicas are to be", aims_said(wish), _same(cluster, wish)
+    else:
+        said = given_said(len(wish["partitions"]))
+        does, same = "checks and counts what was handed in", _same_given(cluster, wish)
     return Effect(
-        sentence=f"A worker reads {cluster} and computes where its replicas are to be. Nothing is moved.",
-        same=_same(cluster, aims),
-        fields=fields_of({"Cluster": cluster, **dict(aims_said(aims))}),
+        sentence=f"A worker reads {cluster} and {does}. Nothing is moved.",
+        same=same,
+        fields=fields_of({"Cluster": cluster, **dict(said)}),
         notes=tuple(notes),
     )
+
+
+def _same_given(cluster: str, reassignment: dict[str, Any]) -> SameChange:
+    command = f"treeline placement plan --cluster {cluster} --from-reassignment moves.json"
+    body = {"cluster": cluster, "reassignment": reassignment}
+    return SameChange(None, command, curl("POST", "/api/v1/placements", body))
 
 
 def _same(cluster: str, aims: Aims) -> SameChange:
@@ -227,7 +271,10 @@ def new_placement(
             raise NotFound(f"there is no placement {like[:60]!a}")
         with services.reading() as connection:
             row = find_placement(connection, like)
+            handed_in = None if row.given is None else read_reassignment(connection, like)
         given = as_given(row.cluster, row.aims)
+        if handed_in is not None:
+            given["reassignment"] = json.dumps(handed_in)
     return show_form(request, services, caller, _page(services, given))
 
 

@@ -115,10 +115,14 @@ def _figures(plan: Mapping[str, Any], compared: Compared) -> list[Figure]:
     gap = None if moves is None or least is None else moves - least
     there = [broker for broker in compared.brokers if broker.kind != GONE]
     after = [broker for broker in there if broker.replicas_after]
-    return [
-        Figure("Replicas that move", full(moves), "copied to a broker that has none of their partition"),
+    bounds = [
         Figure("Fewest possible", full(least), "what the balance asks for at least"),
         Figure("More than that", full(gap), "the gap to the bound", "good" if gap == 0 else "warn" if gap else ""),
+    ]
+    return [
+        Figure("Replicas that move", full(moves), "copied to a broker that has none of their partition"),
+        # Of one that was handed in nothing was to be the least.
+        *([] if plan.get("given") else bounds),
         Figure("To be copied", sized(plan.get("moved_bytes")), "as large as partitions were then"),
         Figure("Leaders that change", full(plan.get("leader_changes")), "partitions led by another broker"),
         Figure(

@@ -117,12 +117,16 @@ class PlacementView:
         does = "replica moves" if moves == 1 else "replicas move"
         if not isinstance(least, int):
             return f"{moves:,} {does}"
+        if self.row.given is not None:
+            return f"{moves:,} {does}, as handed in"
         bound = "fewer are impossible" if moves == least else f"at least {least:,} must"
         return f"{moves:,} {does}; {bound}"
 
     @property
     def aims(self) -> list[tuple[str, str]]:
         """What was asked for."""
+        if self.row.given is not None:
+            return given_said(self.row.given)
         return aims_said(self.row.aims)
 
 
@@ -134,6 +138,11 @@ def aims_said(aims: Aims) -> list[tuple[str, str]]:
         ("Topics that stay as they are", some(aims.excluded_topics) or "none"),
         ("Brokers that lead nothing", id_ranges(aims.no_leaders) or "none"),
     ]
+
+
+def given_said(partitions: int) -> list[tuple[str, str]]:
+    """The same of a reassignment that was handed in."""
+    return [("Reassignment that was handed in", counted(partitions, "partition"))]
 
 
 def _factor(aims: Aims) -> str:

@@ -51,6 +51,7 @@ SENTENCES: Mapping[str, str] = {
     "TokenRevoked": "Token {token} of user {user} revoked",
     "PlacementRequested": "A plan for the replicas of {cluster} was asked for (placement {placement})",
     "PlacementPlanned": "Placement {placement} of {cluster} is planned, digest {digest}",
+    "PlacementGiven": "A reassignment of {partitions} partitions was handed in for {cluster} ({placement})",
     "PlacementFailed": "Placement {placement} of {cluster} could not be planned: {reason}",
     "PlacementRunStarted": "Replicas of {cluster} are moved for placement {placement} (run {run})",
     "PlacementLimitsChanged": "Placement {placement} of {cluster} goes on with other limits",

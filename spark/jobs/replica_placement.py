@@ -17,8 +17,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from backend.placement.errors import PlacementInvalid
 from backend.placement.placing import ARCS_ALONE
-from backend.placement.problem import PlacementInvalid
 from spark.placement import asked
 from spark.placement.frames import Placing
 from spark.session import session

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from backend.placement.problem import Brokers, PlacementInvalid
+from backend.placement.errors import PlacementInvalid
+from backend.placement.problem import Brokers
 from backend.placement.questions import read_aims
 from spark.placement import pieces
 

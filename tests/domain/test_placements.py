@@ -11,7 +11,9 @@ from backend.domain.errors import AlreadyExists, NotFound, ValueInvalid
 from backend.domain.placements import (
     INITIAL,
     Aims,
+    GivePlacement,
     PlacementFailed,
+    PlacementGiven,
     PlacementPlanned,
     PlacementRequested,
     PlacementState,
@@ -40,6 +42,19 @@ def test_what_is_asked_for_is_planned_once() -> None:
     assert state is not None and state.state is PlacementState.PLANNED
     assert decide(state, RecordPlan(digest="2e", summary={})) == [], "another worker was faster"
     assert decide(state, RecordFailure(reason="too late")) == []
+
+
+def test_what_is_handed_in_is_checked_and_planned_alike() -> None:
+    given = GivePlacement(placement="p1", cluster="c1", partitions=7, digest="d", known_clusters=["c1"])
+    (event,) = decide(INITIAL, given)
+    assert event == PlacementGiven(placement="p1", cluster="c1", partitions=7, digest="d")
+    state = evolve(INITIAL, event)
+    (planned,) = decide(state, PLAN)
+    assert isinstance(planned, PlacementPlanned)
+    with pytest.raises(AlreadyExists):
+        decide(state, given)
+    with pytest.raises(ValueInvalid, match="'c2'"):
+        decide(INITIAL, dataclasses.replace(given, cluster="c2"))
 
 
 def test_what_cannot_be_planned_says_why() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from backend import deciders
 from backend.domain.placements import RecordFailure, RecordPlan
-from backend.queries.placements import PlanDocuments, keep_documents
+from backend.queries.placements import PlanDocuments, keep_documents, read_reassignment
 from tests.database_fixture import Database
-from tests.integration.conftest import Rest, problem
+from tests.integration.conftest import TOKEN, Rest, problem
 from tests.integration.streams import worker_records
 
 
@@ -96,6 +96,52 @@ def test_what_cannot_be_meant_is_refused(clusters: Rest, body: dict[str, Any], p
     head = clusters.head()
     refused = problem(clusters("POST", "/placements", body), 422, "value-invalid")
     assert [each["pointer"] for each in refused["errors"]] == [pointer] and clusters.head() == head
+
+
+GIVEN = {"version": 1, "partitions": [partition(0, 2), partition(1, 1)]}
+
+
+def test_a_reassignment_is_handed_in_and_kept(clusters: Rest, database: Database) -> None:
+    begun = asked(clusters, reassignment=GIVEN)
+    assert (begun["state"], begun["given"], begun["target_brokers"]) == ("requested", 2, None)
+    assert "reassignment" not in begun, "it may be large"
+    with database.engine.connect() as connection:
+        assert read_reassignment(connection, begun["id"]) == GIVEN
+    (event,) = (each for each in clusters("GET", "/events").json()["items"] if each["name"] == "PlacementGiven")
+    assert event["data"]["partitions"] == 2 and len(event["data"]["digest"]) == 32
+    head = clusters.head()
+    rehearsed = clusters("POST", "/placements?dry_run=true", {"cluster": "c1", "reassignment": GIVEN})
+    assert rehearsed.status_code == 202 and clusters.head() == head
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"reassignment": {}}, "/reassignment/partitions"),
+        ({"reassignment": {"version": 3, "partitions": []}}, "/reassignment/version"),
+        ({"reassignment": {"partitions": [partition(0, 1), partition(0, 2)]}}, "/reassignment/partitions/1"),
+        ({"reassignment": {"partitions": [partition(0, 1, 1)]}}, "/reassignment/partitions/0/replicas"),
+        ({"reassignment": {"partitions": [partition(0, 1), 5]}}, "/reassignment/partitions/1"),
+        ({"reassignment": GIVEN, "target_brokers": [1]}, "/target_brokers"),
+        ({"reassignment": GIVEN, "no_leaders": []}, "/no_leaders"),
+    ],
+)
+def test_what_cannot_be_handed_in_is_refused(clusters: Rest, body: dict[str, Any], pointer: str) -> None:
+    head = clusters.head()
+    refused = problem(clusters("POST", "/placements", {"cluster": "c1", **body}), 422, "value-invalid")
+    assert [each["pointer"] for each in refused["errors"]] == [pointer] and clusters.head() == head
+
+
+def test_of_two_values_of_one_name_none_is_taken(clusters: Rest) -> None:
+    body = '{"cluster": "c1", "reassignment": {"partitions": [], "partitions": []}}'
+    sent = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    answer = clusters.client.request("POST", "/api/v1/placements", headers=sent, content=body)
+    assert 'an object has "partitions" twice' in problem(answer, 422, "value-invalid")["detail"]
+
+
+def test_a_large_reassignment_is_taken(clusters: Rest) -> None:
+    rows = [partition(number, 1, 2, 3) for number in range(30_000)]
+    assert asked(clusters, reassignment={"version": 1, "partitions": rows})["given"] == 30_000
 
 
 def test_nobody_knows_an_unknown_placement(clusters: Rest) -> None:

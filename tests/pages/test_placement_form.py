@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from html import unescape
 from typing import Any
 
 import pytest
@@ -53,6 +55,7 @@ def test_a_plan_is_asked_for_once_however_often_the_form_is_sent(acme: Console, 
         "replication_factor": 3,
         "excluded_topics": ["audit", "legacy.events"],
         "no_leaders": [7],
+        "given": None,
         "digest": None,
         "summary": None,
         "reason": None,
@@ -121,6 +124,42 @@ def test_what_is_refused_is_said_at_its_field(
 def test_text_that_no_database_holds_is_refused(acme: Console, operator: Visitor) -> None:
     for field in ("cluster", "excluded_topics"):
         assert operator.send(NEW, step="preview", **{**FULL, field: "a\x00b"}).status_code == 422
+
+
+GIVEN = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1]}]}
+
+
+def test_a_reassignment_is_handed_in(acme: Console, operator: Visitor) -> None:
+    sent = {"cluster": "c1", "reassignment": json.dumps(GIVEN)}
+    preview = operator.preview(NEW, **sent)
+    assert "A worker reads c1 and checks and counts what was handed in. Nothing is moved." in said(preview)
+    assert "Reassignment that was handed in 1 partition" in said(preview)
+    command = "treeline placement plan --cluster c1 --from-reassignment moves.json"
+    assert code(preview, "same-command") == command
+    operator.confirm(NEW, **sent)
+    (found,) = asked_for(acme)
+    assert (found["given"], found["cluster"]) == (1, "c1")
+    page = operator.get(f"/placements/{found['id']}")
+    assert "Reassignment that was handed in 1 partition" in said(page)
+    again = operator.get(f"{NEW}?like={found['id']}")
+    assert json.dumps(GIVEN) in unescape(again.text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"reassignment": "{"}, "no JSON"),
+        ({"reassignment": "[]"}, "is to be an object with version and partitions"),
+        ({"reassignment": '{"version": 1, "version": 1}'}, 'an object has "version" twice'),
+        ({"reassignment": '{"partitions": [{"topic": "a"}]}'}, "/partitions/0/partition: is to be a partition"),
+        ({"reassignment": json.dumps(GIVEN), "no_leaders": "7"}, "does not go with a reassignment"),
+    ],
+)
+def test_what_cannot_be_handed_in_is_said(
+    acme: Console, operator: Visitor, fields: dict[str, str], told: str
+) -> None:
+    assert told in said(operator.send(NEW, step="preview", cluster="c1", **fields))
+    assert asked_for(acme) == []
 
 
 def test_asking_again_begins_with_what_was_asked(database: Database, operator: Visitor) -> None:

@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backend.placement.documents import rows_of
+from backend.placement.errors import PlacementInvalid
 from backend.placement.plan import make
-from backend.placement.problem import GONE, PlacementInvalid, Problem
+from backend.placement.problem import GONE, Problem
 from backend.placement.questions import read_problem
 from backend.settings import PROJECT_ROOT
 from spark.placement import asked

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from backend.placement.errors import PlacementInvalid
 from backend.placement.initial import rows
-from backend.placement.problem import PlacementInvalid
 from backend.placement.questions import read_brokers
 
 

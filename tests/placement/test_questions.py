@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from backend.placement.documents import reassignment
+from backend.placement.errors import PlacementInvalid
 from backend.placement.plan import make
-from backend.placement.problem import PlacementInvalid
 from backend.placement.questions import read_problem
 
 RACKS = {1: "az1", 2: "az2", 3: "az3", 4: "az1"}

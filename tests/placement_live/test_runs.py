@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backend.kafka.replica_admin import ReplicaAdmin
+from tests.eventually import eventually
+from tests.kafka import configure
+from tests.kafka_tools import REASSIGN, tool
 from tests.placement_live.brokers import Brokers, all_rates
 from tests.placement_live.driving import MANY, SLOW_BYTES_PER_SECOND, fill
 from tests.placement_live.planner import Made, Planner
@@ -59,6 +64,56 @@ def test_a_plan_is_applied_and_taken_back(
     assert all(admin.read().partitions[topic, at].leader == 1 for at in range(3)), "leaders, too"
     planner.apply(plan)
     assert planner.over(plan["id"])["state"] == "applied", "it may be applied once more"
+
+
+def test_a_reassignment_that_is_handed_in_is_carried_out_and_taken_back(
+    make_planner: Made, topic: str, brokers: Brokers, admin: ReplicaAdmin, tmp_path: Path
+) -> None:
+    planner = make_planner()
+    wanted = [[3, 2], [2, 1], [1, 2, 3]]
+    rows = [{"topic": topic, "partition": at, "replicas": row} for at, row in enumerate(wanted)]
+    plan = planner.plan(reassignment={"version": 1, "partitions": rows})
+    assert (plan["state"], plan["given"], plan["summary"]["moves"]) == ("planned", 3, 2), plan
+    moves = tmp_path / "moves.json"
+    moves.write_text(json.dumps(planner.rest("GET", f"/placements/{plan['id']}/reassignment").json()))
+    planner.apply(plan)
+    assert planner.over(plan["id"])["state"] == "applied"
+    assert replicas_of(admin, topic) == [tuple(row) for row in wanted]
+    assert all(admin.read().partitions[topic, at].leader == wanted[at][0] for at in range(3))
+    said = tool(
+        REASSIGN,
+        *("--bootstrap-server", brokers.servers, "--reassignment-json-file", str(moves)),
+        *("--verify", "--preserve-throttles"),
+    )
+    assert len([line for line in said if "is completed" in line]) == 3, said
+    planner.say(plan["id"], "rollback")
+    assert planner.over(plan["id"])["state"] == "rolled-back"
+    assert replicas_of(admin, topic) == [(1, 2)] * 3
+
+
+def test_a_reassignment_that_does_not_fit_the_cluster_is_explained_and_moves_nothing(
+    make_planner: Made, topic: str, brokers: Brokers, admin: ReplicaAdmin
+) -> None:
+    planner = make_planner()
+
+    def reason(*rows: dict[str, Any]) -> str:
+        found = planner.plan(reassignment={"version": 1, "partitions": list(rows)})
+        assert (found["state"], found["plan"]) == ("failed", None), found
+        return str(found["reason"])
+
+    def row(number: int, *replicas: int, name: str = topic) -> dict[str, Any]:
+        return {"topic": name, "partition": number, "replicas": list(replicas)}
+
+    assert f"/partitions/1: there is no partition {topic}-3" in reason(row(0, 2, 1), row(3, 1, 2))
+    assert "/partitions/0: there is no topic nothing" in reason(row(0, 1, name="nothing"))
+    assert "/partitions/0/replicas: 8 not among the brokers 1, 2, 3" in reason(row(0, 1, 8))
+    configure(brokers.servers, topic, {"min.insync.replicas": "2"})
+    told = reason(row(0, 2, 1), row(1, 1))
+    assert f"fewer replicas than min.insync.replicas ({topic}-1: 1 of 2)" in told and "lower that first" in told
+    brokers.kill(3)
+    eventually(lambda: not admin.read().brokers[3].is_here, "it is told to be gone")
+    assert f"brokers that are not there ({topic}-0: broker 3): start them" in reason(row(0, 1, 3))
+    assert replicas_of(admin, topic) == [(1, 2)] * 3
 
 
 def test_one_is_paused_goes_on_and_is_cancelled(

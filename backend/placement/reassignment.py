@@ -1,0 +1,46 @@
+"""A reassignment as Kafka's own tool writes and takes it: reading one that was handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from backend.placement.errors import PlacementInvalid
+from backend.placement.reading import Listed, a_list, a_number, an_object, few, partitions, shown
+
+_KNOWN = frozenset({"topic", "partition", "replicas", "log_dirs"})
+_ANYWHERE = "any"
+
+
+def read_reassignment(document: object, at: str = "") -> list[Listed]:
+    """From `{"version": 1, "partitions": [{"topic", "partition", "replicas": [id], "log_dirs": ["any"]}]}`; `at`:
+    where the document stands in what was read. Raises PlacementInvalid."""
+    given = an_object(document, at)
+    if "version" in given and a_number(given["version"], f"{at}/version", "the number 1") != 1:
+        raise PlacementInvalid(f"{at}/version: is to be 1, and is {given['version']}")
+    strange = sorted(map(str, given.keys() - {"version", "partitions"}))
+    if strange:
+        raise PlacementInvalid(f"{at}: has {few(strange)}, which a reassignment has not")
+    rows = a_list(given, "partitions", at)
+    found = partitions(rows, f"{at}/partitions")
+    if not found:
+        raise PlacementInvalid(f"{at}/partitions: names no partition")
+    for index, row in enumerate(rows):
+        _check_row(row, f"{at}/partitions/{index}")
+    return found
+
+
+def _check_row(row: Mapping[str, Any], where: str) -> None:
+    strange = sorted(map(str, row.keys() - _KNOWN))
+    if strange:
+        raise PlacementInvalid(f"{where}: has {few(strange)}, which a reassignment has not")
+    if "log_dirs" not in row:
+        return
+    folders = a_list(row, "log_dirs", where)
+    if len(folders) != len(row["replicas"]):
+        raise PlacementInvalid(f"{where}/log_dirs: there are {len(folders)} for {len(row['replicas'])} replicas")
+    other = [folder for folder in folders if folder != _ANYWHERE]
+    if other:
+        raise PlacementInvalid(
+            f'{where}/log_dirs: {shown(other[0])} cannot be chosen here; write "any", or leave log_dirs out'
+        )

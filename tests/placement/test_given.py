@@ -1,0 +1,185 @@
+"""Reassignments as Kafka's own tool takes them, handed in: read, checked, counted, and never guessed at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backend.placement.documents import reassignment
+from backend.placement.errors import PlacementInvalid
+from backend.placement.given import answered
+from backend.placement.plan import make
+from backend.placement.questions import read_problem
+from backend.placement.reading import parse
+from backend.placement.reassignment import read_reassignment
+from tests.placement.instances import question
+
+BROKERS = [{"id": each, "rack": rack} for each, rack in ((1, "az1"), (2, "az2"), (3, "az3"), (4, "az1"))]
+CLUSTER: dict[str, Any] = {
+    "brokers": BROKERS,
+    "partitions": [
+        {"topic": "orders", "partition": number, "replicas": [1, 2, 3], "size_bytes": 10} for number in range(4)
+    ],
+}
+
+
+def row(number: int, *replicas: Any, **more: Any) -> dict[str, Any]:
+    return {"topic": "orders", "partition": number, "replicas": list(replicas), **more}
+
+
+def document(*rows: Any, **more: Any) -> dict[str, Any]:
+    return {"version": 1, "partitions": list(rows), **more}
+
+
+def planned(*rows: Any) -> dict[str, Any]:
+    return answered({**CLUSTER, "reassignment": document(*rows)}).document()
+
+
+def test_it_is_the_plan_as_it_stands_and_counted() -> None:
+    found = planned(row(0, 2, 4, 3, log_dirs=["any", "any", "any"]), row(3, 1, 2, 3))
+    places = {each["partition"]: each["replicas"] for each in found["partitions"]}
+    assert places == {0: [2, 4, 3], 1: [1, 2, 3], 2: [1, 2, 3], 3: [1, 2, 3]}, "leaders as they were written"
+    assert (found["moves"], found["lower_bound"], found["gap"], found["moved_bytes"]) == (1, 1, 0, 10)
+    assert (found["leader_changes"], found["violations"], found["given"]) == (1, [], True)
+    assert found["replicas_per_broker"] == {"1": 3, "2": 4, "3": 4, "4": 1}
+    assert found["notes"][:2] == [
+        "this placement was given, not computed: its moves are those that it names",
+        "1 of the 2 partitions that it names are so already",
+    ]
+    assert "brokers even within one: 2 moves" in found["notes"][2]
+
+
+def test_what_it_does_to_racks_is_told_and_what_was_so_before_is_not() -> None:
+    found = planned(row(0, 1, 4, 2))
+    (violation,) = found["violations"]
+    assert (violation["constraint"], violation["partitions"]) == ("racks", ["orders-0"])
+    before = {**CLUSTER, "partitions": [row(0, 1, 4, 2), row(1, 1, 2, 3)]}
+    other = answered({**before, "reassignment": document(row(1, 2, 1, 3))}).document()
+    assert other["violations"] == []
+
+
+def test_another_factor_is_told() -> None:
+    found = planned(row(0, 1, 2), row(1, 1, 2, 3, 4))
+    assert "2 partitions get another replication factor" in found["notes"] and found["moves"] == 1
+
+
+def test_replicas_on_a_broker_that_is_gone_may_stay_and_none_may_come() -> None:
+    cluster = {**CLUSTER, "partitions": [row(0, 9, 2), row(1, 1, 2)]}
+    kept = answered({**cluster, "reassignment": document(row(0, 2, 9))}).document()
+    assert kept["partitions"][0]["replicas"] == [2, 9]
+    with pytest.raises(
+        PlacementInvalid, match="/reassignment/partitions/0/replicas: 9 not among the brokers 1, 2"
+    ):
+        answered({**cluster, "reassignment": document(row(1, 1, 9))})
+
+
+@pytest.mark.parametrize(
+    ("handed_in", "told"),
+    [
+        ([], "/: is to be an object, and is []"),
+        ({}, "/partitions: is missing"),
+        (document(), "/partitions: names no partition"),
+        (document(row(0, 1), version=2), "/version: is to be 1, and is 2"),
+        (document(row(0, 1), version="1"), '/version: is to be the number 1, and is "1"'),
+        (document(row(0, 1), topics=[]), ": has topics, which a reassignment has not"),
+        (document(7), "/partitions/0: is to be an object, and is 7"),
+        (document(row(0, 1), row(0, 2)), "/partitions/1: orders-0 is listed already, as /partitions/0"),
+        (document(row(0, 1, 2, 1)), "/partitions/0/replicas: orders-0 names a broker twice: [1, 2, 1]"),
+        (document(row(0)), "/partitions/0/replicas: orders-0 has no replica"),
+        (document(row(0, 1.0)), "the floating-point number 1.0; write 1"),
+        (document(row(0, True)), "/partitions/0/replicas/0: is to be a broker's id, and is true"),
+        (document(row(0, -1)), "/partitions/0/replicas/0: is to be a broker's id of 0 or more, and is -1"),
+        (document(row(0, None)), "/partitions/0/replicas/0: is to be a broker's id, and is null"),
+        (document(row(0.5, 1)), "/partitions/0/partition: is to be a partition's number, and is 0.5"),
+        (document(row(0, 1, log_dir="/a")), "/partitions/0: has log_dir, which a reassignment has not"),
+        (document(row(0, 1, log_dirs=["any", "any"])), "/partitions/0/log_dirs: there are 2 for 1 replicas"),
+        (document(row(0, 1, log_dirs=["/a"])), 'log_dirs: "/a" cannot be chosen here; write "any", or leave'),
+    ],
+)
+def test_what_means_two_things_or_nothing_is_refused_with_its_place(handed_in: Any, told: str) -> None:
+    with pytest.raises(PlacementInvalid) as refused:
+        read_reassignment(handed_in)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (
+            [row(0, 1, 2, 3), row(9, 1)],
+            "/reassignment/partitions/1: there is no partition orders-9 on the cluster",
+        ),
+        ([{**row(0, 1), "topic": "order"}], "/reassignment/partitions/0: there is no topic order on the cluster"),
+        ([row(0, 1, 77)], "/reassignment/partitions/0/replicas: 77 not among the brokers 1, 2, 3, 4"),
+    ],
+)
+def test_what_the_cluster_does_not_have_is_named(rows: list[Any], told: str) -> None:
+    with pytest.raises(PlacementInvalid) as refused:
+        planned(*rows)
+    assert str(refused.value) == told
+
+
+def test_it_goes_with_no_other_wish() -> None:
+    asked = {**CLUSTER, "target_brokers": [1, 2, 3], "reassignment": document(row(0, 1))}
+    with pytest.raises(PlacementInvalid, match="/target_brokers: does not go with a reassignment"):
+        answered(asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"version": 1, "version": 1}', 'an object has "version" twice (1 and 1): remove one'),
+        (
+            '{"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "replicas": [2]}]}',
+            'an object has "replicas" twice ([1] and [2]): remove one',
+        ),
+        ('{"version": NaN}', "no JSON: NaN is no number"),
+        ('{"version": 1,}', "no JSON: "),
+        ("[" * 100_000, "no JSON that could be meant: it is nested too deeply"),
+    ],
+)
+def test_of_two_values_of_one_name_none_is_dropped(text: str, told: str) -> None:
+    with pytest.raises(PlacementInvalid) as refused:
+        parse(text)
+    assert told in str(refused.value)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_what_was_written_is_read_as_the_same_plan(seed: int) -> None:
+    asked = question(seed)
+    made = make(read_problem(asked))
+    written = reassignment(made.problem, made.replicas)
+    if not written["partitions"]:
+        return
+    cluster = {name: asked[name] for name in ("brokers", "partitions")}
+    found = answered({**cluster, "reassignment": parse(json.dumps(written))})
+    assert found.document()["partitions"] == made.document()["partitions"]
+    assert (found.counted.moves, found.counted.leader_changes) == (made.counted.moves, made.counted.leader_changes)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["version", "partitions", "topic", "partition", "replicas", "log_dirs"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(_JSON)
+@settings(max_examples=300, deadline=None)
+def test_garbage_is_refused_and_nothing_else_happens(garbage: Any) -> None:
+    try:
+        answered({**CLUSTER, "reassignment": garbage})
+    except PlacementInvalid as error:
+        assert str(error).startswith("/reassignment")
