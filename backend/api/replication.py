@@ -16,7 +16,7 @@ from backend.deciders import LEADER_ELECTIONS
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
 from backend.domain.errors import NotFound
-from backend.domain.leader_elections import RecordElection
+from backend.domain.leader_elections import RecordElection, event_stream
 from backend.domain.replication_health import MOST_NAMED, Place
 from backend.queries import clusters
 from backend.queries.clusters import ClusterRow
@@ -63,7 +63,7 @@ def elect_preferred_leaders(cluster: str, write: Writing, body: WhichTopics | No
         row = _existing(connection, cluster)
     write.match(row.version)
     topics = None if body is None or body.topics is None else tuple(dict.fromkeys(body.topics))
-    stream = f"replication-{row.name}"
+    stream = event_stream(row.name)
     nothing = RecordElection(cluster=row.name, topics=topics, elected=0, refused={})
     first = write.rehearse(LEADER_ELECTIONS, stream, lambda _: nothing)
     if first is not None:
@@ -72,13 +72,11 @@ def elect_preferred_leaders(cluster: str, write: Writing, body: WhichTopics | No
     done = elect_preferred(row, topics, seconds, dry_run=write.dry_run)
     if write.dry_run:
         return respond(Answer(200, _shown(row, done)))
-    reasons = {reason: len(places) for reason, places in by_reason(done.refused).items()}
-    command = RecordElection(cluster=row.name, topics=topics, elected=len(done.elected), refused=reasons)
 
     def answer(_: Connection, outcome: Outcome) -> Answer:
         return Answer(200, _shown(row, done))
 
-    return write.run(LEADER_ELECTIONS, stream, lambda _: command, answer)
+    return write.run(LEADER_ELECTIONS, stream, lambda _: done.command(row.name, topics), answer)
 
 
 def _existing(connection: Connection, cluster: str) -> ClusterRow:

@@ -35,6 +35,11 @@ class RecordElection:
     refused: dict[str, int]
 
 
+def event_stream(cluster: str) -> str:
+    """Of a cluster's elections."""
+    return f"replication-{cluster}"
+
+
 @dataclass(frozen=True)
 class Elections:
     """Nothing that was done limits what may be done."""

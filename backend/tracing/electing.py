@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.domain.errors import ClusterSilent, FieldError, ValueInvalid
+from backend.domain.leader_elections import RecordElection
 from backend.domain.replication_health import MOST_NAMED, ClusterSeen, Condition, Place, conditions
 from backend.kafka.asking import in_portions
 from backend.kafka.errors import KafkaCallFailed
@@ -27,6 +28,11 @@ class Election:
     elected: Sequence[Place]
     already: int
     refused: Mapping[Place, str]
+
+    def command(self, cluster: str, topics: tuple[str, ...] | None) -> RecordElection:
+        """What is to be recorded of it."""
+        reasons = {reason: len(places) for reason, places in by_reason(self.refused).items()}
+        return RecordElection(cluster=cluster, topics=topics, elected=len(self.elected), refused=reasons)
 
 
 def elect_preferred(

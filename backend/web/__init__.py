@@ -21,6 +21,7 @@ from backend.web import (
     placement_page,
     placement_run_form,
     placements_page,
+    replication_page,
     schema_form,
     schemas_page,
     static,
@@ -45,7 +46,7 @@ def routes() -> Sequence[BaseRoute]:
     pages = (
         *(static, login_page, tree_page, users_page, account_page),
         *(switch_plan_page, switch_force_form, switch_page, switches_page),
-        *(placement_form, placement_page, placement_run_form, placements_page),
+        *(placement_form, placement_page, placement_run_form, placements_page, replication_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),

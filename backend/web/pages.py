@@ -82,7 +82,7 @@ class PageRoute(APIRoute):
         return shown
 
 
-_OF_THE_ESTATE = ("switch", "placement")
+_OF_THE_ESTATE = ("switch", "placement", "cluster")
 _NAMES = ("tenant", "instance", "environment", "stream", "application", "user")
 
 

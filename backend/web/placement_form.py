@@ -261,11 +261,17 @@ def _about(row: ClusterRow) -> str:
 
 @router.get(ADDRESS)
 def new_placement(
-    request: Request, services: Shared, viewer: Viewer, like: str = Query("", max_length=100)
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    like: str = Query("", max_length=100),
+    cluster: str = Query("", max_length=200),
+    target_brokers: str = Query("", max_length=40_000),
 ) -> Response:
-    """The form; `like`: the id of a placement that was asked for before, and is asked for again."""
+    """The form; `like`: the id of a placement that was asked for before, and is asked for again; otherwise filled
+    in with a cluster and brokers."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
-    given = None
+    given: Fields | None = {"cluster": cluster, "target_brokers": target_brokers} if cluster else None
     if like:
         if not is_name(like):
             raise NotFound(f"there is no placement {like[:60]!a}")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from sqlalchemy import Connection
 
 from backend.domain.access import Action
 from backend.queries import events
-from backend.queries.clusters import list_clusters
+from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.placements import list_placements
+from backend.queries.replication import find_replication
 from backend.web import templates
 from backend.web.pages import PageRoute, enter, offer, reasons
 from backend.web.placement_view import PlacementView
 from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.replication_view import ReplicationView
 from backend.web.services import Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -36,15 +40,26 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
         found = list_placements(connection, position, most=MOST_SHOWN + 1)
         shown = found[:MOST_SHOWN]
         times = events.times_of(connection, [row.requested for row in shown])
-        has_clusters = bool(list_clusters(connection, position))
+        clusters = list_clusters(connection, position)
+        health = _health(connection, clusters) if position is None else ()
     now = datetime.now(UTC) if position is None else None
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Ask for a plan", "/placements/-new")]
     context = {
         "placements": [PlacementView(row=row, asked_at=times[row.requested], now=now) for row in shown],
         "more": len(found) > MOST_SHOWN,
-        "has_clusters": has_clusters,
+        "has_clusters": bool(clusters),
+        "health": health,
+        "more_clusters": len(clusters) - MOST_SHOWN,
         "offers": offers,
         "reasons": reasons(offers),
         "past": None if position is None else (position, head),
     }
     return templates.page("placements.html", {**frame(request, caller), **context})
+
+
+def _health(connection: Connection, clusters: Sequence[ClusterRow]) -> list[ReplicationView]:
+    """What is observed is not kept: of now only."""
+    return [
+        ReplicationView(row=row, found=find_replication(connection, row.kafka_cluster_id))
+        for row in clusters[:MOST_SHOWN]
+    ]

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, ask, cluster, documents, failed, planned
+from tests.pages.replicating import look, looked_at, online
 from tests.pages.test_switch_pictures import folder, taken
 
 __all__ = ["folder"]
@@ -69,6 +70,10 @@ def test_pictures(acme: Console, database: Database, open_page: Callable[..., Pa
     ask(database, "p4", "c3")
     failed(database, "p4", "brokers are not there (4, 5): start them, or name target_brokers without them")
     ask(database, "p5")
+    online(database)
+    look(database, looked_at(away=(6,), elsewhere=(1,)))
+    online(database, "c2", "K2")
+    look(database, looked_at(), "K2")
     page = open_page(acme, "/placements/p1")
     for path, name in (
         ("/placements/p1", "placement"),
@@ -77,6 +82,9 @@ def test_pictures(acme: Console, database: Database, open_page: Callable[..., Pa
         ("/placements/p4", "placement-failed"),
         ("/placements", "placements"),
         ("/placements/-new?like=p2", "placement-form"),
+        ("/clusters/c1/replication", "replication"),
+        ("/clusters/c2/replication", "replication-well"),
+        ("/clusters/c3/replication", "replication-unseen"),
     ):
         page.goto(f"{acme.url}{path}")
         taken(page, name, folder)

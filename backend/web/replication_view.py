@@ -1,0 +1,245 @@
+"""What the page of a cluster's replication says: how it is, what to do about it, what each broker has to do.
+
+Made from the document that a worker keeps of its last look, which one of another version may have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backend.queries.clusters import ClusterRow
+from backend.queries.replication import ReplicationRow
+from backend.web.figures import counted, full
+from backend.web.placement_view import id_ranges
+from backend.web.switch_words import span
+
+BROKERS_SHOWN = 200
+_EXAMPLES, _FEW = 8, 3
+_STALE_SECONDS = 60.0
+_TONES = {"critical": "bad", "warning": "warn", "advice": "plain"}
+_ALERTS = {
+    "partition-without-leader": ("partition", "without a leader"),
+    "under-min-isr": ("partition", "below the minimum in sync"),
+    "broker-away": ("broker", "away"),
+    "under-replicated": ("partition", "under-replicated"),
+    "down-to-min-isr": ("partition", "down to the minimum in sync"),
+    "min-isr-not-below-factor": ("topic", "that no broker may be away from"),
+    "unclean-election": ("topic", "with unclean election"),
+    "one-copy-acknowledged": ("topic", "acknowledged with one copy"),
+    "not-preferred-leader": ("partition", "not led by the preferred broker"),
+    "leaders-uneven": ("partition", "more led by one broker than by another"),
+}
+_CONDITIONS = (
+    ("without_leader", "Without a leader", "nobody can read or write them"),
+    ("under_min_isr", "Below the minimum in sync", "producers with acks=all are refused"),
+    ("under_replicated", "Under-replicated", "fewer replicas are in sync than there are"),
+    ("at_min_isr", "At the minimum in sync", "with one less, producers with acks=all are refused"),
+    ("not_preferred", "Not led by the preferred broker", "another one leads, while that was away perhaps"),
+    ("moving", "Being moved", "by a placement, or by somebody else"),
+    ("unreplicated", "Un-replicated", "one replica: a broker that is away takes them with it"),
+)
+
+
+@dataclass(frozen=True)
+class AlertShown:
+    """Something to look at."""
+
+    name: str
+    title: str
+    tone: str
+    what_to_do: str
+    examples: str
+    by_election: bool
+    """Whether electing preferred leaders helps."""
+    by_placement: bool
+
+
+@dataclass(frozen=True)
+class ConditionShown:
+    """How many partitions something holds of."""
+
+    name: str
+    title: str
+    because: str
+    count: int
+    examples: str
+
+
+@dataclass(frozen=True)
+class BrokerShown:
+    """What a broker has to do; shares are of the broker that has most, in percent."""
+
+    id: int
+    rack: str
+    is_here: bool
+    replicas: int
+    leaders: int
+    preferred: int
+    lag_time: str
+    replicas_share: float
+    leaders_share: float
+    preferred_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicationView:
+    """A cluster, and the last look at it."""
+
+    row: ClusterRow
+    found: ReplicationRow
+
+    @property
+    def health(self) -> Mapping[str, Any]:
+        return self.found.health or {}
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is nothing newer."""
+        return self.row.reason or self.found.reason
+
+    @property
+    def is_stale(self) -> bool:
+        return self.found.age_seconds is not None and self.found.age_seconds > _STALE_SECONDS
+
+    @property
+    def age_text(self) -> str:
+        seconds = self.found.age_seconds
+        return "not looked at yet" if seconds is None else f"looked at {span(1000 * seconds)} ago"
+
+    @property
+    def tone(self) -> str:
+        """Of the worst there is."""
+        if not self.health or self.reason is not None or self.is_stale:
+            return "plain" if self.reason is None else "bad"
+        tones = [each.tone for each in self.alerts]
+        return next((tone for tone in ("bad", "warn") if tone in tones), "good")
+
+    @property
+    def glyph(self) -> str:
+        return {"good": "running", "warn": "degraded", "bad": "blocked"}.get(self.tone, "unobserved")
+
+    @property
+    def state(self) -> str:
+        """In a few words."""
+        if not self.health:
+            return "Not seen" if self.reason else "Not looked at yet"
+        if self.reason is not None:
+            return "Cannot be seen now"
+        critical, warnings = (sum(each.tone == tone for each in self.alerts) for tone in ("bad", "warn"))
+        if critical:
+            return "Clients are refused"
+        if warnings:
+            return "Degraded"
+        return "All replicas are in sync"
+
+    @property
+    def sentence(self) -> str:
+        if not self.health:
+            return self.reason or "A worker looks at each cluster that is online about every ten seconds"
+        if self.reason is not None:
+            return f"{self.reason}. What follows was seen {span(1000 * (self.found.age_seconds or 0))} ago"
+        here = sum(each.is_here for each in self.brokers_all)
+        away = len(self.brokers_all) - here
+        gone = f", {away:,} away" if away else ""
+        return (
+            f"{counted(here, 'broker')}{gone}, {counted(self.health.get('topics', 0), 'topic')}, "
+            f"{counted(self.health.get('partitions', 0), 'partition')}"
+        )
+
+    @property
+    def alerts(self) -> Sequence[AlertShown]:
+        return [_alert(each, self.electable) for each in self.health.get("alerts", ())]
+
+    @property
+    def electable(self) -> int:
+        """Partitions that their preferred broker could lead at once."""
+        found: int = self._condition("electable").get("count", 0)
+        return found
+
+    @property
+    def conditions(self) -> Sequence[ConditionShown]:
+        return [
+            ConditionShown(name, title, because, found.get("count", 0), _examples(found, _FEW))
+            for name, title, because in _CONDITIONS
+            for found in [self._condition(name)]
+        ]
+
+    def _condition(self, name: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.health.get("conditions", {}).get(name, {})
+        return found
+
+    @property
+    def settings_unknown(self) -> int:
+        """Topics of which nothing is judged that depends on their settings."""
+        found: int = self.health.get("settings_unknown", {}).get("count", 0)
+        return found
+
+    @property
+    def brokers_all(self) -> Sequence[BrokerShown]:
+        rows = self.health.get("brokers", ())
+        replicas = max((row["replicas"] for row in rows), default=0) or 1
+        leaders = max((max(row["leaders"], row["preferred"]) for row in rows), default=0) or 1
+        return [_broker(row, replicas, leaders) for row in rows]
+
+    @property
+    def brokers(self) -> Sequence[BrokerShown]:
+        """Those that are shown: away first, then rack by rack."""
+        order = sorted(self.brokers_all, key=lambda each: (each.is_here, each.rack, each.id))
+        return order[:BROKERS_SHOWN]
+
+    @property
+    def spreads(self) -> Sequence[tuple[str, str]]:
+        """How unevenly brokers that are here are filled."""
+        names = (
+            ("leaders_spread", "leaders"),
+            ("preferred_spread", "preferred leaders"),
+            ("replicas_spread", "replicas"),
+        )
+        return [(label, full(self.health.get(name))) for name, label in names]
+
+    @property
+    def those_here(self) -> str:
+        """Ids as the form of a placement takes them."""
+        return id_ranges(each.id for each in self.brokers_all if each.is_here)
+
+
+def _alert(found: Mapping[str, Any], electable: int) -> AlertShown:
+    name, count = str(found.get("alert")), int(found.get("count", 0))
+    noun, what = _ALERTS.get(name, ("", ""))
+    title = f"{counted(count, noun)} {what}" if noun else f"{name.replace('-', ' ').capitalize()}: {count:,}"
+    what_to_do = str(found.get("what_to_do", ""))
+    return AlertShown(
+        name=name,
+        title=title,
+        tone=_TONES.get(str(found.get("severity")), "plain"),
+        what_to_do=what_to_do,
+        # Of leaders the count is no number of brokers.
+        examples=_examples({**found, "count": 0} if name == "leaders-uneven" else found),
+        by_election="elect-leaders" in what_to_do and electable > 0,
+        by_placement="placement plan" in what_to_do,
+    )
+
+
+def _examples(found: Mapping[str, Any], most: int = _EXAMPLES) -> str:
+    named = list(found.get("examples", ()))[:most]
+    left = int(found.get("count", 0)) - len(named)
+    more = f" and {left:,} more" if left > 0 and named else ""
+    return ", ".join(map(str, named)) + more
+
+
+def _broker(row: Mapping[str, Any], replicas: int, leaders: int) -> BrokerShown:
+    lag = row.get("lag_time_max_ms")
+    return BrokerShown(
+        id=row["id"],
+        rack=row.get("rack") or "none",
+        is_here=row["is_here"],
+        replicas=row["replicas"],
+        leaders=row["leaders"],
+        preferred=row["preferred"],
+        lag_time="not known" if lag is None else span(lag),
+        replicas_share=100 * row["replicas"] / replicas,
+        leaders_share=100 * row["leaders"] / leaders,
+        preferred_share=100 * row["preferred"] / leaders,
+    )

@@ -1,0 +1,50 @@
+"""Looks at clusters as a worker keeps them, which pages show."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from backend.deciders import CLUSTER
+from backend.domain.cluster import RecordOnline
+from backend.domain.replication_alerts import alerts
+from backend.domain.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, TopicSettings, health
+from backend.queries.replication import keep_health
+from tests.database_fixture import Database
+from tests.pages.visitors import record
+
+TOPICS = {"acme-retail-prod-orders": 12, "acme-retail-prod-payments": 8, "globex-shop-prod-items": 6}
+
+
+def looked_at(brokers: int = 6, away: tuple[int, ...] = (), elsewhere: tuple[int, ...] = ()) -> dict[str, Any]:
+    """Three replicas of each partition, on brokers in three racks; those that are away keep up with nothing, and
+    brokers of `elsewhere` lead nothing although they keep up."""
+    partitions = {}
+    for topic, count in TOPICS.items():
+        for number in range(count):
+            replicas = tuple(1 + (number + step) % brokers for step in range(3))
+            isr = tuple(each for each in replicas if each not in away)
+            leader = next((each for each in isr if each not in elsewhere), -1)
+            partitions[topic, number] = PartitionSeen(replicas, isr, leader)
+    seen = ClusterSeen(
+        cluster_id="K1",
+        brokers={each: BrokerSeen(f"az{1 + each % 3}", each not in away) for each in range(1, brokers + 1)},
+        partitions=partitions,
+    )
+    found = health(
+        seen,
+        dict.fromkeys(TOPICS, TopicSettings(2, unclean_election=False)),
+        {each: 30_000 for each in range(1, brokers + 1) if each not in away},
+    )
+    return {**asdict(found), "alerts": [asdict(each) for each in alerts(found)]}
+
+
+def online(database: Database, cluster: str = "c1", kafka_cluster_id: str = "K1") -> None:
+    """A worker has reached it."""
+    record(database, RecordOnline(kafka_cluster_id=kafka_cluster_id, brokers=6), CLUSTER, f"cluster-{cluster}")
+
+
+def look(database: Database, document: dict[str, Any], kafka_cluster_id: str = "K1") -> None:
+    """A worker has looked at it just now."""
+    with database.engine.begin() as connection:
+        keep_health(connection, kafka_cluster_id, document)

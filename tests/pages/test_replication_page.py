@@ -1,0 +1,121 @@
+"""The page of a cluster's replication, with looks recorded by hand."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from backend.queries.replication import keep_reason
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.replicating import look, looked_at, online
+from tests.pages.visitors import Visitor, code, hidden, said, values, visitor
+
+PAGE = "/clusters/c1/replication"
+
+
+@pytest.fixture
+def operator(acme: Console, database: Database) -> Visitor:
+    online(database)
+    return visitor(acme, "operator")
+
+
+def alerts(text: str) -> list[str]:
+    return re.findall(r'id="alert-([a-z-]+)"', text)
+
+
+def test_all_is_well(operator: Visitor, database: Database) -> None:
+    look(database, looked_at())
+    page = operator.get(PAGE)
+    assert "All replicas are in sync" in said(page) and "6 brokers, 3 topics, 26 partitions." in said(page)
+    assert alerts(page.text) == [] and 'id="elect"' not in page.text
+    assert "What to do nothing" in said(page)
+    assert len(re.findall('data-broker="', page.text)) == 6 and "30.0 s" in said(page)
+
+
+def test_what_is_wrong_is_said_with_what_to_do(operator: Visitor, database: Database) -> None:
+    look(database, looked_at(away=(6,)))
+    page = operator.get(PAGE)
+    assert "Degraded" in said(page) and "5 brokers, 1 away" in said(page)
+    assert alerts(page.text)[:3] == ["broker-away", "under-replicated", "down-to-min-isr"]
+    assert "1 broker away Start them." in said(page) and "12 partitions under-replicated" in said(page)
+    assert "acme-retail-prod-orders-3, acme-retail-prod-orders-4, " in said(page)
+    assert '<tr data-broker="6" data-tone="bad">' in page.text
+    # Its form is filled in with the brokers that are left.
+    address = re.search(r'href="(/placements/-new\?cluster=c1&amp;target_brokers=[^"]*)"', page.text)
+    assert address is not None
+    form = operator.get(address[1].replace("&amp;", "&"))
+    assert values(form)["target_brokers"] == "1-5" and '<option value="c1" selected>' in form.text
+
+
+def test_who_may_has_leaders_elected_and_hears_what_comes_of_it(
+    acme: Console, operator: Visitor, database: Database
+) -> None:
+    look(database, looked_at(elsewhere=(1,)))
+    page = operator.get(PAGE)
+    assert "Elect preferred leaders (5 partitions)" in said(page)
+    assert code(page, "same-command") == "treeline replication elect-leaders c1"
+    assert "/api/v1/clusters/c1/elect-preferred-leaders" in code(page, "same-curl")
+    # Nobody listens where this cluster is said to be.
+    answer = operator.client.post(f"{PAGE}/-elect", data=hidden(page))
+    assert answer.status_code == 503 and "Leaders could not be elected: c1: " in said(answer)
+    assert acme.rest.ok("GET", "/events?limit=500")["items"][-1]["name"] != "PreferredLeadersElected"
+
+
+@pytest.mark.parametrize("kind", ["viewer", "owner"])
+def test_who_may_not_change_the_estate_elects_nobody(acme: Console, database: Database, kind: str) -> None:
+    online(database)
+    look(database, looked_at(elsewhere=(1,)))
+    who = visitor(acme, kind)
+    if kind == "viewer":
+        page = who.get(PAGE)
+        assert (
+            'id="elect"' not in page.text and 'id="why-not"' in page.text and "/placements/-new" not in page.text
+        )
+    else:
+        assert who.get(PAGE).status_code == 403
+    assert who.send(f"{PAGE}/-elect").status_code == 403
+
+
+def test_what_cannot_be_seen_now_was_seen_then(operator: Visitor, database: Database) -> None:
+    assert "Not looked at yet" in said(operator.get(PAGE))
+    look(database, looked_at())
+    with database.engine.begin() as connection:
+        keep_reason(connection, "K1", "c1 does not answer")
+    page = operator.get(PAGE)
+    assert "Cannot be seen now c1 does not answer. What follows was seen " in said(page).replace("C1", "c1")
+    assert len(re.findall('data-broker="', page.text)) == 6
+
+
+def test_it_follows_by_itself(operator: Visitor, database: Database) -> None:
+    look(database, looked_at())
+    assert f'hx-get="{PAGE}/-live"' in operator.get(PAGE).text
+    look(database, looked_at(away=(2, 3)))
+    news = operator.get(f"{PAGE}/-live")
+    assert "Clients are refused: replication of c1" in news.text and alerts(news.text)[0] == "under-min-isr"
+    assert "<html" not in news.text
+
+
+def test_clusters_are_listed_with_placements(operator: Visitor, database: Database) -> None:
+    look(database, looked_at(away=(6,)))
+    page = operator.get("/placements")
+    assert f'<a href="{PAGE}">c1</a>' in page.text
+    assert "Degraded 1 broker away and 4 more" in said(page), said(page)
+    assert 'id="clusters"' not in operator.get("/placements?at=1").text, "what is observed is not kept"
+
+
+@pytest.mark.parametrize("name", ["c9", "%00", "a%20b"])
+def test_a_cluster_that_is_not_known_has_no_page(operator: Visitor, name: str) -> None:
+    for path in (f"/clusters/{name}/replication", f"/clusters/{name}/replication/-live"):
+        assert operator.get(path).status_code == 404
+    assert operator.send(f"/clusters/{name}/replication/-elect").status_code == 404
+
+
+def test_a_document_of_another_version_is_shown_as_far_as_it_is_known(
+    operator: Visitor, database: Database
+) -> None:
+    found = looked_at()
+    odd = {"alert": "something-new", "severity": "grave", "count": 2, "examples": ["a"], "what_to_do": "See."}
+    look(database, {"topics": 1, "partitions": 2, "brokers": found["brokers"], "alerts": [odd]})
+    assert "Something new: 2 See. a and 1 more" in said(operator.get(PAGE))
