@@ -99,6 +99,8 @@ def _plan_file(question: Path, given: Path | None, reassignment: Path | None) ->
     from backend.placement.errors import PlacementInvalid
     from backend.placement.given import answered
 
+    if str(question) == str(given) == "-":
+        fail("--input and --from-reassignment cannot both be stdin: name a file for one of them", 2)
     asked = _read(question)
     if given is not None:
         if not isinstance(asked, dict) or "reassignment" in asked:

@@ -22,6 +22,8 @@ from backend.placement.reassignment import read_reassignment
 from backend.placement.spread import largest_share
 from backend.placement.verify import DETAILS, broken, count
 
+MOST_TOLD = 3
+"""Partitions that do not fit the cluster, of which all others are counted only."""
 MOST_COMPARED = 1_000_000
 """Replicas of clusters whose balanced placement is computed besides, which takes longer the more there are."""
 
@@ -79,18 +81,22 @@ def _replicas(problem: Problem, given: Sequence[Listed], at: str) -> Replicas:
     at_broker = {broker: index for index, broker in enumerate(problem.broker_ids.tolist())}
     known = {broker for broker, index in at_broker.items() if problem.rack_of[index] != GONE}
     rows = _present(problem)
+    wrong = []
     for index, each in enumerate(given):
         place_at = places.get((each.topic, each.number))
         if place_at is None:
             what = f"no partition {each.topic}-{each.number}" if each.topic in topics else f"no topic {each.topic}"
-            raise PlacementInvalid(f"{at}/{index}: there is {what[:200]} on the cluster")
+            wrong.append(f"{at}/{index}: there is {what} on the cluster")
+            continue
         held = {int(problem.broker_ids[broker]) for broker in rows[place_at]}
-        strange = [broker for broker in each.replicas if broker not in known | held]
+        strange = [broker for broker in each.replicas if broker not in known and broker not in held]
         if strange:
-            raise PlacementInvalid(
-                f"{at}/{index}/replicas: {few(strange)} not among the brokers {few(sorted(known))}"
-            )
+            wrong.append(f"{at}/{index}/replicas: {few(strange)} not among the brokers {few(sorted(known))}")
+            continue
         rows[place_at] = [at_broker[broker] for broker in each.replicas]
+    if wrong:
+        more = [f"and {len(wrong) - MOST_TOLD:,} more like these"] if len(wrong) > MOST_TOLD else []
+        raise PlacementInvalid("; ".join([*wrong[:MOST_TOLD], *more]))
     return Replicas.listed(rows)
 
 

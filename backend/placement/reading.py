@@ -4,11 +4,13 @@ place."""
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from backend.placement.errors import PlacementInvalid
+
+HIGHEST = 2**31 - 1
+"""Ids of brokers and numbers of partitions, which Kafka has 32 bits for."""
 
 
 class Listed(NamedTuple):
@@ -21,7 +23,7 @@ class Listed(NamedTuple):
     size_bytes: int
 
 
-def parse(text: str) -> Any:
+def parse(text: str | bytes) -> Any:
     """Of JSON, where no object may have a name twice: one of the two values would be dropped without a word.
 
     Raises PlacementInvalid.
@@ -60,16 +62,16 @@ def partitions(rows: Sequence[Any], at: str = "/partitions") -> list[Listed]:
         topic = row.get("topic")
         if not isinstance(topic, str) or not topic:
             raise PlacementInvalid(f"{where}/topic: is to be a topic's name, and is {shown(topic)}")
-        number = a_number(row.get("partition"), f"{where}/partition", "a partition's number")
+        number = a_number(row.get("partition"), f"{where}/partition", "a partition's number", HIGHEST)
         first = seen.setdefault((topic, number), index)
         if first != index:
             raise PlacementInvalid(f"{where}: {topic}-{number} is listed already, as {at}/{first}")
         replicas = [
-            a_number(broker, f"{where}/replicas/{place}", "a broker's id")
+            a_number(broker, f"{where}/replicas/{place}", "a broker's id", HIGHEST)
             for place, broker in enumerate(a_list(row, "replicas", where))
         ]
         if len(set(replicas)) < len(replicas):
-            raise PlacementInvalid(f"{where}/replicas: {topic}-{number} names a broker twice: {replicas}")
+            raise PlacementInvalid(f"{where}/replicas: {topic}-{number} names a broker twice: {shown(replicas)}")
         if not replicas:
             raise PlacementInvalid(f"{where}/replicas: {topic}-{number} has no replica")
         size = a_number(row.get("size_bytes", 0), f"{where}/size_bytes", "a number of bytes")
@@ -93,19 +95,19 @@ def a_list(owner: Mapping[str, Any], name: str, at: str) -> Sequence[Any]:
     return value
 
 
-def a_number(value: object, at: str, what: str = "a whole number") -> int:
-    """What stands at a place, if it is one of 0 or more. Raises PlacementInvalid."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or value != int(value):  # type: ignore[call-overload]
-        raise PlacementInvalid(f"{at}: is to be {what}, and is {shown(value)}")
+def a_number(value: object, at: str, what: str = "a whole number", most: int = 2**62) -> int:
+    """What stands at a place, if it is one of 0 to `most`. Raises PlacementInvalid."""
     # JSON that was edited by hand, or went through a tool, has 1.0 where 1 was.
-    if isinstance(value, float):
+    if isinstance(value, float) and value.is_integer():
         raise PlacementInvalid(
             f"{at}: is to be {what}, and is the floating-point number {value}; write {int(value)}"
         )
-    assert isinstance(value, int)
-    if not 0 <= value < 2**62:
-        raise PlacementInvalid(f"{at}: is to be {what} of 0 or more, and is {value}")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PlacementInvalid(f"{at}: is to be {what}, and is {shown(value)}")
+    if value < 0:
+        raise PlacementInvalid(f"{at}: is to be {what} of 0 or more, and is {shown(value)}")
+    if value > most:
+        raise PlacementInvalid(f"{at}: is to be {what} of at most {most}, and is {shown(value)}")
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from backend.placement.reading import Listed, a_list, a_number, an_object, few, 
 
 _KNOWN = frozenset({"topic", "partition", "replicas", "log_dirs"})
 _ANYWHERE = "any"
+# What a cluster cannot have is refused here: no event could hold all that a name in JSON may have.
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 
 
 def read_reassignment(document: object, at: str = "") -> list[Listed]:
@@ -31,6 +34,8 @@ def read_reassignment(document: object, at: str = "") -> list[Listed]:
 
 
 def _check_row(row: Mapping[str, Any], where: str) -> None:
+    if not _TOPIC.match(row["topic"]):
+        raise PlacementInvalid(f"{where}/topic: {shown(row['topic'])} cannot name a topic in Kafka")
     strange = sorted(map(str, row.keys() - _KNOWN))
     if strange:
         raise PlacementInvalid(f"{where}: has {few(strange)}, which a reassignment has not")

@@ -123,6 +123,11 @@ def test_a_reassignment_is_handed_in_and_kept(clusters: Rest, database: Database
         ({"reassignment": {"partitions": [partition(0, 1, 1)]}}, "/reassignment/partitions/0/replicas"),
         ({"reassignment": {"partitions": [partition(0, 1), 5]}}, "/reassignment/partitions/1"),
         ({"reassignment": GIVEN, "target_brokers": [1]}, "/target_brokers"),
+        ({"reassignment": {"partitions": [partition(0, 10**400)]}}, "/reassignment/partitions/0/replicas/0"),
+        (
+            {"reassignment": {"partitions": [{**partition(0, 1), "topic": "a\0"}]}},
+            "/reassignment/partitions/0/topic",
+        ),
         ({"reassignment": GIVEN, "no_leaders": []}, "/no_leaders"),
     ],
 )
@@ -132,11 +137,18 @@ def test_what_cannot_be_handed_in_is_refused(clusters: Rest, body: dict[str, Any
     assert [each["pointer"] for each in refused["errors"]] == [pointer] and clusters.head() == head
 
 
-def test_of_two_values_of_one_name_none_is_taken(clusters: Rest) -> None:
-    body = '{"cluster": "c1", "reassignment": {"partitions": [], "partitions": []}}'
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ('{"cluster": "c1", "reassignment": {"partitions": [], "partitions": []}}', "partitions"),
+        ('{"cluster": "c1", "re\\u0061ssignment": {"version": 1, "version": 2}}', "version"),
+        ('{"cluster": "c1", "cluster": "c2"}', "cluster"),
+    ],
+)
+def test_of_two_values_of_one_name_none_is_taken(clusters: Rest, body: str, name: str) -> None:
     sent = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     answer = clusters.client.request("POST", "/api/v1/placements", headers=sent, content=body)
-    assert 'an object has "partitions" twice' in problem(answer, 422, "value-invalid")["detail"]
+    assert f'an object has "{name}" twice' in problem(answer, 422, "value-invalid")["detail"]
 
 
 def test_a_large_reassignment_is_taken(clusters: Rest) -> None:

@@ -76,6 +76,34 @@ def test_bad_input_is_refused_with_its_place(tmp_path: Path) -> None:
     assert done.returncode == 2 and "No such file" in done.stderr
 
 
+GIVEN: dict[str, Any] = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]}
+
+
+def test_a_reassignment_from_a_file_is_the_plan_and_is_written_as_it_was(tmp_path: Path) -> None:
+    given, moves = tmp_path / "given.json", tmp_path / "moves.json"
+    given.write_text(json.dumps(GIVEN))
+    words = ["plan", "--input", "-", "--from-reassignment", str(given), "--json", "--reassignment", str(moves)]
+    done = treeline(*words, stdin=json.dumps(QUESTION | {"target_brokers": [1]}))
+    assert done.returncode == 2 and "/target_brokers: does not go with a reassignment" in done.stderr
+    cluster = {name: QUESTION[name] for name in ("brokers", "partitions")}
+    done = treeline(*words, stdin=json.dumps(cluster))
+    assert done.returncode == 0, done.stderr
+    assert "1 replica moves (as handed in), 100 bytes" in done.stderr
+    found = json.loads(done.stdout)
+    assert (found["moves"], found["given"], json.loads(moves.read_text())) == (1, True, GIVEN)
+    given.write_text('{"version": 1, "partitions": [], "partitions": []}')
+    refused = treeline(*words, stdin=json.dumps(cluster))
+    assert refused.returncode == 2 and f'{given}: an object has "partitions" twice' in refused.stderr
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    nowhere = tmp_path / "none" / "moves.json"
+    done = treeline("plan", "--input", "-", "--reassignment", str(nowhere), stdin=json.dumps(QUESTION))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{nowhere} cannot be written: No such file or directory" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_new_topic_is_placed() -> None:
     brokers = json.dumps([{"id": each} for each in range(5)])
     wanted = ("initial", "--brokers", "-", "--replication-factor", "3", "--json")
@@ -96,6 +124,7 @@ def test_a_new_topic_is_placed() -> None:
         ([], "name either --input or --cluster"),
         (["--input", "-", "--cluster", "c1"], "name either --input or --cluster"),
         (["--input", "-", "--target-brokers", "1,2"], "go with --cluster"),
+        (["--input", "-", "--from-reassignment", "-"], "cannot both be stdin"),
         (["--cluster", "c1", "--rounds", "rounds"], "--rounds goes with --input"),
         (["--cluster", "c1", "--target-brokers", "1,x"], "'1,x' is no list of broker ids"),
     ],

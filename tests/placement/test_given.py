@@ -95,6 +95,18 @@ def test_replicas_on_a_broker_that_is_gone_may_stay_and_none_may_come() -> None:
         (document(row(0, -1)), "/partitions/0/replicas/0: is to be a broker's id of 0 or more, and is -1"),
         (document(row(0, None)), "/partitions/0/replicas/0: is to be a broker's id, and is null"),
         (document(row(0.5, 1)), "/partitions/0/partition: is to be a partition's number, and is 0.5"),
+        (document(row(0, 2**31)), "replicas/0: is to be a broker's id of at most 2147483647, and is 2147483648"),
+        (document(row(10**400, 1)), "/partitions/0/partition: is to be a partition's number of at most 21474836"),
+        (document(row(0, -(10**400))), "/partitions/0/replicas/0: is to be a broker's id of 0 or more, and is -1"),
+        (document(row(0, float("inf"))), "/partitions/0/replicas/0: is to be a broker's id, and is Infinity"),
+        (
+            document({**row(0, 1), "topic": "a\0b"}),
+            '/partitions/0/topic: "a\\u0000b" cannot name a topic in Kafka',
+        ),
+        (document({**row(0, 1), "topic": "\ud800"}), '/topic: "\\ud800" cannot name a topic'),
+        (document({**row(0, 1), "topic": ".."}), '/topic: ".." cannot name a topic'),
+        (document({**row(0, 1), "topic": "a" * 250}), "cannot name a topic"),
+        (document({**row(0, 1), "topic": "a\n"}), "cannot name a topic"),
         (document(row(0, 1, log_dir="/a")), "/partitions/0: has log_dir, which a reassignment has not"),
         (document(row(0, 1, log_dirs=["any", "any"])), "/partitions/0/log_dirs: there are 2 for 1 replicas"),
         (document(row(0, 1, log_dirs=["/a"])), 'log_dirs: "/a" cannot be chosen here; write "any", or leave'),
@@ -121,6 +133,16 @@ def test_what_the_cluster_does_not_have_is_named(rows: list[Any], told: str) -> 
     with pytest.raises(PlacementInvalid) as refused:
         planned(*rows)
     assert str(refused.value) == told
+
+
+def test_of_many_that_do_not_fit_the_first_are_named_and_all_counted() -> None:
+    with pytest.raises(PlacementInvalid) as refused:
+        planned(row(0, 1, 77), row(8, 1), row(9, 1), {**row(0, 1), "topic": "order"}, row(1, 78), row(2, 2, 1))
+    at = "/reassignment/partitions"
+    assert str(refused.value) == (
+        f"{at}/0/replicas: 77 not among the brokers 1, 2, 3, 4; {at}/1: there is no partition orders-8 on the "
+        f"cluster; {at}/2: there is no partition orders-9 on the cluster; and 2 more like these"
+    )
 
 
 def test_it_goes_with_no_other_wish() -> None:
