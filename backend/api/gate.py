@@ -21,7 +21,9 @@ from backend.domain.errors import DomainError
 API = "/api/"
 MOST_BODY_BYTES = 1 << 20
 MOST_PLACEMENT_BYTES = 32 << 20
-_LARGER = {"/api/v1/placements": MOST_PLACEMENT_BYTES}
+MOST_FORM_BYTES = 3 << 20
+"""What a form takes may be three times as long when it is sent: `"` as `%22`."""
+_LARGER = {"/api/v1/placements": MOST_PLACEMENT_BYTES, "/placements/-new": MOST_FORM_BYTES}
 """Where a body may name each partition of a cluster."""
 # Answered without asking the database who asks.
 _PLAIN = ("/livez", "/readyz", "/metrics", "/openapi.json", "/static/")

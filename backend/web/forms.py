@@ -21,6 +21,8 @@ from backend.queries.login import SESSION_COOKIE
 LOGIN_COOKIE = "treeline_login"
 KEY_FIELD = "key"
 MOST_FIELDS = 100
+# No less than the gate lets a form have (`api.gate`), where few may have so much.
+_MOST_FIELD_BYTES = 3 << 20
 _OURS = ("same-origin", "none")
 
 Fields = dict[str, str]
@@ -48,7 +50,7 @@ def _taken_by(cookie: str) -> Callable[[Request], object]:
         """The form's fields; 403 if no page of ours sent it."""
         if request.headers.get("sec-fetch-site", "none") not in _OURS:
             raise HTTPException(403, "this form was sent by another site")
-        async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
+        async with request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=_MOST_FIELD_BYTES) as form:
             given = {name: value for name, value in form.items() if isinstance(value, str)}
         key = _key_of(request.cookies.get(cookie, ""))
         if not key or not hmac.compare_digest(given.pop(KEY_FIELD, "").encode(), key.encode()):

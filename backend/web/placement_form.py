@@ -45,6 +45,10 @@ _TRIED = "tried-out"
 """The id of a placement that is tried out; none that is asked for has it."""
 _IDS = re.compile(r"([0-9]{1,10})(?:\s*-\s*([0-9]{1,10}))?")
 _BY_TOPIC = re.compile(r"(.+)=([0-9]{1,10})")
+MOST_TYPED = 900_000
+"""Characters of a reassignment that the form takes; a larger one is for the command."""
+_TOO_LONG = "The reassignment that was handed in is too long for this form. Hand it in by"
+_NOTHING_MOVES = "Nothing is moved: a worker reads the cluster and computes."
 Wish = Aims | dict[str, Any]
 """What is asked for, or the reassignment that is handed in."""
 
@@ -203,9 +207,12 @@ def _effect(connection: Connection, cluster: str, wish: Wish) -> Effect:
 
 
 def _same_given(cluster: str, reassignment: dict[str, Any]) -> SameChange:
-    command = f"treeline placement plan --cluster {cluster} --from-reassignment moves.json"
     body = {"cluster": cluster, "reassignment": reassignment}
-    return SameChange(None, command, curl("POST", "/api/v1/placements", body))
+    return SameChange(None, _command_given(cluster), curl("POST", "/api/v1/placements", body))
+
+
+def _command_given(cluster: str) -> str:
+    return f"treeline placement plan --cluster {cluster} --from-reassignment moves.json"
 
 
 def _same(cluster: str, aims: Aims) -> SameChange:
@@ -231,7 +238,7 @@ def _same(cluster: str, aims: Aims) -> SameChange:
 # --- the form
 
 
-def _page(services: ConsoleServices, given: Fields | None = None) -> FormPage:
+def _page(services: ConsoleServices, given: Fields | None = None, told: str = _NOTHING_MOVES) -> FormPage:
     with services.reading() as connection:
         clusters = list_clusters(connection)
     usual = given or ({"cluster": clusters[0].name} if len(clusters) == 1 else {})
@@ -244,13 +251,13 @@ def _page(services: ConsoleServices, given: Fields | None = None) -> FormPage:
         act=_Asking(),
         usual=lambda connection: usual,
         choices=_choices(clusters),
-        empty="Nothing is moved: a worker reads the cluster and computes.",
+        empty=told,
     )
 
 
 def _choices(clusters: list[ClusterRow]) -> Mapping[str, Any]:
     options = [(row.name, f"{row.name}{_about(row)}") for row in clusters]
-    return {"clusters": [("", "choose a cluster"), *options]}
+    return {"clusters": [("", "choose a cluster"), *options], "most_typed": MOST_TYPED}
 
 
 def _about(row: ClusterRow) -> str:
@@ -272,6 +279,7 @@ def new_placement(
     in with a cluster and brokers."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     given: Fields | None = {"cluster": cluster, "target_brokers": target_brokers} if cluster else None
+    told = _NOTHING_MOVES
     if like:
         if not is_name(like):
             raise NotFound(f"there is no placement {like[:60]!a}")
@@ -280,8 +288,11 @@ def new_placement(
             handed_in = None if row.given is None else read_reassignment(connection, like)
         given = as_given(row.cluster, row.aims)
         if handed_in is not None:
-            given["reassignment"] = json.dumps(handed_in)
-    return show_form(request, services, caller, _page(services, given))
+            text = json.dumps(handed_in)
+            is_short = len(text) <= MOST_TYPED
+            given |= {"reassignment": text} if is_short else {}
+            told = told if is_short else f"{_TOO_LONG} {_command_given(row.cluster)}"
+    return show_form(request, services, caller, _page(services, given, told))
 
 
 @router.post(ADDRESS)

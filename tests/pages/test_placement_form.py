@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from backend.domain.errors import ValueInvalid
-from backend.web.placement_form import broker_ids
+from backend.web.placement_form import MOST_TYPED, broker_ids
 from backend.web.placement_view import id_ranges
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
@@ -143,6 +143,20 @@ def test_a_reassignment_is_handed_in(acme: Console, operator: Visitor) -> None:
     assert "Reassignment that was handed in 1 partition" in said(page)
     again = operator.get(f"{NEW}?like={found['id']}")
     assert json.dumps(GIVEN) in unescape(again.text)
+
+
+def test_the_longest_reassignment_is_taken_and_a_longer_one_is_not_asked_for_again(
+    acme: Console, operator: Visitor
+) -> None:
+    rows = [{"topic": "orders", "partition": at, "replicas": [2, 1]} for at in range(20_000)]
+    sent = {"cluster": "c1", "reassignment": json.dumps({"partitions": rows[:14_000]})}
+    assert MOST_TYPED * 0.9 < len(sent["reassignment"]) <= MOST_TYPED
+    operator.confirm(NEW, **sent)
+    assert [each["given"] for each in asked_for(acme)] == [14_000]
+    begun = acme.rest.ok("POST", "/placements", {"cluster": "c1", "reassignment": {"partitions": rows}})
+    again = operator.get(f"{NEW}?like={begun['id']}")
+    assert "too long for this form" in said(again) and "--from-reassignment moves.json" in said(again)
+    assert len(again.text) < MOST_TYPED
 
 
 @pytest.mark.parametrize(
