@@ -255,9 +255,9 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
 def settled_factor(wanted: WantedTopic, present: SeenTopic) -> int:
     """The replicas that a topic can be counted on to have.
 
-    One that is being copied to counts once it has caught up: brokers refuse acks=all while fewer are in sync than
-    `min.insync.replicas`, or than replicas if these are fewer, copies under way included. While some are not in
-    sync what is recorded holds, unless there are fewer by now.
+    A new one counts once it has caught up: brokers refuse acks=all while fewer are in sync than the lower of
+    `min.insync.replicas` and the number of replicas, copies under way included. While some are not in sync what is
+    recorded holds, unless there are fewer by now.
     """
     known = wanted.recorded_factor if wanted.topic_id == present.topic_id else None
     if present.in_sync or known is None:

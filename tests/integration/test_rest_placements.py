@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from backend.domain.placements import RecordFailure, RecordPlan
 from backend.queries.placements import PlanDocuments, keep_documents, read_reassignment
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, Rest, problem
+from tests.integration.shell import shell_of
 from tests.integration.streams import PROD, applied, worker_records
 
 
@@ -84,6 +86,14 @@ def test_factors_that_streams_declare_are_named_in_the_answer(tenant: Rest) -> N
     again = asked(tenant, replication_factor="declared", excluded_topics=["acme-retail-prod-payments"])
     assert again["replication_factor"] == {"acme-retail-prod-orders": 1}
     assert asked(tenant)["as_declared"] is False
+
+
+def test_the_command_takes_a_factor_or_what_is_declared(tenant: Rest, database: Database, tmp_path: Path) -> None:
+    plan = ("placement", "plan", "--cluster", "c1", "--replication-factor")
+    with shell_of(database.url, tmp_path) as shell:
+        for factor, told in (("declared", "no stream has a topic on c1"), ("three", "'three' is no number")):
+            refused = shell(*plan, factor)
+            assert refused.exit_code == 2 and told in refused.stderr, refused.stderr
 
 
 def test_the_newest_comes_first_page_by_page_and_of_one_cluster(clusters: Rest) -> None:
