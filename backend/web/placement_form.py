@@ -279,11 +279,13 @@ def new_placement(
     like: str = Query("", max_length=100),
     cluster: str = Query("", max_length=200),
     target_brokers: str = Query("", max_length=40_000),
+    replication_factor: str = Query("", max_length=40_000),
 ) -> Response:
     """The form; `like`: the id of a placement that was asked for before, and is asked for again; otherwise filled
-    in with a cluster and brokers."""
+    in with a cluster, brokers and a factor."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
-    given: Fields | None = {"cluster": cluster, "target_brokers": target_brokers} if cluster else None
+    wish = {"cluster": cluster, "target_brokers": target_brokers, "replication_factor": replication_factor}
+    given: Fields | None = wish if cluster else None
     if like:
         if not is_name(like):
             raise NotFound(f"there is no placement {like[:60]!a}")
