@@ -171,6 +171,9 @@ def question_of(seen: ClusterReplicas, aims: Aims) -> dict[str, Any]:
         raise CannotPlan(f"target_brokers names brokers that are not there ({few(gone)})")
     topics = {topic for topic, _ in seen.partitions}
     factors = dict(aims.replication_factors)
+    if aims.as_declared:
+        # A stream may have been deleted since.
+        factors = {topic: factor for topic, factor in factors.items() if topic in topics}
     if aims.replication_factor is not None:
         factors = dict.fromkeys(topics, aims.replication_factor) | factors
     question = cluster_document(seen)

@@ -109,6 +109,7 @@ class Reconciler:
                 topic_id=topic.topic_id,
                 partitions=topic.partitions,
                 replication_factor=topic.replication_factor,
+                in_sync=topic.in_sync,
                 config=configs.get(name),
                 records=records.get(name),
             )
@@ -132,6 +133,7 @@ class Reconciler:
             if present is None:
                 continue
             calm = topic.applied and topic.failure is None and topic.topic_id == present.topic_id
+            calm = calm and topic.recorded_factor in (None, present.replication_factor)
             again = (cluster, topic.topic) in self._drifted
             (settled if calm and not again else unsettled).append(topic.topic)
         first = self._turns.get(cluster, 0)

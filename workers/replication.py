@@ -19,10 +19,12 @@ from sqlalchemy import Engine
 from backend.domain.errors import DomainError
 from backend.domain.replication_alerts import alerts
 from backend.domain.replication_health import ClusterSeen, TopicSettings, health
+from backend.domain.topic_replication import seen_topics, unlike_declared
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.queries import replication
 from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.declared_factors import declared_factors
 from backend.settings import Settings
 from workers import wanted
 
@@ -58,6 +60,7 @@ class ReplicationHost:
             if position == self._position:
                 return
             rows = list_clusters(connection)
+            declared = declared_factors(connection)
             replication.forget_all_but(connection, [row.kafka_cluster_id for row in rows if row.kafka_cluster_id])
         watched: dict[str, ClusterWatch] = {}
         for row in rows:
@@ -65,7 +68,9 @@ class ReplicationHost:
             if row.state == "online" and row.kafka_cluster_id is not None:
                 known = self._watches.get(row.name)
                 same = known is not None and known.same(row)
-                watched[row.name] = known if known and same else ClusterWatch(row, self._engine, self._settings)
+                watch = known if known and same else ClusterWatch(row, self._engine, self._settings)
+                watch.declared = declared.get(row.name, {})
+                watched[row.name] = watch
         for name, watch in self._watches.items():
             if watched.get(name) is not watch:
                 watch.end()
@@ -89,6 +94,8 @@ class ClusterWatch:
         """Topics whose settings were asked for; some may not be seen."""
         self._lag_times_ms: Mapping[int, int] = {}
         self._partitions = 0
+        self.declared: Mapping[str, int] = {}
+        """Replication factors by topic."""
 
     def same(self, row: ClusterRow) -> bool:
         """Whether this is still how the cluster is reached."""
@@ -157,7 +164,16 @@ class ClusterWatch:
         self._partitions = len(seen.partitions)
         self._read_settings(self._admin, seen)
         found = health(seen, self._topics, self._lag_times_ms)
-        return {**asdict(found), "alerts": [asdict(each) for each in alerts(found)]}
+        topics = seen_topics(seen, self._topics, self.declared)
+        here = sum(each.is_here for each in seen.brokers.values())
+        unlike = unlike_declared(self.declared, topics, here)
+        return {
+            **asdict(found),
+            "fewer_than_declared": asdict(unlike.fewer),
+            "more_than_declared": asdict(unlike.more),
+            "alerts": [asdict(each) for each in alerts(found, unlike, self._row.name)],
+            "declared_topics": {topic: asdict(each) for topic, each in topics.items()},
+        }
 
     def _read_settings(self, admin: ReplicaAdmin, seen: ClusterSeen) -> None:
         topics = {topic for topic, _ in seen.partitions}

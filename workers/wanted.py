@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from backend.domain import tree_shape
 from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
 from backend.domain.steps import UnwantedTopic, WantedTopic, topic_config
-from backend.domain.stream_settings import DEFAULT_MAX_MESSAGE_BYTES
+from backend.domain.stream_settings import DEFAULT_MAX_MESSAGE_BYTES, INTERNAL_REPLICAS
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.events import newest_position
 from backend.queries.observed import internal_topics
@@ -18,7 +18,6 @@ from backend.queries.streams import StreamRow, list_deleted, list_streams
 from backend.queries.trees import get_tree
 from backend.settings import Settings
 
-INTERNAL_REPLICAS = 3
 INTERNAL_RETENTION_MS = 3_600_000
 
 
@@ -80,6 +79,7 @@ def _of_stream(row: StreamRow) -> list[WantedTopic]:
             applied=row.applied[cluster] == "applied",
             topic_id=row.topic_ids.get(cluster),
             failure=row.failures.get(cluster),
+            recorded_factor=row.factors.get(cluster),
         )
         for cluster, topic in row.technical_names.items()
     ]

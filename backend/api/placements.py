@@ -38,7 +38,11 @@ class NewPlacement(Body):
     target_brokers: list[int] | None = Field(
         None, max_length=MOST_NAMED, description="Brokers that are to hold replicas; all, if left out."
     )
-    replication_factor: int | dict[str, int] | None = Field(None, description="Of all topics, or by topic.")
+    replication_factor: int | dict[str, int] | Literal["declared"] | None = Field(
+        None,
+        description="Of all topics, or by topic; `declared`: of streams' topics, as these declare it, and no more "
+        "than there are brokers.",
+    )
     excluded_topics: list[str] = Field(
         default_factory=list, max_length=MOST_NAMED, description="Stay as they are."
     )
@@ -65,6 +69,7 @@ class NewPlacement(Body):
             target_brokers=None if self.target_brokers is None else tuple(self.target_brokers),
             replication_factor=factor if isinstance(factor, int) else None,
             replication_factors=factor if isinstance(factor, dict) else {},
+            as_declared=factor == "declared",
             excluded_topics=tuple(self.excluded_topics),
             no_leaders=tuple(self.no_leaders),
         )

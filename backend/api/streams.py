@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
@@ -32,6 +32,7 @@ from backend.domain.access import Action, may
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings
 from backend.queries import streams as queries
+from backend.queries.stream_replication import stream_replication
 from backend.queries.streams import StreamRow
 from backend.queries.tenants import find_environment
 
@@ -134,9 +135,11 @@ def declare_streams(place: In, body: NewStreams, write: Writing) -> Response:
 
 @router.get("/{stream}", openapi_extra=needs(Action.READ_TENANT))
 def get_stream(place: In, stream: str, connection: Reading, at: At) -> Response:
-    """One stream."""
+    """One stream; with how its topics are replicated now, and what acks=all promises there."""
     row = place.find(connection, stream, at)
-    return shown_at(row.version, shown(row))
+    return shown_at(
+        row.version, {**shown(row), "replication": _replication(connection, row) if at is None else None}
+    )
 
 
 @router.patch("/{stream}", openapi_extra=needs(Action.DECLARE_STREAMS))
@@ -201,6 +204,11 @@ def delete_stream(
 
 def _settings(body: NewStream) -> StreamSettings:
     return StreamSettings(**body.model_dump(exclude={"name"}))
+
+
+def _replication(connection: Connection, row: StreamRow) -> dict[str, Any]:
+    seen = stream_replication(connection, row)
+    return {cluster: {**asdict(each), "advice": each.advice} for cluster, each in seen.items()}
 
 
 def shown(row: StreamRow) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from backend.placement.errors import PlacementInvalid
 from backend.placement.reassignment import read_reassignment
 from backend.queries import placements as queries
 from backend.queries.clusters import list_clusters
+from backend.queries.declared_factors import declared_factors
 
 BuildRun = Callable[[Connection], PlacementRunCommand]
 """What an operator says to a placement, from what is so at that moment."""
@@ -29,8 +30,15 @@ def request_placement(placement: str, cluster: str, aims: Aims) -> PlacementChan
     """Have a plan made by a worker, under this id. Nothing is moved."""
 
     def build(connection: Connection) -> RequestPlacement:
-        known = _known_clusters(connection)
-        return RequestPlacement(placement=placement, cluster=cluster, aims=aims, known_clusters=known)
+        brokers = {row.name: row.brokers or 0 for row in list_clusters(connection)}
+        return RequestPlacement(
+            placement=placement,
+            cluster=cluster,
+            aims=aims,
+            known_clusters=frozenset(brokers),
+            declared_factors=declared_factors(connection).get(cluster, {}) if aims.as_declared else {},
+            brokers=brokers.get(cluster, 0),
+        )
 
     return Change(PLACEMENT, event_stream(placement), build)
 

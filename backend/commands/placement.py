@@ -42,7 +42,10 @@ def plan(
     target_brokers: Annotated[
         str | None, typer.Option(help="With --cluster: ids of those that are to hold replicas, with commas.")
     ] = None,
-    replication_factor: Annotated[int | None, typer.Option(help="With --cluster: of all topics.")] = None,
+    replication_factor: Annotated[
+        str | None,
+        typer.Option(help="With --cluster: of all topics; or declared: of streams' topics as they declare it."),
+    ] = None,
     given: Annotated[
         Path | None,
         typer.Option(
@@ -72,7 +75,7 @@ def plan(
         if target_brokers is not None:
             wish["target_brokers"] = _ids(target_brokers)
         if replication_factor is not None:
-            wish["replication_factor"] = replication_factor
+            wish["replication_factor"] = _factor(replication_factor)
         if given is not None:
             wish["reassignment"] = _read_reassignment(given)
         placement_of_clusters.ask(wish, reassignment, shape)
@@ -92,6 +95,15 @@ def _ids(text: str) -> list[int]:
         return [int(each) for each in text.split(",")]
     except ValueError:
         fail(f"--target-brokers: {text[:60]!a} is no list of broker ids like 1,2,3", 2)
+
+
+def _factor(text: str) -> int | str:
+    if text == "declared":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        fail(f"--replication-factor: {text[:60]!a} is no number, and not the word declared", 2)
 
 
 def _plan_file(question: Path, given: Path | None, reassignment: Path | None) -> Plan:

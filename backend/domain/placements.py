@@ -61,12 +61,15 @@ class Aims:
     """Of all topics but those of `replication_factors`."""
     replication_factors: dict[str, int] = field(default_factory=dict)
     """By topic."""
+    as_declared: bool = False
+    """`replication_factors` are those that the cluster's streams declared when this was asked for, as far as there
+    were brokers for them."""
     excluded_topics: tuple[str, ...] = ()
     no_leaders: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacementRequested(Event, name="PlacementRequested", version=1):
+class PlacementRequested(Event, name="PlacementRequested", version=2):
     """A plan for the replicas of a cluster was asked for."""
 
     placement: str
@@ -119,6 +122,10 @@ class RequestPlacement:
     cluster: str
     aims: Aims
     known_clusters: Collection[str]
+    declared_factors: Mapping[str, int] = field(default_factory=dict)
+    """Of the topics that are on the cluster, if these are wished for."""
+    brokers: int = 0
+    """That the cluster has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +208,23 @@ def _decide_new(command: RequestPlacement | GivePlacement) -> PlacementEvent:
         refuse(errors)
         return PlacementGiven(**new, partitions=command.partitions, digest=command.digest)
     refuse([*errors, *_wrong(command.aims)])
-    return PlacementRequested(**new, aims=command.aims)
+    aims = _as_declared(command) if command.aims.as_declared else command.aims
+    return PlacementRequested(**new, aims=aims)
+
+
+def _as_declared(command: RequestPlacement) -> Aims:
+    """The factors that it comes to: no more than the brokers that are to hold replicas, as topics are created."""
+    aims = command.aims
+    most = command.brokers if aims.target_brokers is None else len(set(aims.target_brokers))
+    factors = {
+        topic: min(factor, most)
+        for topic, factor in sorted(command.declared_factors.items())
+        if topic not in aims.excluded_topics
+    }
+    if not factors:
+        detail = f"no stream has a topic on {command.cluster} that is to be as declared"
+        raise ValueInvalid(detail, (FieldError("/replication_factor", detail),))
+    return replace(aims, replication_factors=factors)
 
 
 def _decide_plan(state: Placement, command: RecordPlan | RecordFailure) -> list[PlacementEvent]:

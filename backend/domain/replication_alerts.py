@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backend.domain.replication_health import Condition, Health, Named
+from backend.domain.topic_replication import Unlike
 
 UNEVEN_PERCENT = 10
 """Of the mean of leaders per broker that the spread may be: Kafka's `leader.imbalance.per.broker.percentage`."""
@@ -89,11 +90,12 @@ _OF_TOPICS = (
 )
 
 
-def alerts(health: Health) -> list[Alert]:
-    """The gravest first; none of a kind that nothing is of. That a topic is un-replicated is no alert: it was
-    asked for."""
+def alerts(health: Health, unlike: Unlike, cluster: str) -> list[Alert]:
+    """The gravest first; none of a kind that nothing is of. That a topic is un-replicated is no alert, if it was
+    asked for. `cluster`: its name, for the commands that are advised."""
     order = list(Severity)
-    return sorted(_found(health), key=lambda each: order.index(each.severity))
+    found = [*_found(health), *_of_declarations(unlike, cluster)]
+    return sorted(found, key=lambda each: order.index(each.severity))
 
 
 def _found(health: Health) -> Iterator[Alert]:
@@ -113,6 +115,27 @@ def _found(health: Health) -> Iterator[Alert]:
         if topics.count:
             yield _alert(name, severity, topics, what_to_do)
     yield from _of_leaders(health)
+
+
+def _of_declarations(unlike: Unlike, cluster: str) -> Iterator[Alert]:
+    name = "factor-not-as-declared"
+    plan = f"treeline placement plan --cluster {cluster} --replication-factor declared"
+    way = f"{plan}, then treeline placement apply with the id that it tells"
+    if unlike.fewer.count:
+        yield _alert(
+            name,
+            Severity.WARNING,
+            unlike.fewer,
+            "They have fewer replicas than declared, and no more need be in sync than there are. Have them "
+            f"placed: {way}.",
+        )
+    if unlike.more.count:
+        yield _alert(
+            name,
+            Severity.ADVICE,
+            unlike.more,
+            f"They have more replicas than declared. Declare as many, or have the others removed: {way}.",
+        )
 
 
 def _of_leaders(health: Health) -> Iterator[Alert]:

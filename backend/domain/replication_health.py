@@ -182,7 +182,7 @@ def health(seen: ClusterSeen, settings: Mapping[str, TopicSettings], lag_times_m
         topics=len(factors),
         partitions=len(seen.partitions),
         brokers=brokers,
-        away=_named([each.id for each in brokers if not each.is_here]),
+        away=named([each.id for each in brokers if not each.is_here]),
         conditions={condition: _places(found[condition]) for condition in Condition},
         leaders_spread=_spread(each.leaders for each in here),
         preferred_spread=_spread(each.preferred for each in here),
@@ -206,10 +206,10 @@ def _by_settings(factors: Mapping[str, int], settings: Mapping[str, TopicSetting
         if known.min_insync_replicas == 1 and factor > 2:
             lone.append(topic)
     return {
-        "unclean_election": _named(unclean),
-        "min_isr_not_below_factor": _named(fragile),
-        "one_copy_acknowledged": _named(lone),
-        "settings_unknown": _named(unknown),
+        "unclean_election": named(unclean),
+        "min_isr_not_below_factor": named(fragile),
+        "one_copy_acknowledged": named(lone),
+        "settings_unknown": named(unknown),
     }
 
 
@@ -240,7 +240,8 @@ def _places(places: list[Place]) -> Named:
     return Named(len(places), tuple(f"{topic}-{number}" for topic, number in first))
 
 
-def _named(values: list[int] | list[str]) -> Named:
+def named(values: list[int] | list[str]) -> Named:
+    """Count them, and name the first."""
     first = heapq.nsmallest(MOST_NAMED, values)
     return Named(len(values), tuple(str(each) for each in first))
 

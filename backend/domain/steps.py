@@ -37,6 +37,8 @@ class WantedTopic:
     """The id that is recorded, None if none is."""
     failure: str | None = None
     """The reason that is recorded for its not being applied, or not being set back."""
+    recorded_factor: int | None = None
+    """Replicas that it has by the log; None if none are recorded, or for an internal stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,9 @@ class SeenTopic:
     topic_id: str
     partitions: int
     replication_factor: int
+    """Of the partition that has the fewest, counting replicas that are only being copied."""
+    in_sync: bool = True
+    """Whether all replicas of all partitions are: a broker is away or replicas are being moved, if not."""
     config: Mapping[str, str] | None = None
     """What is in force, defaults too; None if this look did not ask for it."""
     records: int | None = None
@@ -140,8 +145,8 @@ class RefuseTopic:
 
 @dataclass(frozen=True, kw_only=True)
 class AlignTopic:
-    """The topic is there, and the log does not say yet that this declaration is applied: set what differs in its
-    configuration, then record it."""
+    """The topic is there, and the log does not say yet that this declaration is applied, or that it has so many
+    replicas: set what differs in its configuration, then record it."""
 
     wanted: WantedTopic
     config: Mapping[str, str]
@@ -216,8 +221,10 @@ def topic_steps(
 
 def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
     present = cluster.topics.get(wanted.topic)
-    factor = min(wanted.replication_factor, cluster.brokers)
-    config = {**wanted.config, "min.insync.replicas": str(min(wanted.min_insync_replicas, factor))}
+    factor = (
+        min(wanted.replication_factor, cluster.brokers) if present is None else settled_factor(wanted, present)
+    )
+    config = {**wanted.config, "min.insync.replicas": str(min(wanted.min_insync_replicas, max(factor, 1)))}
     if wanted.topic in cluster.refusals:
         return _refuse(wanted, f"topic {wanted.topic!r} cannot be seen: {cluster.refusals[wanted.topic]}")
     if present is None:
@@ -235,19 +242,27 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
         return []
     changes = differing(config, present.config)
     as_recorded = wanted.applied and wanted.topic_id == present.topic_id
-    if as_recorded and changes:
+    # What a placement has changed is no drift: the minimum follows, and the log hears of it.
+    moved = wanted.recorded_factor not in (None, factor)
+    if as_recorded and changes and not moved:
         found = {name: present.config.get(name, "") for name in changes}
         return [RestoreTopic(wanted=wanted, found=found, config=changes)]
-    if as_recorded and wanted.failure is None:
+    if as_recorded and wanted.failure is None and not moved:
         return []
-    return [
-        AlignTopic(
-            wanted=wanted,
-            config=changes,
-            topic_id=present.topic_id,
-            replication_factor=present.replication_factor,
-        )
-    ]
+    return [AlignTopic(wanted=wanted, config=changes, topic_id=present.topic_id, replication_factor=factor)]
+
+
+def settled_factor(wanted: WantedTopic, present: SeenTopic) -> int:
+    """The replicas that a topic can be counted on to have.
+
+    A new one counts once it has caught up: brokers refuse acks=all while fewer are in sync than the lower of
+    `min.insync.replicas` and the number of replicas, copies under way included. While some are not in sync what is
+    recorded holds, unless there are fewer by now.
+    """
+    known = wanted.recorded_factor if wanted.topic_id == present.topic_id else None
+    if present.in_sync or known is None:
+        return present.replication_factor
+    return min(known, present.replication_factor)
 
 
 def refusal(wanted: WantedTopic, present: SeenTopic) -> str | None:

@@ -11,6 +11,8 @@ from backend.domain.limits import range_errors, refuse
 DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000  # Kafka's own default
 CLEANUP_POLICIES = ("delete", "compact", "compact,delete")
 MOST_PARTITIONS = 10_000
+INTERNAL_REPLICAS = 3
+"""Declared of our own streams, on a cluster with brokers enough."""
 MOST_REPLICAS = 32_767  # Kafka carries the factor in 16 bits
 LONGEST_MS = 2**63 - 1
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588  # Kafka's own default of max.message.bytes
@@ -24,7 +26,8 @@ class StreamSettings:
 
     partitions: int = 1
     replication_factor: int = 1
-    """Wished for; a cluster with fewer brokers has as many replicas as brokers."""
+    """Wished for; a cluster with fewer brokers has as many replicas as brokers. Topics that are there come to it
+    by placements only."""
     min_insync_replicas: int = 1
     retention_ms: int = DEFAULT_RETENTION_MS
     """-1 keeps records for ever."""

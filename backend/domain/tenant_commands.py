@@ -311,10 +311,6 @@ def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[Ten
     errors = []
     if settings.partitions < present.partitions:
         errors.append(FieldError("/partitions", f"can only grow; it has {present.partitions}, Kafka removes none"))
-    if settings.replication_factor != present.replication_factor:
-        errors.append(
-            FieldError("/replication_factor", "the factor of a stream that exists is changed by a placement")
-        )
     refuse(errors)
     _check_confirmation(name, command.confirm)
     if settings == present:

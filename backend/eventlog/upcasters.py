@@ -69,6 +69,12 @@ def _add_buckets(data: Data) -> Data:
     return {**data, "buckets": 0}
 
 
+@UPCASTERS.step("PlacementRequested", from_version=1)
+def _add_as_declared(data: Data) -> Data:
+    """Until then factors were always named."""
+    return {**data, "aims": {**data["aims"], "as_declared": False}}
+
+
 @UPCASTERS.step("StreamDeleted", from_version=1)
 def _add_confirmed(data: Data) -> Data:
     """Until then topics were removed with whatever had come since the look for records."""

@@ -57,6 +57,9 @@ class TopicFacts:
     topic_id: str
     partitions: int
     replication_factor: int
+    """Of the partition that has the fewest; what is being copied counts."""
+    in_sync: bool = True
+    """Whether all replicas of all partitions are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +128,8 @@ class TopicAdmin:
                 continue
             if topic is not None:
                 replicas = min((len(p.replicas) for p in topic.partitions), default=0)
-                found[name] = TopicFacts(name, str(topic.topic_id), len(topic.partitions), replicas)
+                in_sync = all(len(p.isr) == len(p.replicas) for p in topic.partitions)
+                found[name] = TopicFacts(name, str(topic.topic_id), len(topic.partitions), replicas, in_sync)
         return found, refused
 
     def configs(self, names: Sequence[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:

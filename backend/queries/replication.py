@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
+from backend.domain.topic_replication import TopicReplication
 from backend.queries.observed import cluster_replication
 
 # The statement's time: the look itself took a while.
@@ -21,7 +22,8 @@ class ReplicationRow:
     """The last look at a cluster that succeeded; None where there was none."""
 
     health: dict[str, Any] | None
-    """`domain.replication_health.Health`, and `alerts`, as JSON."""
+    """As JSON: `domain.replication_health.Health`, which topics are unlike their declarations, `alerts`, and
+    `declared_topics`, each as `domain.topic_replication.TopicReplication`."""
     age_seconds: float | None
     """By the database's clock."""
     reason: str | None
@@ -37,6 +39,23 @@ def find_replication(connection: Connection, kafka_cluster_id: str | None) -> Re
         return ReplicationRow(health=None, age_seconds=None, reason=None)
     seconds = None if row.age is None else max(0.0, float(row.age))
     return ReplicationRow(health=row.health, age_seconds=seconds, reason=row.reason)
+
+
+def find_topics(
+    connection: Connection, topics: Mapping[str, tuple[str | None, str]]
+) -> dict[str, tuple[TopicReplication, float]]:
+    """What was seen of one topic on each cluster, and how many seconds ago: by whatever names are the keys, with
+    the id of the Kafka cluster and the topic's name there. Without those that were not seen."""
+    found = {}
+    for key, (kafka_cluster_id, topic) in topics.items():
+        age = sa.func.extract("epoch", _NOW - cluster_replication.c.seen_at)
+        one = cluster_replication.c.health[("declared_topics", topic)]
+        query = sa.select(one.label("topic"), age.label("age"))
+        query = query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)
+        row = connection.execute(query).one_or_none()
+        if row is not None and row.topic is not None:
+            found[key] = (TopicReplication(**row.topic), max(0.0, float(row.age)))
+    return found
 
 
 def keep_health(connection: Connection, kafka_cluster_id: str, health: dict[str, Any]) -> None:

@@ -31,7 +31,8 @@ class StreamRow:
 
     `stream` is STREAM in full, `name` its last part. `applied` is pending, applied or failed, with the reason in
     `failures` (an applied one has a reason if its topic drifted and could not be set back). `incarnations`,
-    `topic_ids` and `tails` (births of the partitions that lost one) name only clusters where a topic is recorded.
+    `topic_ids`, `factors` (the replicas that the topic has) and `tails` (births of the partitions that lost one)
+    name only clusters where a topic is recorded.
     `under_provisioned`: clusters with fewer brokers than the declared factor. `revision` counts declarations and
     changes.
     """
@@ -54,6 +55,7 @@ class StreamRow:
     applied: dict[str, str]
     incarnations: dict[str, int]
     topic_ids: dict[str, str]
+    factors: dict[str, int]
     tails: dict[str, dict[int, Births]]
     under_provisioned: list[str]
     failures: dict[str, str]
@@ -201,6 +203,7 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
         applied={cluster: known[cluster].state if cluster in known else "pending" for cluster in names},
         incarnations={cluster: topic.incarnation for cluster, topic in recorded.items()},
         topic_ids={cluster: topic.topic_id for cluster, topic in recorded.items()},
+        factors={cluster: topic.replication_factor for cluster, topic in recorded.items()},
         tails={cluster: _tails(topic.tails) for cluster, topic in recorded.items()},
         under_provisioned=[
             cluster.name

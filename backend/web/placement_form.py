@@ -43,6 +43,8 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 ADDRESS = "/placements/-new"
 _TRIED = "tried-out"
 """The id of a placement that is tried out; none that is asked for has it."""
+DECLARED = "declared"
+"""What the field of the factor says for what streams declare."""
 _IDS = re.compile(r"([0-9]{1,10})(?:\s*-\s*([0-9]{1,10}))?")
 _BY_TOPIC = re.compile(r"(.+)=([0-9]{1,10})")
 MOST_TYPED = 900_000
@@ -116,15 +118,19 @@ def _wish(given: Fields) -> Wish:
 
 
 def _factors(text: str) -> dict[str, Any]:
-    """`3` for all topics, or `orders=3 payments=2` by topic."""
+    """`3` for all topics, `orders=3 payments=2` by topic, or `declared`."""
     words = text.split()
+    if words == [DECLARED]:
+        return {"as_declared": True}
     if len(words) <= 1 and "=" not in text:
         return {"replication_factor": whole_number(text, "/replication_factor") if words else None}
     by_topic = {}
     for word in words:
         said = _BY_TOPIC.fullmatch(word)
         if said is None:
-            raise _invalid("/replication_factor", f"must be a number, or like orders=3, and has {word[:60]!a}")
+            raise _invalid(
+                "/replication_factor", f"must be a number, {DECLARED}, or like orders=3, and has {word[:60]!a}"
+            )
         by_topic[said[1]] = int(said[2])
     return {"replication_factors": by_topic}
 
@@ -139,7 +145,7 @@ def as_given(cluster: str, aims: Aims) -> Fields:
     return {
         "cluster": cluster,
         "target_brokers": id_ranges(aims.target_brokers or ()),
-        "replication_factor": by_topic or str(aims.replication_factor or ""),
+        "replication_factor": DECLARED if aims.as_declared else by_topic or str(aims.replication_factor or ""),
         "excluded_topics": "\n".join(aims.excluded_topics),
         "no_leaders": id_ranges(aims.no_leaders),
     }
@@ -156,7 +162,9 @@ class _Asking:
         cluster, wish = given.get("cluster", ""), _wish(given)
 
         def look(connection: Connection, _: Outcome) -> Effect:
-            return _effect(connection, cluster, wish)
+            # As it was resolved: factors that streams declare are named.
+            meant = find_placement(connection, _TRIED).aims if isinstance(wish, Aims) else wish
+            return _effect(connection, cluster, meant)
 
         return asked.try_out(_change(_TRIED, cluster, wish), look)
 
@@ -223,14 +231,18 @@ def _same(cluster: str, aims: Aims) -> SameChange:
         words.append(f"--target-brokers {','.join(map(str, aims.target_brokers))}")
     if aims.replication_factor is not None:
         words.append(f"--replication-factor {aims.replication_factor}")
-    if factor := aims.replication_factors or aims.replication_factor:
+    if aims.as_declared:
+        words.append(f"--replication-factor {DECLARED}")
+        body["replication_factor"] = DECLARED
+    elif factor := aims.replication_factors or aims.replication_factor:
         body["replication_factor"] = factor
     if aims.excluded_topics:
         body["excluded_topics"] = list(aims.excluded_topics)
     if aims.no_leaders:
         body["no_leaders"] = list(aims.no_leaders)
     # The rest has no option of the command.
-    cannot_say = aims.replication_factors or aims.excluded_topics or aims.no_leaders
+    by_topic = aims.replication_factors and not aims.as_declared
+    cannot_say = by_topic or aims.excluded_topics or aims.no_leaders
     command = None if cannot_say else " ".join(words)
     return SameChange(None, command, curl("POST", "/api/v1/placements", body))
 
@@ -274,11 +286,13 @@ def new_placement(
     like: str = Query("", max_length=100),
     cluster: str = Query("", max_length=200),
     target_brokers: str = Query("", max_length=40_000),
+    replication_factor: str = Query("", max_length=40_000),
 ) -> Response:
     """The form; `like`: the id of a placement that was asked for before, and is asked for again; otherwise filled
-    in with a cluster and brokers."""
+    in with a cluster, brokers and a factor."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
-    given: Fields | None = {"cluster": cluster, "target_brokers": target_brokers} if cluster else None
+    wish = {"cluster": cluster, "target_brokers": target_brokers, "replication_factor": replication_factor}
+    given: Fields | None = wish if cluster else None
     told = _NOTHING_MOVES
     if like:
         if not is_name(like):

@@ -148,7 +148,8 @@ def given_said(partitions: int) -> list[tuple[str, str]]:
 def _factor(aims: Aims) -> str:
     said = [] if aims.replication_factor is None else [str(aims.replication_factor)]
     by_topic = [f"{factor} of {topic}" for topic, factor in sorted(aims.replication_factors.items())]
-    return some([*said, *by_topic]) or "as it is"
+    told = some([*said, *by_topic]) or "as it is"
+    return f"as declared: {told}" if aims.as_declared and by_topic else told
 
 
 def some(names: Sequence[str]) -> str:

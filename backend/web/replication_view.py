@@ -28,6 +28,7 @@ _ALERTS = {
     "min-isr-not-below-factor": ("topic", "that no broker may be away from"),
     "unclean-election": ("topic", "with unclean election"),
     "one-copy-acknowledged": ("topic", "acknowledged with one copy"),
+    "factor-not-as-declared": ("topic", "with other numbers of replicas than declared"),
     "not-preferred-leader": ("partition", "not led by the preferred broker"),
     "leaders-uneven": ("partition", "more led by one broker than by another"),
 }

@@ -198,6 +198,12 @@ class Changing:
             f"On every cluster Kafka removes {removed}; where there are any, this takes an owner of the "
             "tenant, and cannot be undone."
         )
+        notes = [loss] if removed else []
+        if "replication_factor" in changed:
+            notes.append(
+                "Topics that are there keep their replicas until a placement of their cluster is carried out: "
+                "treeline placement plan --cluster CLUSTER --replication-factor declared."
+            )
         path = f"{api_path(place)}?confirm={row.stream}" if removed else api_path(place)
         option = f" --confirm {row.stream}" if removed else ""
         return Effect(
@@ -206,7 +212,7 @@ class Changing:
             else "Nothing would change: it is so already.",
             same=declared(place, changed, curl("PATCH", path, changed, version=before.version), option),
             fields=fields_of(settings_shown(row.settings), settings_shown(before.settings)),
-            notes=(*([loss] if removed else ()), *_notes(row)),
+            notes=(*notes, *_notes(row)),
             nothing=not outcome.events,
             confirm=row.stream if removed else "",
         )

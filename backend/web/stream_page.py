@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from backend.domain.access import Action, Caller
 from backend.domain.names import StreamName
 from backend.queries.naming import leaf_formats
+from backend.queries.stream_replication import stream_replication
 from backend.queries.streams import find_stream
 from backend.web import templates
 from backend.web.pages import PageRoute, enter, offer, reasons
@@ -55,6 +56,7 @@ def _context(connection: Connection, caller: Caller, name: StreamName) -> Mappin
     ]
     return {
         "stream": view(row, leaf_formats(connection, row.tree)),
+        "replication": stream_replication(connection, row),
         "above": above,
         "here": here,
         "offers": offers,

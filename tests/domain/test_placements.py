@@ -91,6 +91,38 @@ def test_what_cannot_be_meant_is_refused_with_its_place(aims: Aims, pointer: str
     assert (error.pointer, told in error.detail) == (pointer, True)
 
 
+DECLARED = dataclasses.replace(
+    REQUEST, aims=Aims(as_declared=True), declared_factors={"b": 2, "a": 3, "c": 1}, brokers=3
+)
+
+
+@pytest.mark.parametrize(
+    ("aims", "brokers", "factors"),
+    [
+        (Aims(as_declared=True), 3, {"a": 3, "b": 2, "c": 1}),
+        (Aims(as_declared=True), 2, {"a": 2, "b": 2, "c": 1}),
+        (Aims(as_declared=True, target_brokers=(1, 1)), 3, {"a": 1, "b": 1, "c": 1}),
+        (Aims(as_declared=True, target_brokers=(4, 5, 6)), 1, {"a": 3, "b": 2, "c": 1}),
+        (Aims(as_declared=True, excluded_topics=("b",)), 3, {"a": 3, "c": 1}),
+    ],
+)
+def test_what_streams_declare_is_resolved_when_it_is_asked_for(
+    aims: Aims, brokers: int, factors: dict[str, int]
+) -> None:
+    (event,) = decide(INITIAL, dataclasses.replace(DECLARED, aims=aims, brokers=brokers))
+    assert isinstance(event, PlacementRequested)
+    assert event.aims == dataclasses.replace(aims, replication_factors=factors)
+
+
+@pytest.mark.parametrize(
+    "change", [{"declared_factors": {}}, {"aims": Aims(as_declared=True, excluded_topics=("a", "b", "c"))}]
+)
+def test_what_nobody_declares_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueInvalid, match="no stream has a topic on c1") as refused:
+        decide(INITIAL, dataclasses.replace(DECLARED, **change))
+    assert refused.value.errors[0].pointer == "/replication_factor"
+
+
 def test_an_unknown_cluster_is_named() -> None:
     with pytest.raises(ValueInvalid, match="'c2'"):
         decide(INITIAL, dataclasses.replace(REQUEST, cluster="c2"))

@@ -20,14 +20,18 @@ from backend.domain.replication_health import (
     ClusterSeen,
     Condition,
     Health,
+    Named,
     PartitionSeen,
     Place,
     TopicSettings,
     conditions,
     health,
 )
+from backend.domain.topic_replication import Unlike
 
 C = Condition
+NONE = Named(0, ())
+ALIKE = Unlike(fewer=NONE, more=NONE)
 SOUND = TopicSettings(min_insync_replicas=2, unclean_election=False)
 BROKERS = {1: BrokerSeen("az1", True), 2: BrokerSeen("az2", True), 3: BrokerSeen("az3", True)}
 
@@ -93,7 +97,7 @@ def test_a_partition_that_is_moved_is_judged_by_the_replicas_that_it_had(
 
 def test_a_sound_cluster_has_no_alerts_and_its_brokers_are_told() -> None:
     found = judged(partition(1, 2, 3), partition(2, 3, 1), partition(3, 1, 2))
-    assert alerts(found) == []
+    assert alerts(found, ALIKE, "east") == []
     assert [(each.id, each.rack, each.replicas, each.leaders, each.preferred) for each in found.brokers] == [
         (1, "az1", 3, 1, 1),
         (2, "az2", 3, 1, 1),
@@ -108,7 +112,7 @@ def test_an_unreplicated_topic_is_counted_and_is_no_alert() -> None:
     found = judged(partition(1), partition(2), partition(3), settings=one_each)
     assert found.conditions[C.UNREPLICATED].count == 3
     assert found.conditions[C.UNREPLICATED].examples == ("t-0", "t-1", "t-2")
-    assert alerts(found) == []
+    assert alerts(found, ALIKE, "east") == []
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_an_unreplicated_topic_is_counted_and_is_no_alert() -> None:
     ],
 )
 def test_a_topics_settings_are_judged(settings: TopicSettings, replicas: tuple[int, ...], told: list[str]) -> None:
-    found = alerts(judged(partition(*replicas), settings=settings))
+    found = alerts(judged(partition(*replicas), settings=settings), ALIKE, "east")
     assert [each.alert for each in found] == told
     assert all(each.examples == ("t",) and each.count == 1 for each in found)
 
@@ -133,7 +137,7 @@ def test_a_topics_settings_are_judged(settings: TopicSettings, replicas: tuple[i
 def test_a_topic_whose_settings_are_not_known_is_not_judged_by_them() -> None:
     found = judged(partition(1, 2, 3, isr=(1,)), settings=None)
     assert found.settings_unknown.examples == ("t",)
-    assert [each.alert for each in alerts(found)] == ["under-replicated"]
+    assert [each.alert for each in alerts(found, ALIKE, "east")] == ["under-replicated"]
 
 
 def test_a_broker_that_is_away_is_told_with_all_that_it_leaves_behind() -> None:
@@ -144,7 +148,7 @@ def test_a_broker_that_is_away_is_told_with_all_that_it_leaves_behind() -> None:
         partition(3, leader=NOBODY),
         brokers=brokers,
     )
-    assert [(each.alert, each.severity, each.examples) for each in alerts(found)] == [
+    assert [(each.alert, each.severity, each.examples) for each in alerts(found, ALIKE, "east")] == [
         ("partition-without-leader", Severity.CRITICAL, ("t-2",)),
         ("broker-away", Severity.WARNING, ("3",)),
         ("under-replicated", Severity.WARNING, ("t-0", "t-1", "t-2")),
@@ -176,7 +180,7 @@ def test_leaders_that_are_uneven_are_told_with_what_makes_them_even(
 ) -> None:
     others = {1: (1, 2, 3), 2: (2, 3, 1), 3: (3, 1, 2)}
     given_ones = [partition(*others[p], leader=led) for led, p in zip(leaders, preferred, strict=True)]
-    found = [each for each in alerts(judged(*given_ones)) if each.alert == "leaders-uneven"]
+    found = [each for each in alerts(judged(*given_ones), ALIKE, "east") if each.alert == "leaders-uneven"]
     assert [advice in each.what_to_do for each in found if advice] == ([True] if advice else [])
     assert bool(found) is (advice is not None)
 
@@ -190,7 +194,7 @@ def test_names_are_some_and_all_are_counted() -> None:
 
 def test_a_cluster_without_anything_is_told() -> None:
     found = health(seen({}, {}), {}, {})
-    assert (found.topics, found.brokers, found.leaders_spread, alerts(found)) == (0, (), 0, [])
+    assert (found.topics, found.brokers, found.leaders_spread, alerts(found, ALIKE, "east")) == (0, (), 0, [])
 
 
 def test_an_election_is_told_if_anything_changed() -> None:

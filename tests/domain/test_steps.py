@@ -82,6 +82,54 @@ def test_a_cluster_with_fewer_brokers_gets_as_many_replicas_as_it_can_hold():
     assert plan(WANTED, brokers=1) == [CreateTopic(wanted=WANTED, replication_factor=1, config=config)]
 
 
+LONE = replace(THERE, replication_factor=1, config={**OTHER, **CONFIG, "min.insync.replicas": "1"})
+ON_ONE = replace(APPLIED, recorded_factor=1)
+COPYING = {"in_sync": False}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "present", "minimum", "factor"),
+    [
+        # Declared with 3 replicas and 2 in sync, created when there was one broker: nothing moves by that.
+        (1, {"replication_factor": 1}, "1", None),
+        # A replica that is being copied does not raise the minimum, nor make an event.
+        (1, {"replication_factor": 2, **COPYING}, "1", None),
+        (1, {"replication_factor": 2}, "2", 2),
+        (1, {"replication_factor": 3}, "2", 3),
+        (2, {"replication_factor": 3, **COPYING}, "2", None),
+        (2, {"replication_factor": 3}, "2", 3),
+        # Brokers that are away lower nothing.
+        (3, {"replication_factor": 3, **COPYING}, "2", None),
+        # Somebody took replicas away.
+        (3, {"replication_factor": 1}, "1", 1),
+        (3, {"replication_factor": 1, **COPYING}, "1", 1),
+    ],
+)
+def test_the_minimum_in_sync_follows_the_replicas_that_are_there(recorded, present, minimum, factor):
+    wanted = replace(APPLIED, recorded_factor=recorded)
+    before = str(min(2, recorded))
+    topic = replace(LONE, config={**LONE.config, "min.insync.replicas": before}, **present)
+    changes = {} if minimum == before else {"min.insync.replicas": minimum}
+    moved = AlignTopic(wanted=wanted, config=changes, topic_id="t1", replication_factor=factor)
+    assert plan(wanted, topic=topic) == ([] if factor is None else [moved])
+
+
+def test_a_minimum_above_the_replicas_is_a_drift_and_set_back():
+    refusing = replace(LONE, config={**LONE.config, "min.insync.replicas": "2"})
+    lowered = {"min.insync.replicas": "1"}
+    assert plan(ON_ONE, topic=refusing) == [
+        RestoreTopic(wanted=ON_ONE, found={"min.insync.replicas": "2"}, config=lowered)
+    ]
+
+
+def test_a_declaration_that_changes_while_replicas_are_copied_does_not_refuse_producers():
+    wanted = replace(ON_ONE, applied=False, revision=2)
+    copied = replace(LONE, replication_factor=2, in_sync=False)
+    assert plan(wanted, topic=copied) == [
+        AlignTopic(wanted=wanted, config={}, topic_id="t1", replication_factor=1)
+    ]
+
+
 def test_of_a_topic_that_is_there_only_what_differs_is_set_and_it_is_recorded_once():
     differs = {"retention.ms": "1000"}
     assert plan(WANTED, topic=THERE) == [

@@ -304,7 +304,7 @@ def test_decisions(given: list[Event], command: TenantCommand, then: list[Event]
         ),
         (SET_UP, replace(DECLARE, clusters=[ClusterFormats("c1", "x" * 245 + "{topic}", FULL)]), NameInvalid),
         (WITH_STREAM, ChangeStream(**IN, partitions=3), ValueInvalid),
-        (WITH_STREAM, ChangeStream(**IN, replication_factor=2), ValueInvalid),
+        (WITH_STREAM, ChangeStream(**IN, replication_factor=1, min_insync_replicas=2), ValueInvalid),
         (WITH_STREAM, ChangeStream(**IN, retention_ms=1), StateConflict),
         (WITH_STREAM, ChangeStream(**IN, retention_ms=1, clusters_with_records=("c1",)), StateConflict),
         (WITH_STREAM, ChangeStream(**IN, partitions=9, confirm="acme/retail/prod/other"), StateConflict),

@@ -13,12 +13,12 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from backend.commands import applications, applying, exporting, replication, resources, switch, users
+from backend.commands import applications, applying, exporting, placement, replication, resources, switch, users
 from backend.settings import settings
 from tests.integration.conftest import TOKEN, served
 
 app = typer.Typer()
-for commands in (resources, applying, exporting, users, applications, switch, replication):
+for commands in (resources, applying, exporting, users, applications, switch, replication, placement):
     commands.register(app)
 
 

@@ -132,6 +132,25 @@ def _change_one_thing(shell: Shell) -> None:
     assert "partitions" in refused.stderr
 
 
+def test_a_factor_is_changed_by_a_file_and_described_with_what_there_is(database: Database, shell: Shell) -> None:
+    assert shell("apply", "-f", shell.file(FILE)).exit_code == 0
+    place = {"instance": "retail", "environment": "prod", "stream": "orders"}
+    record(database, RecordApplied(**place, cluster="c1", topic_id="T", replication_factor=1))
+    streams = {"orders": {"replication_factor": 3, "min_insync_replicas": 2}}
+    tenants = {"acme": {"instances": {"retail": {"environments": {"prod": {"streams": streams}}}}}}
+    file = shell.file({"tenants": tenants})
+    found = json.loads(shell("diff", "-f", file, "--json").stdout)
+    assert [(row["field"], row["present"], row["wanted"]) for row in found] == [
+        ("replication_factor", 1, 3),
+        ("min_insync_replicas", 1, 2),
+    ]
+    assert shell("apply", "-f", file).exit_code == 0
+    assert shell.json("diff", "-f", file) == []
+    described = shell.json("describe", "stream", "acme/retail/prod/orders")
+    assert described["replication"]["c1"]["declared"] == 3
+    assert "replication" in shell("describe", "stream", "acme/retail/prod/orders").stdout
+
+
 def _look_at_everything(shell: Shell) -> None:
     assert [row["name"] for row in shell.json("get", "clusters")["items"]] == ["c1", "c2", "c3"]
     everywhere = shell.json("get", "streams")["items"]

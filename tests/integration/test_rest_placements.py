@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backend import deciders
+from backend.domain.cluster import RecordOnline
 from backend.domain.placements import RecordFailure, RecordPlan
 from backend.queries.placements import PlanDocuments, keep_documents, read_reassignment
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, Rest, problem
-from tests.integration.streams import worker_records
+from tests.integration.shell import shell_of
+from tests.integration.streams import PROD, applied, worker_records
 
 
 def partition(number: int, *replicas: int) -> dict[str, Any]:
@@ -61,6 +65,37 @@ def test_a_plan_is_asked_for_looked_at_and_taken_to_kafkas_own_tool(clusters: Re
     assert back == {"version": 1, "partitions": [partition(1, 1)]}
 
 
+def test_factors_that_streams_declare_are_named_in_the_answer(tenant: Rest) -> None:
+    refused = problem(
+        tenant("POST", "/placements", {"cluster": "c1", "replication_factor": "declared"}), 422, "value-invalid"
+    )
+    assert refused["errors"] == [
+        {"pointer": "/replication_factor", "detail": "no stream has a topic on c1 that is to be as declared"}
+    ]
+    for name, factor in (("orders", 3), ("payments", 2), ("elsewhere", 3)):
+        tenant("POST", f"{PROD}/streams", {"name": name, "replication_factor": factor})
+    worker_records(tenant, RecordOnline(kafka_cluster_id="K1", brokers=2), deciders.CLUSTER, "cluster-c1")
+    for name, cluster in (("orders", "c1"), ("payments", "c1"), ("elsewhere", "c2")):
+        worker_records(tenant, replace(applied(cluster, name), stream=name))
+    begun = asked(tenant, replication_factor="declared")
+    factors = {"acme-retail-prod-orders": 2, "acme-retail-prod-payments": 2}
+    assert (begun["replication_factor"], begun["as_declared"]) == (factors, True)
+    # What was resolved stays what it was.
+    tenant("PATCH", f"{PROD}/streams/orders", {"replication_factor": 1})
+    assert tenant("GET", f"/placements/{begun['id']}").json()["replication_factor"] == factors
+    again = asked(tenant, replication_factor="declared", excluded_topics=["acme-retail-prod-payments"])
+    assert again["replication_factor"] == {"acme-retail-prod-orders": 1}
+    assert asked(tenant)["as_declared"] is False
+
+
+def test_the_command_takes_a_factor_or_what_is_declared(tenant: Rest, database: Database, tmp_path: Path) -> None:
+    plan = ("placement", "plan", "--cluster", "c1", "--replication-factor")
+    with shell_of(database.url, tmp_path) as shell:
+        for factor, told in (("declared", "no stream has a topic on c1"), ("three", "'three' is no number")):
+            refused = shell(*plan, factor)
+            assert refused.exit_code == 2 and told in refused.stderr, refused.stderr
+
+
 def test_the_newest_comes_first_page_by_page_and_of_one_cluster(clusters: Rest) -> None:
     first, second = asked(clusters), asked(clusters, cluster="c2")
     failed = RecordFailure(reason="nobody answers")
@@ -89,6 +124,7 @@ def test_a_repeat_asks_once_and_a_rehearsal_never(clusters: Rest) -> None:
         ({"cluster": "c1", "target_brokers": []}, "/target_brokers"),
         ({"cluster": "c1", "target_brokers": [-3]}, "/target_brokers/0"),
         ({"cluster": "c1", "replication_factor": 0}, "/replication_factor"),
+        ({"cluster": "c9", "replication_factor": "declared"}, "/cluster"),
         ({"cluster": "c1", "replication_factor": {"t": 0}}, "/replication_factor/t"),
     ],
 )

@@ -10,6 +10,8 @@ import pytest
 from backend.deciders import CLUSTER
 from backend.domain.cluster import RecordOnline
 from backend.domain.stream_records import RecordApplyFailed
+from backend.queries.replication import keep_health
+from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, Rest, problem
 from tests.integration.streams import ORDERS, PROD, applied, worker_records
 
@@ -83,7 +85,14 @@ def test_a_stream_is_declared_with_its_technical_names(tenant: Rest) -> None:
     assert found["applied"] == dict.fromkeys(("c1", "c2", "c3"), "pending")
     assert found["under_provisioned"] == []
     read = tenant("GET", f"{PROD}/streams/orders")
-    assert (read.json(), read.headers["etag"]) == (found, answer.headers["etag"])
+    unseen = dict.fromkeys(
+        ("present", "moving", "min_insync_replicas", "unclean_election", "age_seconds", "advice")
+    )
+    replication = {cluster: {"declared": 1, **unseen} for cluster in ("c1", "c2", "c3")}
+    assert read.json() == {**found, "replication": replication}
+    assert read.headers["etag"] == answer.headers["etag"]
+    past = tenant("GET", f"{PROD}/streams/orders?at={tenant.head()}").json()
+    assert past == {**found, "replication": None}
     assert tenant("GET", f"{PROD}/streams").json() == {"items": [found], "next_cursor": None}
 
 
@@ -216,7 +225,8 @@ def test_a_stream_is_changed_and_its_partitions_only_grow(tenant: Rest) -> None:
     head = tenant.head()
     for body in (
         {"partitions": 5},
-        {"replication_factor": 2},
+        {"replication_factor": 0},
+        {"min_insync_replicas": 2},
         {"cleanup_policy": "x"},
         {"name": "other"},
         {"partitions": "8"},
@@ -224,6 +234,33 @@ def test_a_stream_is_changed_and_its_partitions_only_grow(tenant: Rest) -> None:
         assert tenant("PATCH", f"{PROD}/streams/orders", body).status_code == 422
     assert tenant("PATCH", f"{PROD}/streams/orders", {"partitions": 6}).status_code == 200
     assert tenant.head() == head
+
+
+def test_the_factor_is_declared_anew_and_topics_stay_as_they_are(tenant: Rest, database: Database) -> None:
+    tenant("POST", f"{PROD}/streams", {"name": "orders", "partitions": 4})
+    worker_records(tenant, RecordOnline(kafka_cluster_id="K1", brokers=3), CLUSTER, "cluster-c1")
+    worker_records(tenant, applied("c1"))
+    body = {"replication_factor": 3, "min_insync_replicas": 2}
+    changed = tenant("PATCH", f"{PROD}/streams/orders", body)
+    assert changed.status_code == 200 and changed.json() | body == changed.json()
+    assert changed.json()["applied"]["c1"] == "pending"
+    orders = {"fewest": 1, "most": 1, "moving": False, "min_insync_replicas": 1, "unclean_election": False}
+    with database.engine.begin() as connection:
+        keep_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
+    read = tenant("GET", f"{PROD}/streams/orders").json()["replication"]
+    assert read["c1"].pop("age_seconds") >= 0
+    assert read["c1"] == {
+        "declared": 3,
+        "present": 1,
+        "moving": False,
+        "min_insync_replicas": 1,
+        "unclean_election": False,
+        "advice": "acks=all: a record is on one broker; while that is away nothing can be written or read; "
+        "unclean election is off",
+    }
+    assert read["c2"]["present"] is None
+    events = tenant("GET", "/events?stream=tenant-acme").json()["items"]
+    assert events[-1]["name"] == "StreamChanged" and events[-1]["data"]["replication_factor"] == 3
 
 
 def test_an_environment_is_changed(tenant: Rest) -> None:

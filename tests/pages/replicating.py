@@ -9,6 +9,7 @@ from backend.deciders import CLUSTER
 from backend.domain.cluster import RecordOnline
 from backend.domain.replication_alerts import alerts
 from backend.domain.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, TopicSettings, health
+from backend.domain.topic_replication import seen_topics, unlike_declared
 from backend.queries.replication import keep_health
 from tests.database_fixture import Database
 from tests.pages.visitors import record
@@ -31,12 +32,14 @@ def looked_at(brokers: int = 6, away: tuple[int, ...] = (), elsewhere: tuple[int
         brokers={each: BrokerSeen(f"az{1 + each % 3}", each not in away) for each in range(1, brokers + 1)},
         partitions=partitions,
     )
+    declared = dict.fromkeys(TOPICS, 3)
+    unlike = unlike_declared(declared, seen_topics(seen, {}, declared), brokers)
     found = health(
         seen,
         dict.fromkeys(TOPICS, TopicSettings(2, unclean_election=False)),
         {each: 30_000 for each in range(1, brokers + 1) if each not in away},
     )
-    return {**asdict(found), "alerts": [asdict(each) for each in alerts(found)]}
+    return {**asdict(found), "alerts": [asdict(each) for each in alerts(found, unlike, "c1")]}
 
 
 def online(database: Database, cluster: str = "c1", kafka_cluster_id: str = "K1") -> None:

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from backend.deciders import CLUSTER
+from backend.domain.cluster import RecordOnline
 from backend.domain.errors import ValueInvalid
+from backend.domain.stream_records import RecordApplied
 from backend.web.placement_form import MOST_TYPED, broker_ids
 from backend.web.placement_view import id_ranges
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import ask
-from tests.pages.visitors import Visitor, code, hidden, said, values, visitor
+from tests.pages.visitors import API_PROD, Visitor, code, hidden, record, said, values, visitor
 
 NEW = "/placements/-new"
 FULL = {
@@ -56,6 +59,7 @@ def test_a_plan_is_asked_for_once_however_often_the_form_is_sent(acme: Console, 
         "excluded_topics": ["audit", "legacy.events"],
         "no_leaders": [7],
         "given": None,
+        "as_declared": False,
         "digest": None,
         "summary": None,
         "reason": None,
@@ -88,6 +92,28 @@ def test_the_same_elsewhere(operator: Visitor) -> None:
     assert '"excluded_topics": ["audit", "legacy.events"], "no_leaders": [7]' in code(preview, "same-curl")
 
 
+def test_what_streams_declare_is_named_in_the_preview_and_asked_for_again(
+    acme: Console, database: Database, operator: Visitor
+) -> None:
+    wish = {"cluster": "c1", "replication_factor": "declared"}
+    refused = operator.send(NEW, step="preview", once="x" * 20, **wish)
+    assert refused.status_code == 422 and "no stream has a topic on c1" in said(refused)
+    acme.rest.ok("PATCH", f"{API_PROD}/streams/orders", {"replication_factor": 3})
+    record(database, RecordOnline(kafka_cluster_id="K1", brokers=2), CLUSTER, "cluster-c1")
+    place = {"instance": "retail", "environment": "prod", "stream": "orders"}
+    record(database, RecordApplied(**place, cluster="c1", topic_id="T", replication_factor=1))
+    preview = operator.preview(NEW, **wish)
+    assert "as declared: 2 of acme-retail-prod-orders" in said(preview)
+    command = "treeline placement plan --cluster c1 --replication-factor declared"
+    assert code(preview, "same-command") == command
+    assert '{"cluster": "c1", "replication_factor": "declared"}' in code(preview, "same-curl")
+    operator.confirm(NEW, **wish)
+    (found,) = asked_for(acme)
+    assert (found["replication_factor"], found["as_declared"]) == ({"acme-retail-prod-orders": 2}, True)
+    again = operator.get(f"{NEW}?like={found['id']}")
+    assert values(again)["replication_factor"] == "declared"
+
+
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
     [
@@ -100,7 +126,11 @@ def test_the_same_elsewhere(operator: Visitor) -> None:
         ("no_leaders", "-1", "must be broker ids"),
         ("replication_factor", "three", "must be a whole number"),
         ("replication_factor", "0", "is to be 1 to 100, and is 0"),
-        ("replication_factor", "orders=3 payments", "must be a number, or like orders=3, and has 'payments'"),
+        (
+            "replication_factor",
+            "orders=3 payments",
+            "must be a number, declared, or like orders=3, and has 'payments'",
+        ),
         ("replication_factor", "orders=101", "is to be 1 to 100, and is 101"),
     ],
 )

@@ -119,3 +119,24 @@ def test_a_document_of_another_version_is_shown_as_far_as_it_is_known(
     odd = {"alert": "something-new", "severity": "grave", "count": 2, "examples": ["a"], "what_to_do": "See."}
     look(database, {"topics": 1, "partitions": 2, "brokers": found["brokers"], "alerts": [odd]})
     assert "Something new: 2 See. a and 1 more" in said(operator.get(PAGE))
+
+
+def test_topics_that_are_not_as_declared_lead_to_the_placement_that_makes_them_so(
+    operator: Visitor, database: Database
+) -> None:
+    online(database)
+    told = {
+        "alert": "factor-not-as-declared",
+        "count": 1,
+        "examples": ["t"],
+        "what_to_do": "treeline placement plan",
+    }
+    severities = [{**told, "severity": each} for each in ("warning", "advice")]
+    look(database, {**looked_at(), "alerts": severities})
+    page = operator.get(PAGE)
+    assert "1 topic with other numbers of replicas than declared" in said(page)
+    ids = re.findall(r'id="(alert-[^"]*)"', page.text)
+    assert ids == ["alert-factor-not-as-declared", "alert-factor-not-as-declared-more"]
+    address = "/placements/-new?cluster=c1&replication_factor=declared"
+    assert address.replace("&", "&amp;") in page.text
+    assert values(operator.get(address))["replication_factor"] == "declared"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from backend.deciders import CLUSTER
+from backend.domain.cluster import RecordOnline
 from backend.domain.stream_records import RecordApplied
+from backend.queries.replication import keep_health
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
-from tests.pages.visitors import API_PROD, PROD, STREAM, Visitor, code, hidden, record, said, visitor
+from tests.pages.visitors import API_PROD, PROD, STREAM, Visitor, code, hidden, record, rows, said, visitor
 
 PATH, NAME = f"{PROD}/orders/-change", "acme/retail/prod/orders"
 SHORTER = {**STREAM, "retention_ms": "1 h"}
@@ -33,6 +36,28 @@ def test_what_removes_records_wants_the_whole_name(database: Database, acme: Con
         assert ("the confirmation names" if typed else "has records on c1, or") in said(page)
     assert owner.client.post(PATH, data={**sent, "confirm": NAME}).status_code == 303
     assert acme.rest.ok("GET", f"{API_PROD}/streams/orders")["retention_ms"] == 3_600_000
+
+
+def test_a_factor_is_declared_anew_and_the_page_tells_what_there_is(
+    database: Database, acme: Console, owner: Visitor
+) -> None:
+    put_a_topic_on_c1(database)
+    record(database, RecordOnline(kafka_cluster_id="K1", brokers=3), CLUSTER, "cluster-c1")
+    seen = {"version": hidden(owner.get(PATH))["version"]}
+    same = owner.preview(PATH, **seen, **{**STREAM, "partitions": "9"})
+    assert "keep their replicas" not in said(same)
+    wish = {**STREAM, "replication_factor": "3", "min_insync_replicas": "2"}
+    preview = owner.preview(PATH, **seen, **wish)
+    assert "Topics that are there keep their replicas until a placement of their cluster" in said(preview)
+    assert owner.client.post(PATH, data={**hidden(preview), "step": "confirm"}).status_code == 303
+    assert acme.rest.ok("GET", f"{API_PROD}/streams/orders")["replication_factor"] == 3
+    orders = {"fewest": 2, "most": 2, "moving": True, "min_insync_replicas": 1, "unclean_election": True}
+    with database.engine.begin() as connection:
+        keep_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
+    told = rows(owner.get(f"{PROD}/orders"), "data-replication")
+    assert told["c1"].startswith("c1 3 2, being moved 1 acks=all: a record may be on one broker only")
+    assert "unclean election is on" in told["c1"]
+    assert told["c2"] == "c2 3 – – not looked at yet"
 
 
 def test_a_member_takes_away_nothing_but_changes_what_has_no_topics(database: Database, acme: Console) -> None:
