@@ -18,11 +18,18 @@ import numpy as np
 
 from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas
 
+_NONE = np.zeros(0, np.int64)
 _COUNTS = 4_000_000
 """Of replicas by topic and broker that are looked at together, at most (unless one topic has more)."""
 _ROUNDS = 60
+"""At most; each takes time in proportion to what moves."""
 _SEED = 42
+"""The same in each piece, so that the same question has the same answer."""
 _HAS, _WAS, _LEADS, _MAY = 1, 2, 4, 8
+_SHIFT = 4
+"""Above `_HAS` and `_WAS`."""
+_IDLE = 3
+"""So many rounds without an exchange are the last ones: partners are drawn anew in each."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,14 @@ def rows_of(some: Problem, partitions: Ints, replicas: Replicas, leaders: Ints) 
     """Those of `some` partitions, whose numbers are `partitions`."""
     total, racks = len(some.broker_ids), len(some.racks)
     after, before = (each.owners * total + each.brokers for each in (replicas, some.now))
-    keys = np.union1d(after, before)
-    keys = keys[some.is_usable[keys % total]]
+    # Sorted, those of the same replica stand one after the other: one pass, where set functions take several.
+    marked = np.sort(np.concatenate([after * _SHIFT + _HAS, before * _SHIFT + _WAS]))
+    keys = marked // _SHIFT
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    flags = np.add.reduceat(marked % _SHIFT, starts) if len(starts) else marked
+    usable = some.is_usable[keys[starts] % total]
+    keys, flags = keys[starts][usable], flags[usable]
     owners, brokers = keys // total, keys % total
-    flags = _HAS * np.isin(keys, after) + _WAS * np.isin(keys, before)
     flags += _LEADS * (leaders[owners] == brokers) + _MAY * ~some.is_fixed[owners]
     rack = some.rack_of[brokers]
     block = some.topic_of[owners] // np.maximum(1, _COUNTS // np.maximum(1, some.rack_sizes))[rack]
@@ -77,9 +88,6 @@ def exchanges(rows: Rows) -> Exchanges:
     found = [_Piece(rows.of(mine)).exchanged() for mine in np.split(order, cuts) if len(mine)]
     columns = zip(*(vars(each).values() for each in found), strict=True)
     return Exchanges(*(np.concatenate(each) for each in columns)) if found else Exchanges(*[_NONE] * 3)
-
-
-_NONE = np.zeros(0, np.int64)
 
 
 def exchanged(
@@ -135,11 +143,12 @@ class _Piece:
         self._random = np.random.default_rng(_SEED)
 
     def exchanged(self) -> Exchanges:
+        """Round by round, until nothing more is found."""
         idle = 0
         for _ in range(_ROUNDS):
             done = self._round()
             idle = 0 if done else idle + 1
-            if idle == 3:
+            if idle == _IDLE:
                 break
         rows = self._rows
         after = self._ids[self._broker[self._place]]
@@ -178,6 +187,7 @@ class _Piece:
         return found
 
     def _gain(self, one: Ints, other: Ints) -> Ints:
+        """By how much replicas that exchange these places are spread better; 0 where they may not."""
         mine, yours = self._holds[one], self._holds[other]
         here, there = self._broker[one], self._broker[other]
         good = (here != there) & (self._leads[one] == self._leads[other])
