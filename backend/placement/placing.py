@@ -26,6 +26,8 @@ class Placed:
     replicas: Replicas
     lower_bound: int
     """Fewer replicas cannot be moved."""
+    is_alone: bool
+    """Whether partitions were taken one by one."""
 
 
 def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
@@ -53,7 +55,7 @@ def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
         bad = ~sound(some, placed, bounds)
         if bad.any():
             raise ArithmeticError(f"{int(bad.sum())} partitions could not be placed")
-    return Placed(problem.now.replaced(free, placed), flow.moves)
+    return Placed(problem.now.replaced(free, placed), flow.moves, arcs <= most_arcs)
 
 
 def arcs_of(brokers: Brokers, bounds: Bounds, by_factor: Ints, replicas: int) -> int:

@@ -13,6 +13,7 @@ from backend.placement.leaders import choose_leaders
 from backend.placement.placing import ARCS_ALONE, place
 from backend.placement.problem import GONE, Brokers, Problem, Replicas
 from backend.placement.spread import largest_share, ordered
+from backend.placement.topics import exchanged, exchanges, rows_of
 from backend.placement.verify import DETAILS, FACTOR, Counted, broken, count
 
 NAMED = 100
@@ -98,8 +99,13 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
     settled = settle(problem)
     impossible = settled.is_fixed & ~problem.is_fixed
     placed = place(settled, most_arcs)
-    leaders = choose_leaders(settled, placed.replicas)
-    replicas = ordered(settled, placed.replicas, leaders, ~settled.is_fixed)
+    every, leaders = np.arange(len(settled.now)), choose_leaders(settled, placed.replicas)
+    by = exchanges(rows_of(settled, every, placed.replicas, leaders))
+    spread, leaders = exchanged(settled, every, placed.replicas, leaders, by)
+    if placed.is_alone:
+        # Among the replicas that there are now there may be a choice with fewer changes.
+        leaders = choose_leaders(settled, spread)
+    replicas = ordered(settled, spread, leaders, ~settled.is_fixed)
     told = []
     if impossible.any():
         names = problem.names(np.flatnonzero(impossible))

@@ -5,7 +5,7 @@ computed here by the same kernel that computes small clusters whole (`backend.pl
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from pyspark.sql import Column, DataFrame
@@ -20,6 +20,7 @@ from backend.placement.plan import NAMED, Summary, Violation, make, too_many
 from backend.placement.problem import Ints, Replicas
 from backend.placement.realising import sound
 from backend.placement.shares import Bounds
+from backend.placement.topics import Exchanges
 from backend.placement.verify import DETAILS, FACTOR, Counted
 from spark.placement import pieces, stages
 from spark.placement.asked import Asked
@@ -90,8 +91,12 @@ class Placing:
         placed = self._map(opened, filled, stages.PLACED).persist()
         self._mend(placed, bounds, arcs, free, flow.squares)
         chosen = self._leaders(placed)
-        led = self._map(placed, stages.led(brokers, self._overrides, *chosen), stages.LED)
-        return flow.moves, self._by(f.col("leader"), led, stages.in_order(brokers), stages.DONE)
+        led = self._map(placed, stages.led(brokers, self._overrides, *chosen), stages.LED).persist()
+        rows = self._map(led, stages.replica_rows(brokers), stages.ROWS)
+        table = self._by(f.col("pieces"), rows, stages.exchanges, stages.EXCHANGES).toArrow()
+        by = Exchanges(*(numbers(table, field.name) for field in fields(Exchanges)))
+        spread = self._map(led, stages.exchanged(brokers, by), stages.LED)
+        return flow.moves, self._by(f.col("leader"), spread, stages.in_order(brokers), stages.DONE)
 
     def _groups(self, grouped: DataFrame, kinds: Ints, sizes: Ints) -> tuple[Groups, Ints]:
         """(groups; what brokers have of partitions that do not move)"""

@@ -4,12 +4,12 @@ it comes to the same however the partitions are cut."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
 
-from backend.placement import documents, leaders, verify
+from backend.placement import documents, leaders, topics, verify
 from backend.placement.grouping import Grouped, Groups, kinds_of
 from backend.placement.leaders import Rules
 from backend.placement.moving import Flow
@@ -42,6 +42,8 @@ GROUPED = f"{PARTITION}, group long"
 PLACED = f"{PARTITION}, placed array<long>, is_sound boolean"
 CANDIDATES = "p long, staying long, brokers array<long>"
 LED = f"{PARTITION}, placed array<long>, leader long"
+ROWS = ", ".join(f"{field.name} long" for field in fields(topics.Rows))
+EXCHANGES = ", ".join(f"{field.name} long" for field in fields(topics.Exchanges))
 DONE = "topic int, number long, replicas array<long>"
 """Brokers by their ids."""
 
@@ -224,6 +226,35 @@ def led(brokers: Brokers, overrides: Overrides, partitions: Ints, chosen: Ints) 
     return run
 
 
+def replica_rows(brokers: Brokers) -> Stage:
+    """Replicas before and after, one by one."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table = read(table, brokers)
+        replicas, leader = lists(table, "placed"), numbers(table, "leader")
+        return pa.table(vars(topics.rows_of(piece.settled, piece.partitions, replicas, leader)))
+
+    return run
+
+
+def exchanges(table: pa.Table) -> pa.Table:
+    """Brokers that replicas exchange for the sake of topics; of all rows of their pieces."""
+    rows = topics.Rows(*(numbers(table, field.name) for field in fields(topics.Rows)))
+    return pa.table(vars(topics.exchanges(rows)))
+
+
+def exchanged(brokers: Brokers, by: topics.Exchanges) -> Stage:
+    """With these exchanges made."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table = read(table, brokers)
+        replicas, leader = lists(table, "placed"), numbers(table, "leader")
+        replicas, leader = topics.exchanged(brokers, piece.partitions, replicas, leader, by)
+        return _with(table, placed=as_lists(replicas), leader=pa.array(leader))
+
+    return run
+
+
 def in_order(brokers: Brokers) -> Stage:
     """Who is next; of all that a broker leads, or none."""
 
@@ -259,8 +290,8 @@ def verified(brokers: Brokers) -> Stage:
 
 
 def _digests(problem: Problem, replicas: Replicas) -> pa.Table:
-    topics, topic_of = np.unique(problem.topic_of, return_inverse=True)
-    one_by_one = replace(problem, topics=tuple(map(str, topics)), topic_of=topic_of.ravel())
+    mine, topic_of = np.unique(problem.topic_of, return_inverse=True)
+    one_by_one = replace(problem, topics=tuple(map(str, mine)), topic_of=topic_of.ravel())
     digests = documents.topic_digests(one_by_one, replicas)
-    rows = np.frombuffer(b"".join(digests), np.int64).reshape(len(topics), -1)
-    return sums({"digest": (np.column_stack([topics, rows]), np.ones(len(topics), np.int64))})
+    rows = np.frombuffer(b"".join(digests), np.int64).reshape(len(mine), -1)
+    return sums({"digest": (np.column_stack([mine, rows]), np.ones(len(mine), np.int64))})
