@@ -52,8 +52,6 @@ class AlertShown:
     tone: str
     what_to_do: str
     examples: str
-    by_election: bool
-    """Whether electing preferred leaders helps."""
     by_placement: bool
 
 
@@ -126,7 +124,7 @@ class ReplicationView:
         """In a few words."""
         if not self.health:
             return "Not seen" if self.reason else "Not looked at yet"
-        if self.reason is not None:
+        if self.reason is not None or self.is_stale:
             return "Cannot be seen now"
         critical, warnings = (sum(each.tone == tone for each in self.alerts) for tone in ("bad", "warn"))
         if critical:
@@ -139,6 +137,8 @@ class ReplicationView:
     def sentence(self) -> str:
         if not self.health:
             return self.reason or "A worker looks at each cluster that is online about every ten seconds"
+        if self.is_stale and self.reason is None:
+            return f"No worker has looked since. What follows was seen {self.age_text.removeprefix('looked at ')}"
         if self.reason is not None:
             return f"{self.reason}. What follows was seen {span(1000 * (self.found.age_seconds or 0))} ago"
         here = sum(each.is_here for each in self.brokers_all)
@@ -151,7 +151,7 @@ class ReplicationView:
 
     @property
     def alerts(self) -> Sequence[AlertShown]:
-        return [_alert(each, self.electable) for each in self.health.get("alerts", ())]
+        return [_alert(each) for each in self.health.get("alerts", ())]
 
     @property
     def electable(self) -> int:
@@ -206,7 +206,7 @@ class ReplicationView:
         return id_ranges(each.id for each in self.brokers_all if each.is_here)
 
 
-def _alert(found: Mapping[str, Any], electable: int) -> AlertShown:
+def _alert(found: Mapping[str, Any]) -> AlertShown:
     name, count = str(found.get("alert")), int(found.get("count", 0))
     noun, what = _ALERTS.get(name, ("", ""))
     title = f"{counted(count, noun)} {what}" if noun else f"{name.replace('-', ' ').capitalize()}: {count:,}"
@@ -218,7 +218,6 @@ def _alert(found: Mapping[str, Any], electable: int) -> AlertShown:
         what_to_do=what_to_do,
         # Of leaders the count is no number of brokers.
         examples=_examples({**found, "count": 0} if name == "leaders-uneven" else found),
-        by_election="elect-leaders" in what_to_do and electable > 0,
         by_placement="placement plan" in what_to_do,
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+import sqlalchemy as sa
 
+from backend.queries.observed import cluster_replication
 from backend.queries.replication import keep_reason
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
@@ -86,6 +88,16 @@ def test_what_cannot_be_seen_now_was_seen_then(operator: Visitor, database: Data
     page = operator.get(PAGE)
     assert "Cannot be seen now c1 does not answer. What follows was seen " in said(page).replace("C1", "c1")
     assert len(re.findall('data-broker="', page.text)) == 6
+
+
+def test_an_old_look_is_not_taken_for_now(operator: Visitor, database: Database) -> None:
+    look(database, looked_at())
+    with database.engine.begin() as connection:
+        an_hour = sa.func.clock_timestamp() - sa.text("interval '1 hour'")
+        connection.execute(sa.update(cluster_replication).values(seen_at=an_hour))
+    page = said(operator.get(PAGE))
+    assert "Cannot be seen now No worker has looked since. What follows was seen 1 h ago." in page
+    assert "All replicas are in sync" not in page
 
 
 def test_it_follows_by_itself(operator: Visitor, database: Database) -> None:
