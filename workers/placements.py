@@ -29,7 +29,7 @@ from backend.kafka.cluster_replicas import ClusterReplicas
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.parent_death import die_with_parent
-from backend.placement.drift import few
+from backend.placement.errors import few
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.placements import (
     PlacementRow,

@@ -46,7 +46,6 @@ def get_replication(cluster: str, connection: Reading) -> dict[str, Any]:
     found = find_replication(connection, row.kafka_cluster_id)
     health = dict(found.health or {})
     listed = health.pop("alerts", [])
-    health.pop("declared_topics", None)
     return {
         "cluster": row.name,
         "state": row.state,

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.placement.applying import Brokers, Place, name
-
-_NAMED = 5
+from backend.placement.errors import few
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +55,3 @@ def drift(
         ("brokers are in another rack", racks),
     ]
     return [f"{what} ({few(names)})" for what, names in found if names]
-
-
-def few(names: Sequence[object]) -> str:
-    """The first of them, and how many more there are."""
-    shown = ", ".join(map(str, names[:_NAMED]))
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

@@ -12,15 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from backend.placement import documents
-from backend.placement.errors import PlacementInvalid
+from backend.placement.errors import PlacementInvalid, few
 from backend.placement.placing import place
-from backend.placement.plan import Plan, Violation, make, settle
+from backend.placement.plan import Plan, make, settle, violations
 from backend.placement.problem import GONE, Problem, Replicas
 from backend.placement.questions import read_problem
-from backend.placement.reading import Listed, an_object, few
+from backend.placement.reading import Listed, an_object
 from backend.placement.reassignment import read_reassignment
-from backend.placement.spread import largest_share
-from backend.placement.verify import DETAILS, broken, count
 
 MOST_TOLD = 3
 """Partitions that do not fit the cluster, of which all others are counted only."""
@@ -51,23 +49,11 @@ def planned_as(problem: Problem, given: Sequence[Listed], at: str = "") -> Plan:
     replicas = _replicas(problem, given, f"{at}/partitions")
     problem = replace(problem, wanted=replicas.counts, is_fixed=np.zeros(len(problem.now), bool))
     changed = documents.changed(problem, replicas)
-    told = []
-    for rule, found in broken(problem, replicas).items():
-        # What was so before is none of its doing.
-        if len(mine := np.intersect1d(found, changed)):
-            told.append(Violation.of(rule, problem.names(mine), DETAILS[rule]))
-    counted = count(problem, replicas)
-    return Plan(
-        brokers=problem,
-        counted=counted,
-        lower_bound=counted.moves,
-        violations=tuple(told),
-        largest_share=largest_share(problem, replicas),
-        digest=documents.digest_of(problem, replicas),
-        problem=problem,
-        replicas=replicas,
-        remarks=tuple(_remarks(problem, replicas, len(changed), len(given))),
-    )
+    # What was so before is none of its doing.
+    judged = np.zeros(len(problem.now), bool)
+    judged[changed] = True
+    remarks = _remarks(problem, replicas, len(changed), len(given))
+    return Plan.of(problem, replicas, violations(problem, replicas, judged), remarks=remarks)
 
 
 def _replicas(problem: Problem, given: Sequence[Listed], at: str) -> Replicas:

@@ -11,7 +11,7 @@ import numpy as np
 from backend.placement import documents
 from backend.placement.leaders import choose_leaders
 from backend.placement.placing import ARCS_ALONE, place
-from backend.placement.problem import GONE, Brokers, Problem, Replicas
+from backend.placement.problem import GONE, Bools, Brokers, Problem, Replicas
 from backend.placement.spread import largest_share, ordered
 from backend.placement.topics import exchanged, exchanges, rows_of
 from backend.placement.verify import DETAILS, FACTOR, Counted, broken, count
@@ -88,6 +88,29 @@ class Plan(Summary):
     problem: Problem
     replicas: Replicas
 
+    @staticmethod
+    def of(
+        problem: Problem,
+        replicas: Replicas,
+        violations: Sequence[Violation],
+        *,
+        lower_bound: int | None = None,
+        remarks: Sequence[str] | None = None,
+    ) -> Plan:
+        """Counted; without a `lower_bound` that is what it moves."""
+        counted = count(problem, replicas)
+        return Plan(
+            brokers=problem,
+            counted=counted,
+            lower_bound=counted.moves if lower_bound is None else lower_bound,
+            violations=tuple(violations),
+            largest_share=largest_share(problem, replicas),
+            digest=documents.digest_of(problem, replicas),
+            problem=problem,
+            replicas=replicas,
+            remarks=None if remarks is None else tuple(remarks),
+        )
+
     def document(self) -> dict[str, Any]:
         """With the partitions."""
         return {**super().document(), "partitions": documents.rows_of(self.problem, self.replicas)}
@@ -110,20 +133,18 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
     if impossible.any():
         names = problem.names(np.flatnonzero(impossible))
         told.append(Violation.of(FACTOR, names, too_many(problem, int(problem.wanted[impossible].max()))))
+    told += violations(problem, replicas, ~impossible)
+    return Plan.of(problem, replicas, told, lower_bound=placed.lower_bound)
+
+
+def violations(problem: Problem, replicas: Replicas, judged: Bools) -> list[Violation]:
+    """Rules that those of the partitions break which are `judged`."""
+    found = []
     for rule, partitions in broken(problem, replicas).items():
-        others = partitions[~impossible[partitions]]
-        if len(others):
-            told.append(Violation.of(rule, problem.names(others), DETAILS[rule]))
-    return Plan(
-        brokers=problem,
-        counted=count(problem, replicas),
-        lower_bound=placed.lower_bound,
-        violations=tuple(told),
-        largest_share=largest_share(problem, replicas),
-        digest=documents.digest_of(problem, replicas),
-        problem=problem,
-        replicas=replicas,
-    )
+        mine = partitions[judged[partitions]]
+        if len(mine):
+            found.append(Violation.of(rule, problem.names(mine), DETAILS[rule]))
+    return found
 
 
 def settle(problem: Problem) -> Problem:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from backend.placement.errors import PlacementInvalid
+from backend.placement.errors import PlacementInvalid, few
 from backend.placement.problem import GONE, Brokers, Problem, Replicas
-from backend.placement.reading import a_list, a_number, an_object, few, partitions, shown
+from backend.placement.reading import a_list, a_number, an_object, partitions, shown
 
 _NOWHERE = ""
 

@@ -114,9 +114,3 @@ def a_number(value: object, at: str, what: str = "a whole number", most: int = 2
 def shown(value: object) -> str:
     """The beginning of what was read, as it was written."""
     return json.dumps(value, default=str)[:60]
-
-
-def few(values: Sequence[object]) -> str:
-    """The first of them, and how many more there are."""
-    named = ", ".join(str(each) for each in values[:5])
-    return named if len(values) <= 5 else f"{named} and {len(values) - 5} more"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from backend.placement.errors import PlacementInvalid
-from backend.placement.reading import Listed, a_list, a_number, an_object, few, partitions, shown
+from backend.placement.errors import PlacementInvalid, few
+from backend.placement.reading import Listed, a_list, a_number, an_object, partitions, shown
 
 _KNOWN = frozenset({"topic", "partition", "replicas", "log_dirs"})
 _ANYWHERE = "any"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from backend.queries.observed import cluster_replication
 
 # The statement's time: the look itself took a while.
 _NOW = sa.func.clock_timestamp()
+_AGE = sa.func.extract("epoch", _NOW - cluster_replication.c.seen_at)
+_TOPICS = "declared_topics"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +24,8 @@ class ReplicationRow:
     """The last look at a cluster that succeeded; None where there was none."""
 
     health: dict[str, Any] | None
-    """As JSON: `domain.replication_health.Health`, which topics are unlike their declarations, `alerts`, and
-    `declared_topics`, each as `domain.topic_replication.TopicReplication`."""
+    """As JSON: `domain.replication_health.Health`, which topics are unlike their declarations, and `alerts`. What
+    is kept has `declared_topics` besides, each as `domain.topic_replication.TopicReplication`."""
     age_seconds: float | None
     """By the database's clock."""
     reason: str | None
@@ -32,13 +34,23 @@ class ReplicationRow:
 
 def find_replication(connection: Connection, kafka_cluster_id: str | None) -> ReplicationRow:
     """What was seen of the Kafka cluster of this id; nothing of one that has never answered."""
-    age = sa.func.extract("epoch", _NOW - cluster_replication.c.seen_at)
-    query = sa.select(cluster_replication, age.label("age"))
-    row = connection.execute(query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)).one_or_none()
-    if row is None:
-        return ReplicationRow(health=None, age_seconds=None, reason=None)
-    seconds = None if row.age is None else max(0.0, float(row.age))
-    return ReplicationRow(health=row.health, age_seconds=seconds, reason=row.reason)
+    return list_replication(connection, [kafka_cluster_id])[0]
+
+
+def list_replication(connection: Connection, kafka_cluster_ids: Sequence[str | None]) -> list[ReplicationRow]:
+    """The same of several, in their order."""
+    kept = cluster_replication.c
+    # Single topics are many, and asked for by name.
+    health = kept.health.delete_path([_TOPICS]).label("health")
+    query = sa.select(kept.kafka_cluster_id, kept.reason, health, _AGE.label("age"))
+    known = [each for each in kafka_cluster_ids if each is not None]
+    rows = connection.execute(query.where(kept.kafka_cluster_id.in_(known)))
+    found = {
+        row.kafka_cluster_id: ReplicationRow(health=row.health, age_seconds=_seconds(row.age), reason=row.reason)
+        for row in rows
+    }
+    nothing = ReplicationRow(health=None, age_seconds=None, reason=None)
+    return [nothing if each is None else found.get(each, nothing) for each in kafka_cluster_ids]
 
 
 def find_topics(
@@ -48,13 +60,12 @@ def find_topics(
     the id of the Kafka cluster and the topic's name there. Without those that were not seen."""
     found = {}
     for key, (kafka_cluster_id, topic) in topics.items():
-        age = sa.func.extract("epoch", _NOW - cluster_replication.c.seen_at)
-        one = cluster_replication.c.health[("declared_topics", topic)]
-        query = sa.select(one.label("topic"), age.label("age"))
+        one = cluster_replication.c.health[(_TOPICS, topic)]
+        query = sa.select(one.label("topic"), _AGE.label("age"))
         query = query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)
         row = connection.execute(query).one_or_none()
         if row is not None and row.topic is not None:
-            found[key] = (TopicReplication(**row.topic), max(0.0, float(row.age)))
+            found[key] = (TopicReplication(**row.topic), _seconds(row.age) or 0.0)
     return found
 
 
@@ -72,6 +83,10 @@ def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -
     """Clusters that are no longer known."""
     others = cluster_replication.c.kafka_cluster_id.not_in(kafka_cluster_ids)
     connection.execute(sa.delete(cluster_replication).where(others))
+
+
+def _seconds(age: Any) -> float | None:
+    return None if age is None else max(0.0, float(age))
 
 
 def _keep(connection: Connection, kafka_cluster_id: str, **values: Any) -> None:

@@ -13,7 +13,7 @@ from backend.domain.access import Action
 from backend.queries import events
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.placements import list_placements
-from backend.queries.replication import find_replication
+from backend.queries.replication import list_replication
 from backend.web import templates
 from backend.web.pages import PageRoute, enter, offer, reasons
 from backend.web.placement_view import PlacementView
@@ -59,7 +59,6 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
 
 def _health(connection: Connection, clusters: Sequence[ClusterRow]) -> list[ReplicationView]:
     """What is observed is not kept: of now only."""
-    return [
-        ReplicationView(row=row, found=find_replication(connection, row.kafka_cluster_id))
-        for row in clusters[:MOST_SHOWN]
-    ]
+    shown = clusters[:MOST_SHOWN]
+    seen = list_replication(connection, [row.kafka_cluster_id for row in shown])
+    return [ReplicationView(row=row, found=found) for row, found in zip(shown, seen, strict=True)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from backend.queries.clusters import ClusterRow
@@ -149,7 +150,7 @@ class ReplicationView:
             f"{counted(self.health.get('partitions', 0), 'partition')}"
         )
 
-    @property
+    @cached_property
     def alerts(self) -> Sequence[AlertShown]:
         return [_alert(each) for each in self.health.get("alerts", ())]
 
@@ -177,7 +178,7 @@ class ReplicationView:
         found: int = self.health.get("settings_unknown", {}).get("count", 0)
         return found
 
-    @property
+    @cached_property
     def brokers_all(self) -> Sequence[BrokerShown]:
         rows = self.health.get("brokers", ())
         replicas = max((row["replicas"] for row in rows), default=0) or 1

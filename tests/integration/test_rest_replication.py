@@ -9,7 +9,7 @@ import pytest
 
 from backend import deciders
 from backend.domain.cluster import RecordOffline, RecordOnline
-from backend.queries.replication import keep_health
+from backend.queries.replication import find_topics, keep_health
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem
@@ -97,3 +97,12 @@ def test_a_look_that_fails_leaves_what_was_seen_before_and_says_why(cluster: Res
     assert cluster("POST", "/clusters", body).status_code == 201
     worker_records(cluster, RecordOnline(kafka_cluster_id="K2", brokers=1), deciders.CLUSTER, "cluster-c2")
     assert cluster("GET", "/clusters/c2/replication").json()["health"] is None
+
+
+def test_single_topics_are_kept_and_not_told(cluster: Rest, database: Database) -> None:
+    topic = {"fewest": 1, "most": 1, "moving": False, "min_insync_replicas": 1, "unclean_election": False}
+    with database.engine.begin() as connection:
+        keep_health(connection, "K1", {**SEEN, "declared_topics": {"a.topic": topic}})
+        (seen,) = find_topics(connection, {"c1": ("K1", "a.topic")}).values()
+    assert seen[0].fewest == 1
+    assert cluster("GET", "/clusters/c1/replication").json()["health"] == {"topics": 1}

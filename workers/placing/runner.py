@@ -41,7 +41,8 @@ from backend.placement.applying import (
     stand,
     to_elect,
 )
-from backend.placement.drift import drift, few
+from backend.placement.drift import drift
+from backend.placement.errors import few
 from backend.placement.progress import progress, seconds_left
 from backend.queries import placement_runs
 from backend.queries.clusters import list_clusters
