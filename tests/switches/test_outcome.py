@@ -40,3 +40,8 @@ def test_where_nothing_comes_again_nobody_is_named_and_the_list_has_an_end():
     found = came_to([carried("a", 0), carried("b", 4, 0, OWN_PROGRESS)])
     assert (found["re_read_bound"], found["read_again"], found["refused"]) == (0, [], [])
     assert len(came_to([carried("a", 1, number) for number in range(NAMED + 5)])["read_again"]) == NAMED
+
+
+def test_all_that_were_refused_are_counted_and_some_are_named():
+    found = came_to([carried(f"g{number}", 0, 0, "no coordinator") for number in range(NAMED + 5)])
+    assert (len(found["refused"]), found["refused_in_all"]) == (NAMED, NAMED + 5)
