@@ -1,5 +1,5 @@
-"""Replica placement in numbers: brokers come to a large cluster, leave it, or one more replica of everything is
-asked for.
+"""Replica placement in numbers: brokers come to a large cluster, leave it, one more replica of everything is asked
+for, or brokers whose replicas were placed without racks have racks for the first time.
 
 The job (`spark/jobs/replica_placement.py`) runs on two cores; time is the whole process, Spark's start included,
 and memory the highest sum of PSS of all its processes. What it wrote is counted again here, apart from the job:
@@ -36,23 +36,27 @@ from backend.settings import PROJECT_ROOT, settings
 
 FACTOR, RACKS, BROKERS = 3, 12, 3000
 PER_TOPIC = 400
-CHANGES = ("come", "leave", "factor")
+CHANGES = ("come", "leave", "factor", "racks")
 MOST_SECONDS = {1_000_000: 60.0, 10_000_000: 600.0}
 """What the product promises, by replicas."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A large one that was even once: replicas are spread over racks, partitions are in any order."""
+    """A large one that was even once, partitions in any order; replicas are spread over its racks, or, where these
+    are new, over brokers alone."""
 
     replicas: Replicas
     racks: np.ndarray[Any, Any]
     """By broker; ids begin with 1."""
 
     @staticmethod
-    def of(partitions: int, brokers: int) -> Cluster:
-        racks = np.arange(brokers) % RACKS
-        rows = [{"id": at + 1, "rack": f"az{rack:02}"} for at, rack in enumerate(racks.tolist())]
+    def of(partitions: int, brokers: int, *, racks_are_new: bool = False) -> Cluster:
+        racks = racks_of(brokers, are_new=racks_are_new)
+        rows = [
+            {"id": at + 1} if racks_are_new else {"id": at + 1, "rack": f"az{rack:02}"}
+            for at, rack in enumerate(racks.tolist())
+        ]
         placed = initial(read_brokers(rows), partitions, FACTOR)
         return Cluster(placed.some(np.random.default_rng(7).permutation(partitions)), racks)
 
@@ -68,10 +72,17 @@ class Cluster:
         pq.write_table(pa.table(columns), file)
 
 
+def racks_of(brokers: int, *, are_new: bool) -> np.ndarray[Any, Any]:
+    """By broker; racks that are new have nothing to do with how brokers are numbered."""
+    racks = np.arange(brokers) % RACKS
+    return np.random.default_rng(9).permutation(racks) if are_new else racks
+
+
 def asked(change: str, brokers: int) -> dict[str, Any]:
     """The question without the partitions."""
     count = brokers * 11 // 10 if change == "come" else brokers
-    rows = [{"id": at + 1, "rack": f"az{at % RACKS:02}"} for at in range(count)]
+    racks = racks_of(count, are_new=change == "racks")
+    rows = [{"id": at + 1, "rack": f"az{rack:02}"} for at, rack in enumerate(racks.tolist())]
     leaving = brokers // 20 if change == "leave" else 0
     found: dict[str, Any] = {"brokers": rows, "target_brokers": [row["id"] for row in rows[leaving:]]}
     return {**found, "replication_factor": FACTOR + 1} if change == "factor" else found
@@ -84,7 +95,7 @@ def counted_again(cluster: Cluster, question: dict[str, Any], folder: Path) -> d
     factor = question.get("replication_factor", FACTOR)
     after = lists.flatten().to_numpy().reshape(-1, factor) - 1
     before = cluster.replicas.brokers.reshape(-1, FACTOR)
-    racks = np.sort(np.arange(len(question["brokers"]))[after] % RACKS, axis=1)
+    racks = np.sort(np.array([row["rack"] for row in question["brokers"]])[after], axis=1)
     targets = np.array(question["target_brokers"]) - 1
     loads, leads = (np.bincount(each.ravel(), minlength=len(question["brokers"])) for each in (after, after[:, 0]))
     ordered = np.sort(after, axis=1)
@@ -156,7 +167,8 @@ def peer(cluster: Cluster, question: dict[str, Any], folder: Path) -> dict[str, 
 
 def measure(replicas: int, brokers: int, change: str, heap: int, *, with_peer: bool) -> bool:
     """One line of the table; whether all is as promised."""
-    cluster, question = Cluster.of(replicas // FACTOR, brokers), asked(change, brokers)
+    cluster = Cluster.of(replicas // FACTOR, brokers, racks_are_new=change == "racks")
+    question = asked(change, brokers)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cluster.write(folder / "partitions.parquet")
