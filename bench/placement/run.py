@@ -36,7 +36,10 @@ from backend.settings import PROJECT_ROOT, settings
 
 FACTOR, RACKS, BROKERS = 3, 12, 3000
 PER_TOPIC = 400
-CHANGES = ("come", "leave", "factor", "racks")
+CHANGES = ("come", "leave", "factor", "racks", "racks-by-id")
+NEW_RACKS = ("racks", "racks-by-id")
+"""Known for the first time: in any order of ids, or in blocks of neighbouring ids, so that each partition that was
+placed without racks is in one rack alone."""
 MOST_SECONDS = {1_000_000: 60.0, 10_000_000: 600.0}
 """What the product promises, by replicas."""
 
@@ -51,10 +54,10 @@ class Cluster:
     """By broker; ids begin with 1."""
 
     @staticmethod
-    def of(partitions: int, brokers: int, *, racks_are_new: bool = False) -> Cluster:
-        racks = racks_of(brokers, are_new=racks_are_new)
+    def of(partitions: int, brokers: int, change: str) -> Cluster:
+        racks = racks_of(brokers, change)
         rows = [
-            {"id": at + 1} if racks_are_new else {"id": at + 1, "rack": f"az{rack:02}"}
+            {"id": at + 1} if change in NEW_RACKS else {"id": at + 1, "rack": f"az{rack:02}"}
             for at, rack in enumerate(racks.tolist())
         ]
         placed = initial(read_brokers(rows), partitions, FACTOR)
@@ -72,16 +75,18 @@ class Cluster:
         pq.write_table(pa.table(columns), file)
 
 
-def racks_of(brokers: int, *, are_new: bool) -> np.ndarray[Any, Any]:
-    """By broker; racks that are new have nothing to do with how brokers are numbered."""
+def racks_of(brokers: int, change: str) -> np.ndarray[Any, Any]:
+    """By broker."""
     racks = np.arange(brokers) % RACKS
-    return np.random.default_rng(9).permutation(racks) if are_new else racks
+    if change == "racks":
+        return np.random.default_rng(9).permutation(racks)
+    return np.sort(racks) if change == "racks-by-id" else racks
 
 
 def asked(change: str, brokers: int) -> dict[str, Any]:
     """The question without the partitions."""
     count = brokers * 11 // 10 if change == "come" else brokers
-    racks = racks_of(count, are_new=change == "racks")
+    racks = racks_of(count, change)
     rows = [{"id": at + 1, "rack": f"az{rack:02}"} for at, rack in enumerate(racks.tolist())]
     leaving = brokers // 20 if change == "leave" else 0
     found: dict[str, Any] = {"brokers": rows, "target_brokers": [row["id"] for row in rows[leaving:]]}
@@ -167,7 +172,7 @@ def peer(cluster: Cluster, question: dict[str, Any], folder: Path) -> dict[str, 
 
 def measure(replicas: int, brokers: int, change: str, heap: int, *, with_peer: bool) -> bool:
     """One line of the table; whether all is as promised."""
-    cluster = Cluster.of(replicas // FACTOR, brokers, racks_are_new=change == "racks")
+    cluster = Cluster.of(replicas // FACTOR, brokers, change)
     question = asked(change, brokers)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
