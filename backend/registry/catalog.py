@@ -48,9 +48,9 @@ class Catalog:
         """Of all that were ever given, to what is deleted or was overruled too: the next one is above it."""
         self.noted_id = 0
         """What the log's last note says of that: it stays when the version that had the id is deleted."""
-        self.gone: dict[VersionKey, int | None] = {}
-        """Versions that were deleted for good while this was read, with their ids; None: compaction had taken the
-        version itself."""
+        self.gone: dict[VersionKey, set[int | None]] = {}
+        """Versions that were deleted for good while this was read, with all ids that they had one after the other:
+        a number is given again. None: compaction had taken the version itself."""
         self.overruled: set[VersionKey] = set()
         """Versions whose last record does not count."""
         self.copied: set[VersionKey] = set()
@@ -161,7 +161,6 @@ class Catalog:
         self._uses.setdefault(new.id, {})[key] = None
         for reference in new.content.references:
             self._referrers.setdefault(_target(reference), {})[key] = None
-        self.gone.pop(key, None)
         if copied:
             self.copied.add(key)
         return True
@@ -172,9 +171,9 @@ class Catalog:
     def _remove(self, key: VersionKey) -> None:
         old = self._forget(key)
         if old is None:
-            self.gone.setdefault(key)
+            self.gone.setdefault(key, {None})
             return
-        self.gone[key] = old.id
+        self.gone.setdefault(key, set()).add(old.id)
         del self.subjects[old.subject][old.version]
         if not self.subjects[old.subject]:
             del self.subjects[old.subject]

@@ -234,8 +234,8 @@ class _Comparison:
         """Copies that the primary has no more; what is there alone, ours or not, is named and stays."""
         # Two subjects may have had one name there, one after the other.
         deleted: dict[VersionKey, set[int | None]] = {}
-        for (subject, number), old in self._primary.gone.items():
-            deleted.setdefault((self._names(subject), number), set()).add(old)
+        for (subject, number), ids in self._primary.gone.items():
+            deleted.setdefault((self._names(subject), number), set()).update(ids)
         for subject in self._losers:
             # What was copied there may be an older one of that number.
             for version in self._primary.versions(subject, deleted=True):

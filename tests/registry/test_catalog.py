@@ -204,7 +204,7 @@ def test_ids_rise_above_those_that_are_gone():
     catalog.apply(version("a", 1, 9, "x"))
     catalog.apply(VersionGone(subject="a", version=1))
     assert catalog.highest_id == 9
-    assert catalog.gone == {("a", 1): 9}
+    assert catalog.gone == {("a", 1): {9}}
     assert not catalog.contents
 
 
