@@ -155,7 +155,7 @@ def may_produce(login: Login, cluster: str, name: str) -> bool:
     return error is None
 
 
-@pytest.mark.parametrize("cluster", SECURED)
+@pytest.mark.parametrize("cluster", [pytest.param(SECURED[0], marks=pytest.mark.nightly), *SECURED[1:]])
 def test_what_somebody_changes_by_hand_is_set_back_and_is_an_event(
     two: Two, rest: RestClient, control_plane: Login, cluster: str
 ) -> None:

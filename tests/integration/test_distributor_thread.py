@@ -16,7 +16,8 @@ from tests.kafka import configure, create_topic, read_all
 from workers.distributor import DistributorThread
 
 
-@pytest.fixture(params=["python", "native"])
+# How a session copies is tested with both in test_copy_session; the thread is the same.
+@pytest.fixture(params=[pytest.param("python", marks=pytest.mark.nightly), "native"])
 def pair(request, estate):
     if request.param == "native" and not native.available():
         pytest.skip("the native record loop was not built")

@@ -74,13 +74,8 @@ def whole(problem: Problem) -> tuple[Any, Any]:
     return document, document.pop("partitions")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "racks are fewer than replicas",
-        *(pytest.param(each, marks=pytest.mark.nightly) for each in ("brokers come", "brokers leave")),
-    ],
-)
+@pytest.mark.parametrize("change", ["racks are fewer than replicas", "brokers come", "brokers leave"])
+@pytest.mark.nightly
 def test_pieces_come_to_the_same_as_the_whole(
     spark: SparkSession, tmp_path: Path, pieces_of_100: None, change: str
 ) -> None:
