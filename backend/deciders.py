@@ -14,6 +14,7 @@ from backend.domain import (
     leader_elections,
     leaf,
     lost_origin,
+    placement_policy,
     placements,
     schema_conflicts,
     switch_commands,
@@ -58,4 +59,7 @@ SCHEMA_CONFLICTS: Decider[schema_conflicts.TargetConflicts, schema_conflicts.Rec
 USER: Decider[user.User | None, user.UserCommand] = Decider(user.INITIAL, user.decide, user.evolve)
 PLACEMENT: Decider[placements.Placement | None, placements.PlacementCommand] = Decider(
     placements.INITIAL, placements.decide, placements.evolve
+)
+PLACEMENT_POLICY: Decider[placement_policy.Policies, placement_policy.SetPolicy] = Decider(
+    placement_policy.INITIAL, placement_policy.decide, placement_policy.evolve
 )

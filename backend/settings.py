@@ -190,6 +190,12 @@ class Settings(BaseSettings):
         description="Seconds between two looks at a cluster's leaders and replicas in sync; more for clusters of "
         "more than 10,000 partitions for each of them.",
     )
+    broker_settled_seconds: float = Field(
+        60.0,
+        ge=0,
+        description="Seconds after which a broker that came without replicas has joined: several that come within "
+        "that time are one change, for which one placement is proposed.",
+    )
     replication_settings_seconds: float = Field(
         60.0,
         gt=0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,9 @@ from backend.domain import (
     application_commands,
     application_records,
     cluster,
+    placement_aims,
+    placement_policy,
+    placement_proposals,
     placement_runs,
     placements,
     stream_records,
@@ -70,6 +74,7 @@ def commands(source: random.Random) -> Iterator[Directed]:
             _schemas,
             _switch,
             _placement,
+            _placement_policy,
             _user,
             _application,
             _application,
@@ -182,7 +187,7 @@ def _switch(source: random.Random) -> Directed:
 
 def _placement(source: random.Random) -> Directed:
     placement = f"p{source.randint(1, 3)}"
-    aims = placements.Aims(
+    aims = placement_aims.Aims(
         target_brokers=source.choice((None, (1, 2))),
         replication_factors=source.choice(({}, {"orders": 3})),
         excluded_topics=source.choice(((), ("orders",))),
@@ -190,11 +195,14 @@ def _placement(source: random.Random) -> Directed:
     request = placements.RequestPlacement(
         placement=placement, cluster=source.choice(CLUSTERS), aims=aims, known_clusters=frozenset(CLUSTERS)
     )
+    proposal = placement_proposals.Proposal(policy="apply", joined=(4,), left=source.choice(((), (1,))))
     limits = placement_runs.RunLimits(bytes_per_second=source.choice((None, 1000)))
     apply = placement_runs.StartApplying(digest="1f2e", limits=limits, busy={})
     command: placements.PlacementCommand = source.choice(
         (
             request,
+            replace(request, proposal=proposal),
+            placement_proposals.HoldBack(reason="two of three brokers are away"),
             placements.RecordPlan(digest="1f2e", summary={"moves": source.randint(0, 9)}),
             placements.RecordFailure(reason="nobody answers"),
             apply,
@@ -211,6 +219,19 @@ def _placement(source: random.Random) -> Directed:
         )
     )
     return deciders.PLACEMENT, f"placement-{placement}", command
+
+
+def _placement_policy(source: random.Random) -> Directed:
+    name = source.choice(CLUSTERS)
+    command = placement_policy.SetPolicy(
+        cluster=name,
+        wanted=placement_policy.PlacementPolicy(
+            policy=source.choice(tuple(placement_policy.Policy)), away_minutes=source.randint(0, 60)
+        ),
+        present=placement_policy.PlacementPolicy(),
+        known_clusters=frozenset(CLUSTERS),
+    )
+    return deciders.PLACEMENT_POLICY, placement_policy.event_stream(name), command
 
 
 def _routes(source: random.Random) -> Directed:

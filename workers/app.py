@@ -26,6 +26,7 @@ from workers import context, leases
 from workers.barrier import Barriers
 from workers.placements import PlacementHost
 from workers.placing.host import placement_run_host
+from workers.placing.policy import PlacementPolicies
 from workers.reconcile import Reconciler
 from workers.replication import ReplicationHost
 from workers.rerooting import Rerooting
@@ -162,6 +163,11 @@ def _replication() -> ReplicationHost:
 
 
 @cache
+def _placement_policies() -> PlacementPolicies:
+    return PlacementPolicies(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -221,6 +227,7 @@ def reconcile() -> None:
         _placements().tick()
         _placement_runs().tick()
         _replication().tick()
+        _placement_policies().tick()
         _reconciler().tick()
 
 

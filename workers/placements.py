@@ -22,8 +22,9 @@ from sqlalchemy import Connection, Engine
 from backend import deciders
 from backend.dispatch import Directed
 from backend.domain.errors import DomainError
+from backend.domain.placement_aims import Aims
 from backend.domain.placement_runs import PlacementState
-from backend.domain.placements import Aims, PlacementCommand, RecordFailure, RecordPlan
+from backend.domain.placements import PlacementCommand, RecordFailure, RecordPlan
 from backend.eventlog.recorded import Metadata
 from backend.kafka.cluster_replicas import ClusterReplicas
 from backend.kafka.errors import KafkaCallFailed

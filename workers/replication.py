@@ -22,7 +22,7 @@ from backend.domain.replication_health import ClusterSeen, TopicSettings, health
 from backend.domain.topic_replication import seen_topics, unlike_declared
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
-from backend.queries import replication
+from backend.queries import broker_presence, replication
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.declared_factors import declared_factors
 from backend.settings import Settings
@@ -61,7 +61,9 @@ class ReplicationHost:
                 return
             rows = list_clusters(connection)
             declared = declared_factors(connection)
-            replication.forget_all_but(connection, [row.kafka_cluster_id for row in rows if row.kafka_cluster_id])
+            ids = [row.kafka_cluster_id for row in rows if row.kafka_cluster_id]
+            replication.forget_all_but(connection, ids)
+            broker_presence.forget_all_but(connection, ids)
         watched: dict[str, ClusterWatch] = {}
         for row in rows:
             # Of one that does not answer the reconcile loop finds out when it does again.
@@ -147,7 +149,9 @@ class ClusterWatch:
             log.exception("replication not looked at", cluster=self._row.name)
             self._keep_reason(_AN_ERROR_OF_OURS)
         else:
+            brokers = {each["id"]: (each["is_here"], not each["replicas"]) for each in document["brokers"]}
             with self._engine.begin() as connection:
+                broker_presence.keep_brokers(connection, self._id, brokers)
                 replication.keep_health(connection, self._id, document)
 
     def _keep_reason(self, reason: str) -> None:

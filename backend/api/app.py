@@ -26,6 +26,7 @@ from backend.api import (
     members,
     offsets,
     operations,
+    placement_policies,
     placement_runs,
     placements,
     problems,
@@ -99,6 +100,7 @@ def routes() -> Sequence[BaseRoute]:
     for module in (
         discovery,  # routes are tried in turn, and this one is asked more than all others together
         clusters,
+        placement_policies,
         replication,
         adoption,
         trees,

@@ -20,8 +20,8 @@ from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
 from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.limits import refuse
+from backend.domain.placement_aims import MOST_NAMED, Aims
 from backend.domain.placement_runs import HAS_PLAN, RUNNING
-from backend.domain.placements import MOST_NAMED, Aims
 from backend.placement.errors import PlacementInvalid
 from backend.placement.reading import parse
 from backend.queries import placement_runs
@@ -169,4 +169,5 @@ def shown(row: PlacementRow) -> dict[str, Any]:
         "run": row.run,
         "limits": None if row.limits is None else asdict(row.limits),
         "report": row.report,
+        "proposal": None if row.proposal is None else {**asdict(row.proposal), "held_back": row.held_back},
     }

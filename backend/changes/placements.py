@@ -13,8 +13,10 @@ from backend.changes.change import Change
 from backend.deciders import PLACEMENT
 from backend.dispatch import Outcome
 from backend.domain.errors import FieldError, ValueInvalid
+from backend.domain.placement_aims import Aims
+from backend.domain.placement_proposals import Proposal
 from backend.domain.placement_runs import PlacementRunCommand, RunLimits, StartApplying, StartRollback
-from backend.domain.placements import Aims, GivePlacement, Placement, PlacementCommand, RequestPlacement
+from backend.domain.placements import GivePlacement, Placement, PlacementCommand, RequestPlacement
 from backend.placement.errors import PlacementInvalid
 from backend.placement.reassignment import read_reassignment
 from backend.queries import placements as queries
@@ -26,8 +28,10 @@ BuildRun = Callable[[Connection], PlacementRunCommand]
 PlacementChange = Change[Placement | None, PlacementCommand]
 
 
-def request_placement(placement: str, cluster: str, aims: Aims) -> PlacementChange:
-    """Have a plan made by a worker, under this id. Nothing is moved."""
+def request_placement(
+    placement: str, cluster: str, aims: Aims, proposal: Proposal | None = None
+) -> PlacementChange:
+    """Have a plan made by a worker, under this id; `proposal`: why a worker asks. Nothing is moved."""
 
     def build(connection: Connection) -> RequestPlacement:
         brokers = {row.name: row.brokers or 0 for row in list_clusters(connection)}
@@ -38,6 +42,7 @@ def request_placement(placement: str, cluster: str, aims: Aims) -> PlacementChan
             known_clusters=frozenset(brokers),
             declared_factors=declared_factors(connection).get(cluster, {}) if aims.as_declared else {},
             brokers=brokers.get(cluster, 0),
+            proposal=proposal,
         )
 
     return Change(PLACEMENT, event_stream(placement), build)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backend.commands import placement_of_clusters, placement_running
+from backend.commands import placement_of_clusters, placement_policy, placement_running
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import fail
 
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     placement.command()(plan)
     placement.command()(initial)
     placement.command("show")(placement_of_clusters.show_one)
+    placement.command()(placement_policy.policy)
     placement_running.register(placement)
     app.add_typer(placement, name="placement")
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from backend.domain.errors import FieldError
 from backend.domain.event import Event
 
 MOST_MOVES = 1_000_000
@@ -54,6 +55,20 @@ class RunLimits:
     moves_per_broker: int = 5
     """Moves that a broker takes part in at once."""
     partitions_at_once: int = 1000
+
+
+def wrong_limits(limits: RunLimits, where: str = "") -> list[FieldError]:
+    """What is wrong with them; `where`: a JSON pointer to them."""
+    asked = {
+        "bytes_per_second": (limits.bytes_per_second, HIGHEST_RATE),
+        "moves_per_broker": (limits.moves_per_broker, MOST_MOVES),
+        "partitions_at_once": (limits.partitions_at_once, MOST_MOVES),
+    }
+    return [
+        FieldError(f"{where}/{name}", f"is to be 1 to {most}, and is {value}")
+        for name, (value, most) in asked.items()
+        if value is not None and not 1 <= value <= most
+    ]
 
 
 # --- events

@@ -17,10 +17,16 @@ from typing import Any
 from backend.domain.errors import AlreadyExists, FieldError, NotFound, PlanStale, StateConflict, ValueInvalid
 from backend.domain.event import Event
 from backend.domain.limits import refuse
+from backend.domain.placement_aims import Aims, wrong_aims
+from backend.domain.placement_proposals import (
+    HoldBack,
+    PlacementHeldBack,
+    PlacementProposalEvent,
+    PlacementProposed,
+    Proposal,
+)
 from backend.domain.placement_runs import (
     COMES_TO,
-    HIGHEST_RATE,
-    MOST_MOVES,
     RUNNING,
     Cancel,
     EndRun,
@@ -40,32 +46,10 @@ from backend.domain.placement_runs import (
     RunLimits,
     StartApplying,
     StartRollback,
+    wrong_limits,
 )
 
-HIGHEST_BROKER = 2**31 - 1
-MOST_NAMED = 10_000
-"""Brokers or topics that a wish names."""
-MOST_REPLICAS = 100
-
-
 # --- events
-
-
-@dataclass(frozen=True, kw_only=True)
-class Aims:
-    """What is wished for; what is left out stays as it is."""
-
-    target_brokers: tuple[int, ...] | None = None
-    """Those that are to hold replicas; None: all that the cluster has."""
-    replication_factor: int | None = None
-    """Of all topics but those of `replication_factors`."""
-    replication_factors: dict[str, int] = field(default_factory=dict)
-    """By topic."""
-    as_declared: bool = False
-    """`replication_factors` are those that the cluster's streams declared when this was asked for, as far as there
-    were brokers for them."""
-    excluded_topics: tuple[str, ...] = ()
-    no_leaders: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +93,14 @@ class PlacementFailed(Event, name="PlacementFailed", version=1):
     reason: str
 
 
-PlacementEvent = PlacementRequested | PlacementGiven | PlacementPlanned | PlacementFailed | PlacementRunEvent
+PlacementEvent = (
+    PlacementRequested
+    | PlacementGiven
+    | PlacementPlanned
+    | PlacementFailed
+    | PlacementProposalEvent
+    | PlacementRunEvent
+)
 
 # --- commands
 
@@ -126,6 +117,8 @@ class RequestPlacement:
     """Of the topics that are on the cluster, if these are wished for."""
     brokers: int = 0
     """That the cluster has."""
+    proposal: Proposal | None = None
+    """Why a worker asks; None: it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +147,7 @@ class RecordFailure:
     reason: str
 
 
-PlacementCommand = RequestPlacement | GivePlacement | RecordPlan | RecordFailure | PlacementRunCommand
+PlacementCommand = RequestPlacement | GivePlacement | RecordPlan | RecordFailure | HoldBack | PlacementRunCommand
 
 # --- state
 
@@ -171,6 +164,7 @@ class Placement:
     """The present run: where it is again if that is refused."""
     run: int = 0
     limits: RunLimits = field(default_factory=RunLimits)
+    is_held_back: bool = False
 
 
 INITIAL: Placement | None = None
@@ -183,12 +177,14 @@ def decide(state: Placement | None, command: PlacementCommand) -> list[Placement
     if isinstance(command, RequestPlacement | GivePlacement):
         if state is not None:
             raise AlreadyExists(f"there is a placement {command.placement} already")
-        return [_decide_new(command)]
+        return _decide_new(command)
     if state is None:
         raise NotFound("there is no such placement")
     match command:
         case RecordPlan() | RecordFailure():
             return _decide_plan(state, command)
+        case HoldBack():
+            return _decide_hold_back(state, command)
         case StartApplying():
             return _decide_apply(state, command)
         case StartRollback():
@@ -199,17 +195,22 @@ def decide(state: Placement | None, command: PlacementCommand) -> list[Placement
             return _decide_course(state, command)
 
 
-def _decide_new(command: RequestPlacement | GivePlacement) -> PlacementEvent:
+def _decide_new(command: RequestPlacement | GivePlacement) -> list[PlacementEvent]:
     errors = []
     if command.cluster not in command.known_clusters:
         errors.append(FieldError("/cluster", f"there is no cluster {command.cluster[:60]!a}"))
     new = {"placement": command.placement, "cluster": command.cluster}
     if isinstance(command, GivePlacement):
         refuse(errors)
-        return PlacementGiven(**new, partitions=command.partitions, digest=command.digest)
-    refuse([*errors, *_wrong(command.aims)])
+        return [PlacementGiven(**new, partitions=command.partitions, digest=command.digest)]
+    refuse([*errors, *wrong_aims(command.aims)])
     aims = _as_declared(command) if command.aims.as_declared else command.aims
-    return PlacementRequested(**new, aims=aims)
+    asked = PlacementRequested(**new, aims=aims)
+    proposal = command.proposal
+    if proposal is None:
+        return [asked]
+    policy, joined, left = proposal.policy, proposal.joined, proposal.left
+    return [asked, PlacementProposed(**new, policy=policy, joined=joined, left=left)]
 
 
 def _as_declared(command: RequestPlacement) -> Aims:
@@ -233,6 +234,12 @@ def _decide_plan(state: Placement, command: RecordPlan | RecordFailure) -> list[
     if isinstance(command, RecordPlan):
         return [PlacementPlanned(**_of(state), digest=command.digest, summary=dict(command.summary))]
     return [PlacementFailed(**_of(state), reason=command.reason)]
+
+
+def _decide_hold_back(state: Placement, command: HoldBack) -> list[PlacementEvent]:
+    if state.is_held_back or state.state is not PlacementState.PLANNED:
+        return []  # another worker was faster, or an operator
+    return [PlacementHeldBack(**_of(state), reason=command.reason)]
 
 
 def _decide_apply(state: Placement, command: StartApplying) -> list[PlacementEvent]:
@@ -310,42 +317,9 @@ def _of(state: Placement) -> dict[str, str]:
 
 
 def _check_limits(limits: RunLimits) -> None:
-    asked = {
-        "bytes_per_second": (limits.bytes_per_second, HIGHEST_RATE),
-        "moves_per_broker": (limits.moves_per_broker, MOST_MOVES),
-        "partitions_at_once": (limits.partitions_at_once, MOST_MOVES),
-    }
-    errors = [
-        FieldError(f"/{name}", f"is to be 1 to {most}, and is {value}")
-        for name, (value, most) in asked.items()
-        if value is not None and not 1 <= value <= most
-    ]
+    errors = wrong_limits(limits)
     if errors:
         raise ValueInvalid(f"{errors[0].pointer[1:]} {errors[0].detail}", tuple(errors))
-
-
-def _wrong(aims: Aims) -> list[FieldError]:
-    errors = []
-    for name, brokers in (("target_brokers", aims.target_brokers or ()), ("no_leaders", aims.no_leaders)):
-        errors += [
-            FieldError(f"/{name}/{at}", f"is to be a broker's id, and is {broker}")
-            for at, broker in enumerate(brokers)
-            if not 0 <= broker <= HIGHEST_BROKER
-        ]
-    if aims.target_brokers == ():
-        errors.append(FieldError("/target_brokers", "names no broker; name those that are to hold replicas"))
-    factors = dict(aims.replication_factors)
-    if aims.replication_factor is not None:
-        factors[""] = aims.replication_factor
-    errors += [
-        FieldError(f"/replication_factor/{topic}".rstrip("/"), f"is to be 1 to {MOST_REPLICAS}, and is {factor}")
-        for topic, factor in factors.items()
-        if not 1 <= factor <= MOST_REPLICAS
-    ]
-    named = (aims.target_brokers or (), aims.no_leaders, aims.excluded_topics, aims.replication_factors)
-    if any(len(each) > MOST_NAMED for each in named):
-        errors.append(FieldError("", f"more than {MOST_NAMED} brokers or topics are named"))
-    return errors
 
 
 # --- evolve
@@ -363,6 +337,8 @@ def evolve(state: Placement | None, event: Event) -> Placement | None:
             return replace(state, state=PlacementState.PLANNED, digest=event.digest)
         case PlacementFailed():
             return replace(state, state=PlacementState.FAILED)
+        case PlacementHeldBack():
+            return replace(state, is_held_back=True)
         case PlacementRunStarted():
             to = PlacementState.ROLLING_BACK if event.back else PlacementState.APPLYING
             return replace(state, state=to, before=state.state, run=event.run, limits=event.limits)

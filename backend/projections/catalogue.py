@@ -9,6 +9,7 @@ from backend.projections import (
     clusters,
     edge_losses,
     leaf_routes,
+    placement_policies,
     placements,
     streams,
     switches,
@@ -31,4 +32,5 @@ PROJECTIONS: tuple[Projection, ...] = (
     active_clusters.PROJECTION,
     switches.PROJECTION,
     placements.PROJECTION,
+    placement_policies.PROJECTION,
 )

@@ -8,6 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
+from backend.domain.placement_aims import Aims
+from backend.domain.placement_proposals import PlacementHeldBack, PlacementProposed
 from backend.domain.placement_runs import (
     PlacementCancelled,
     PlacementLimitsChanged,
@@ -18,11 +20,11 @@ from backend.domain.placement_runs import (
     PlacementRunStarted,
     PlacementState,
 )
-from backend.domain.placements import Aims, PlacementFailed, PlacementGiven, PlacementPlanned, PlacementRequested
+from backend.domain.placements import PlacementFailed, PlacementGiven, PlacementPlanned, PlacementRequested
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
-from backend.projections.temporal import Rows, change, replace, temporal_table
+from backend.projections.temporal import Rows, change, current, replace, temporal_table
 
 placements = temporal_table(
     "placements",
@@ -40,6 +42,8 @@ placements = temporal_table(
     sa.Column("run", sa.BigInteger, nullable=False),
     sa.Column("limits", JSONB(none_as_null=True)),
     sa.Column("report", JSONB(none_as_null=True)),
+    # Of one that a worker has asked for: why, and why it is not applied by itself.
+    sa.Column("proposal", JSONB(none_as_null=True)),
     # Position of the event that asked for it: placements are listed in this order.
     sa.Column("requested", sa.BigInteger, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
@@ -62,10 +66,19 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
                 "run": 0,
                 "limits": None,
                 "report": None,
+                "proposal": None,
                 "requested": position,
                 "version": recorded.version,
             }
             replace(rows, placements, {"id": event.placement}, values, position)
+        case PlacementProposed():
+            brokers = {"joined": list(event.joined), "left": list(event.left)}
+            proposal = {"policy": event.policy, **brokers, "held_back": None}
+            _change(rows, event.placement, {"proposal": proposal}, recorded)
+        case PlacementHeldBack():
+            present = current(rows, placements, {"id": event.placement}) or {}
+            proposal = {**(present.get("proposal") or {}), "held_back": event.reason}
+            _change(rows, event.placement, {"proposal": proposal}, recorded)
         case PlacementPlanned():
             planned = {"state": str(PlacementState.PLANNED), "digest": event.digest, "summary": event.summary}
             _change(rows, event.placement, planned, recorded)
@@ -112,6 +125,8 @@ PROJECTION = Projection(
             PlacementGiven,
             PlacementPlanned,
             PlacementFailed,
+            PlacementProposed,
+            PlacementHeldBack,
             PlacementRunStarted,
             PlacementLimitsChanged,
             PlacementPaused,

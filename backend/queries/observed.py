@@ -1,5 +1,5 @@
 """What workers see and hold right now: leases, shifts, states of units, checkpoints of logs, internal topics, the
-replication of clusters.
+replication of clusters and their brokers.
 
 None of it is an event: it is replaced as it changes, may be lost without harm, and is null under `?at=`.
 Workers write these tables; queries read them.
@@ -86,4 +86,17 @@ cluster_replication = sa.Table(
     sa.Column("health", JSONB(none_as_null=True)),
     # Why the looks since have failed.
     sa.Column("reason", sa.Text),
+)
+
+cluster_brokers = sa.Table(
+    "cluster_brokers",
+    METADATA,
+    sa.Column("kafka_cluster_id", sa.Text, primary_key=True),
+    sa.Column("broker", sa.BigInteger, primary_key=True, autoincrement=False),
+    # See backend.domain.broker_changes.BrokerPresence.
+    sa.Column("is_here", sa.Boolean, nullable=False),
+    sa.Column("is_empty", sa.Boolean, nullable=False),
+    sa.Column("came_empty", sa.Boolean, nullable=False),
+    sa.Column("was_emptied", sa.Boolean, nullable=False),
+    sa.Column("since", sa.DateTime(timezone=True), nullable=False),
 )

@@ -12,8 +12,9 @@ from sqlalchemy import Connection, Row
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.errors import NotFound
+from backend.domain.placement_aims import Aims
+from backend.domain.placement_proposals import Proposal
 from backend.domain.placement_runs import RUNNING, PlacementState, RunLimits
-from backend.domain.placements import Aims
 from backend.eventlog.tables import METADATA
 from backend.projections.placements import placements
 from backend.projections.temporal import as_of
@@ -54,6 +55,10 @@ class PlacementRow:
     """How often replicas were begun to be moved."""
     limits: RunLimits | None
     report: dict[str, Any] | None
+    proposal: Proposal | None
+    """Why a worker has asked for it; None: it has not."""
+    held_back: str | None
+    """Why it is not applied by itself, though it was proposed for that."""
     requested: int
     version: int
 
@@ -137,6 +142,10 @@ def read_reassignment(connection: Connection, placement: str) -> dict[str, Any]:
     return _unpacked(packed)
 
 
+def _proposal(kept: dict[str, Any]) -> Proposal:
+    return Proposal(policy=kept["policy"], joined=tuple(kept["joined"]), left=tuple(kept["left"]))
+
+
 def _packed(document: dict[str, Any]) -> bytes:
     return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
 
@@ -161,6 +170,8 @@ def _row(row: Row[Any]) -> PlacementRow:
         run=row.run,
         limits=None if row.limits is None else RunLimits(**row.limits),
         report=row.report,
+        proposal=None if row.proposal is None else _proposal(row.proposal),
+        held_back=(row.proposal or {}).get("held_back"),
         requested=row.requested,
         version=row.version,
     )

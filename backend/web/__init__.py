@@ -19,6 +19,7 @@ from backend.web import (
     member_forms,
     placement_form,
     placement_page,
+    placement_policy_form,
     placement_run_form,
     placements_page,
     replication_page,
@@ -46,7 +47,8 @@ def routes() -> Sequence[BaseRoute]:
     pages = (
         *(static, login_page, tree_page, users_page, account_page),
         *(switch_plan_page, switch_force_form, switch_page, switches_page),
-        *(placement_form, placement_page, placement_run_form, placements_page, replication_page),
+        *(placement_form, placement_page, placement_run_form, placements_page),
+        *(replication_page, placement_policy_form),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),

@@ -20,8 +20,8 @@ from backend.domain.access import Action
 from backend.domain.errors import AlreadyExists, FieldError, NotFound, ValueInvalid
 from backend.domain.limits import refuse
 from backend.domain.names import is_name
+from backend.domain.placement_aims import MOST_NAMED, Aims
 from backend.domain.placement_runs import PlacementState
-from backend.domain.placements import MOST_NAMED, Aims
 from backend.placement.errors import PlacementInvalid
 from backend.placement.reading import parse
 from backend.queries.clusters import ClusterRow, list_clusters

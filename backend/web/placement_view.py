@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from backend.domain.placement_aims import Aims
+from backend.domain.placement_proposals import Proposal
 from backend.domain.placement_runs import RUNNING, PlacementState
-from backend.domain.placements import Aims
 from backend.queries.placements import PlacementRow
 from backend.web.figures import clock, counted, day
 from backend.web.placement_run_view import PlacementRunView
@@ -77,6 +78,11 @@ class PlacementView:
         return f"{day(self.asked_at)}, {clock(self.asked_at)} UTC"
 
     @property
+    def proposed(self) -> str | None:
+        """What happened that a worker has asked for it; None: it has not."""
+        return None if self.row.proposal is None else proposal_said(self.row.proposal)
+
+    @property
     def asks_every(self) -> str | None:
         """How often the page asks for news of it; None: there will be none."""
         goes_on = self.is_computed or self.row.state in RUNNING
@@ -101,6 +107,8 @@ class PlacementView:
             return self.row.reason
         if self.row.run:
             return self.run.result
+        if self.row.held_back is not None and self.row.state is PlacementState.PLANNED:
+            return f"it is not applied by itself: {self.row.held_back}"
         broken = self.figure("violations") or {}
         kept = f"; not all of it can be had: {_rules(broken)}" if broken else ""
         return f"{self._moves}{kept}"
@@ -167,6 +175,17 @@ def id_ranges(ids: Iterable[int]) -> str:
         else:
             runs.append([each, each])
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def proposal_said(proposal: Proposal) -> str:
+    """Why a worker asked, in a sentence without its full stop."""
+    joined = f"{_brokers(proposal.joined)} joined" if proposal.joined else ""
+    left = f"{_brokers(proposal.left)} left" if proposal.left else ""
+    return " and ".join(part for part in (joined, left) if part)
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"{'broker' if len(ids) == 1 else 'brokers'} {id_ranges(ids)}"
 
 
 RULES = {

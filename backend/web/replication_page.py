@@ -5,7 +5,7 @@ It follows by itself; what is observed is not kept, so there is no `?at=`.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
@@ -17,13 +17,16 @@ from backend.domain.access import Action, Caller, may, refusal
 from backend.domain.errors import DomainError, NotFound
 from backend.domain.leader_elections import event_stream
 from backend.eventlog.recorded import Metadata
+from backend.queries.broker_presence import read_brokers
 from backend.queries.clusters import ClusterRow, get_cluster
+from backend.queries.placement_policies import find_policy
 from backend.queries.replication import find_replication
 from backend.tracing.electing import Election, by_reason, elect_preferred
 from backend.web import templates
 from backend.web.figures import counted
 from backend.web.forms import Form
 from backend.web.pages import PageRoute, enter
+from backend.web.placement_policy_view import PolicyView
 from backend.web.placements_page import PLACEMENTS
 from backend.web.replication_view import ReplicationView
 from backend.web.same_change import curl
@@ -98,10 +101,16 @@ def _context(request: Request, services: ConsoleServices, caller: Caller, cluste
         if row is None:
             raise _unknown(cluster)
         view = ReplicationView(row=row, found=find_replication(connection, row.kafka_cluster_id))
+        policy = PolicyView(
+            policy=find_policy(connection, cluster).policy,
+            seen=read_brokers(connection, row.kafka_cluster_id),
+            settled=timedelta(seconds=services.config.broker_settled_seconds),
+        )
     denied = refusal(caller, Action.CHANGE_ESTATE)
     return {
         **frame(request, caller),
         "view": view,
+        "policy": policy,
         "trail": [PLACEMENTS],
         "may_change": may(caller, Action.CHANGE_ESTATE),
         "why_not": None if denied is None else denied.detail,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from backend.domain.errors import AlreadyExists, NotFound, ValueInvalid
+from backend.domain.placement_aims import Aims
 from backend.domain.placements import (
     INITIAL,
-    Aims,
     GivePlacement,
     PlacementFailed,
     PlacementGiven,

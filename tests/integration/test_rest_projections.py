@@ -95,6 +95,8 @@ def workers_record_the_rest(rest: Rest) -> None:
     worker_records(rest, move, deciders.SWITCH, "switch-s1")
     asked = rest("POST", "/placements", {"cluster": "c1"})
     assert asked.status_code == 202, asked.text
+    policy = rest("PUT", "/clusters/c1/placement-policy", {"policy": "off"})
+    assert policy.status_code == 200, policy.text
     adopted = adopted_topic("parcels")
     worker_records(rest, BeginAdoption(cluster="c1", topics=(adopted,)), deciders.ADOPTION, "adoption-c1")
 

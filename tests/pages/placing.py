@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from backend.deciders import PLACEMENT
-from backend.domain.placements import Aims, RecordFailure, RecordPlan, RequestPlacement
+from backend.domain.placement_aims import Aims
+from backend.domain.placements import RecordFailure, RecordPlan, RequestPlacement
 from backend.placement import plan as planning
 from backend.placement.questions import read_problem
 from backend.queries.placements import PlanDocuments, keep_documents

@@ -1,0 +1,27 @@
+"""Changes of what is done about replicas when brokers come or go."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from backend.changes.change import Change, Match, any_version
+from backend.deciders import PLACEMENT_POLICY
+from backend.domain.placement_policy import PlacementPolicy, Policies, SetPolicy, event_stream
+from backend.queries.clusters import list_clusters
+from backend.queries.placement_policies import find_policy
+
+
+def set_policy(cluster: str, wanted: PlacementPolicy, match: Match = any_version) -> Change[Policies, SetPolicy]:
+    """Have it like this; `match` is asked about the version that is replaced, 0 if nobody had set it."""
+
+    def build(connection: Connection) -> SetPolicy:
+        present = find_policy(connection, cluster)
+        match(present.version or 0)
+        return SetPolicy(
+            cluster=cluster,
+            wanted=wanted,
+            present=present.policy,
+            known_clusters=frozenset(row.name for row in list_clusters(connection)),
+        )
+
+    return Change(PLACEMENT_POLICY, event_stream(cluster), build)

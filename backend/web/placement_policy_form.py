@@ -1,0 +1,144 @@
+"""`/clusters/{name}/replication/-policy`: the form for what is done about replicas when brokers come or go."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.changes.placement_policies import set_policy
+from backend.dispatch import Outcome
+from backend.domain.access import Action
+from backend.domain.errors import FieldError, NotFound, ValueInvalid
+from backend.domain.limits import refuse
+from backend.domain.placement_policy import PlacementPolicy, Policy
+from backend.domain.placement_runs import RunLimits, wrong_limits
+from backend.queries.clusters import get_cluster
+from backend.queries.placement_policies import PolicyRow, find_policy
+from backend.web.effect import Effect, fields_of
+from backend.web.figures import counted
+from backend.web.form_page import Command, FormPage, answer_form, show_form, version_seen
+from backend.web.forms import Fields, Form
+from backend.web.measures import size_bytes, size_shown, whole_number
+from backend.web.pages import PageRoute, enter
+from backend.web.placement_policy_view import POLICY_SAID
+from backend.web.placements_page import PLACEMENTS
+from backend.web.same_change import SameChange, curl
+from backend.web.services import ConsoleServices, Shared, Viewer
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+FORM = "/clusters/{cluster}/replication/-policy"
+AS_FAST = "as fast as it can"
+
+
+def _wanted(given: Fields) -> PlacementPolicy:
+    """What the form says. Raises ValueInvalid."""
+    try:
+        policy = Policy(given.get("policy", ""))
+    except ValueError as error:
+        detail = f"is to be one of {', '.join(Policy)}"
+        raise ValueInvalid(f"policy {detail}", (FieldError("/policy", detail),)) from error
+    rate = given.get("bytes_per_second", "").strip()
+    limits = RunLimits(
+        bytes_per_second=None if rate in ("", AS_FAST) else size_bytes(rate, "/bytes_per_second"),
+        moves_per_broker=whole_number(given.get("moves_per_broker", ""), "/moves_per_broker"),
+        partitions_at_once=whole_number(given.get("partitions_at_once", ""), "/partitions_at_once"),
+    )
+    refuse(wrong_limits(limits))
+    return PlacementPolicy(
+        policy=policy, away_minutes=whole_number(given.get("away_minutes", ""), "/away_minutes"), limits=limits
+    )
+
+
+def _rate(limits: RunLimits) -> str:
+    return AS_FAST if limits.bytes_per_second is None else size_shown(limits.bytes_per_second)
+
+
+def _usual(row: PolicyRow) -> Fields:
+    policy, limits = row.policy, row.policy.limits
+    return {
+        "policy": str(policy.policy),
+        "away_minutes": str(policy.away_minutes),
+        "bytes_per_second": "" if limits.bytes_per_second is None else size_shown(limits.bytes_per_second),
+        "moves_per_broker": str(limits.moves_per_broker),
+        "partitions_at_once": str(limits.partitions_at_once),
+        "version": str(row.version or 0),
+    }
+
+
+def _shown(policy: PlacementPolicy) -> dict[str, str]:
+    return {
+        "When brokers come or go": POLICY_SAID[policy.policy],
+        "A broker has left after": counted(policy.away_minutes, "minute"),
+        "Bytes a second, each broker": _rate(policy.limits),
+        "Moves at once, each broker": f"{policy.limits.moves_per_broker:,}",
+        "Partitions at once": f"{policy.limits.partitions_at_once:,}",
+    }
+
+
+def _same(cluster: str, policy: PlacementPolicy) -> SameChange:
+    limits = policy.limits
+    words = [f"--set {policy.policy}", f"--away-minutes {policy.away_minutes}"]
+    if limits.bytes_per_second is not None:
+        words.append(f"--bytes-per-second {limits.bytes_per_second}")
+    words += [
+        f"--moves-per-broker {limits.moves_per_broker}",
+        f"--partitions-at-once {limits.partitions_at_once}",
+    ]
+    body = {"policy": str(policy.policy), "away_minutes": policy.away_minutes, "limits": dict(vars(limits))}
+    command = f"treeline placement policy {cluster} {' '.join(words)}"
+    return SameChange(None, command, curl("PUT", f"/api/v1/clusters/{cluster}/placement-policy", body))
+
+
+def _page(services: ConsoleServices, cluster: str) -> FormPage:
+    """Raises NotFound."""
+    with services.reading() as connection:
+        if get_cluster(connection, cluster) is None:
+            raise NotFound(f"there is no cluster {cluster[:60]!a}")
+        before = find_policy(connection, cluster).policy
+    here = f"/clusters/{cluster}/replication"
+
+    def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
+        policy = find_policy(connection, cluster).policy
+        notes = [
+            "What was proposed already is not applied by itself: that goes by the policy of when it was proposed."
+        ]
+        if policy.policy is Policy.APPLY and policy.limits.bytes_per_second is None:
+            notes.append("Replicas are copied as fast as brokers can: clients' traffic may be slower meanwhile.")
+        return Effect(
+            sentence=f"When brokers of {cluster} come or go, {POLICY_SAID[policy.policy]}."
+            if outcome.events
+            else "Nothing would change: it is so already.",
+            same=_same(cluster, policy),
+            fields=fields_of(_shown(policy), _shown(before)),
+            notes=tuple(notes) if policy.policy is Policy.APPLY else (),
+            nothing=not outcome.events,
+        )
+
+    return FormPage(
+        template="placement_policy_form.html",
+        address=f"{here}/-policy",
+        heading="When brokers come or go",
+        trail=[PLACEMENTS, (f"Replication of {cluster}", here)],
+        verb="Set it",
+        act=Command(
+            lambda given: set_policy(cluster, _wanted(given), version_seen(given)), effect, lambda _: here
+        ),
+        usual=lambda connection: _usual(find_policy(connection, cluster)),
+        choices={"policies": [(str(each), said) for each, said in POLICY_SAID.items()]},
+    )
+
+
+@router.get(FORM)
+def policy_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _page(services, cluster))
+
+
+@router.post(FORM)
+def set_the_policy(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or set it."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _page(services, cluster), fields)

@@ -1,0 +1,123 @@
+"""Asks for placements when brokers come or go, and applies them, as the policy of each cluster says.
+
+All that is decided is decided under the append lock, from what is read there: two processes that tick at the same
+time ask once.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend import deciders
+from backend.changes import placements as changes
+from backend.dispatch import Directed
+from backend.domain.broker_changes import Asked, BrokerChange, broker_change, is_to_be_asked, why_held_back
+from backend.domain.errors import DomainError
+from backend.domain.placement_aims import Aims
+from backend.domain.placement_policy import PlacementPolicy, Policy
+from backend.domain.placement_proposals import HoldBack, Proposal
+from backend.domain.placement_runs import PlacementState
+from backend.domain.placements import PlacementCommand
+from backend.eventlog.recorded import Metadata
+from backend.queries import events
+from backend.queries.broker_presence import clusters_with_news, read_brokers
+from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.placement_policies import find_policy
+from backend.queries.placements import PlacementRow, list_placements, running_placements
+from backend.settings import Settings
+from workers import context
+
+log = structlog.get_logger("placement-policy")
+
+ACTOR = "worker:placement-policy"
+_MOST_REMEMBERED = 200
+"""Placements of one cluster that are looked through."""
+
+
+class PlacementPolicies:
+    """One process's; `tick` is called about once a second."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine, self._settings = engine, settings
+        self._due = float("-inf")
+
+    def tick(self) -> None:
+        """Look at the clusters whose brokers have come or gone, if that was not done just now. Raises
+        DatabaseUnavailable."""
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + self._settings.replication_look_seconds
+        with self._engine.connect() as connection:
+            news = set(clusters_with_news(connection))
+            rows = [row for row in list_clusters(connection) if row.kafka_cluster_id in news] if news else []
+            # Nobody else has to wait where nothing is to be done, as most of the time.
+            acting = [row for row in rows if self._commands(connection, row)]
+        for row in acting:
+            try:
+                context.dispatch_all(lambda connection, row=row: self._commands(connection, row))  # type: ignore[misc]
+            except DomainError as error:
+                log.warning("a placement is not proposed, or applied, now", cluster=row.name, reason=error.detail)
+
+    def _commands(self, connection: Connection, row: ClusterRow) -> Sequence[Directed]:
+        """What is to be done for a cluster."""
+        policy = find_policy(connection, row.name).policy
+        seen = read_brokers(connection, row.kafka_cluster_id)
+        if row.state != "online" or policy.policy is Policy.OFF or not seen.is_fresh:
+            return []
+        settled = timedelta(seconds=self._settings.broker_settled_seconds)
+        change = broker_change(seen.brokers, settled, timedelta(minutes=policy.away_minutes), seen.now)
+        if not change or seen.moving:
+            return []
+        rows = list_placements(connection, cluster=row.name, most=_MOST_REMEMBERED)
+        if rows and (command := _next(connection, policy, rows[0], change)) is not None:
+            return [_directed(rows[0].id, command)]
+        if not is_to_be_asked(change, _asked(connection, rows), seen.now):
+            return []
+        placement = uuid.uuid4().hex[:12]
+        aims = Aims(target_brokers=change.target_brokers)
+        proposal = Proposal(policy=str(policy.policy), joined=change.joined, left=change.left)
+        log.info("a placement is proposed", cluster=row.name, joined=change.joined, left=change.left)
+        asking = changes.request_placement(placement, row.name, aims, proposal)
+        return [_directed(placement, asking.build(connection))]
+
+
+def _next(
+    connection: Connection, policy: PlacementPolicy, row: PlacementRow, change: BrokerChange
+) -> PlacementCommand | None:
+    """What is to be done with the newest placement of a cluster, if it was proposed to be applied and nobody has
+    had a hand in it."""
+    proposal = row.proposal
+    if proposal is None or proposal.policy != Policy.APPLY or policy.policy is not Policy.APPLY:
+        return None
+    if row.state is not PlacementState.PLANNED or row.run or row.held_back is not None or row.digest is None:
+        return None
+    reason = why_held_back(proposal, change, (row.summary or {}).get("violations", {}))
+    if reason is not None:
+        return HoldBack(reason=reason)
+    if any(other.cluster == row.cluster for other in running_placements(connection)):
+        return None
+    return changes.applying(connection, row.digest, policy.limits)
+
+
+def _asked(connection: Connection, rows: Sequence[PlacementRow]) -> list[Asked]:
+    times: dict[int, datetime] = events.times_of(connection, [row.requested for row in rows])
+    return [
+        Asked(
+            target_brokers=row.aims.target_brokers,
+            is_given=row.given is not None,
+            state=row.state,
+            time=times[row.requested],
+        )
+        for row in rows
+    ]
+
+
+def _directed(placement: str, command: PlacementCommand) -> Directed:
+    metadata = Metadata(actor=ACTOR, request_id=placement)
+    return Directed(deciders.PLACEMENT, changes.event_stream(placement), command, metadata)
