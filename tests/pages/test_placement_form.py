@@ -66,6 +66,7 @@ def test_a_plan_is_asked_for_once_however_often_the_form_is_sent(acme: Console, 
         "run": 0,
         "limits": None,
         "report": None,
+        "proposal": None,
     }
     (event,) = (e for e in acme.rest.ok("GET", "/events?limit=200")["items"] if e["name"] == "PlacementRequested")
     assert event["metadata"]["actor"] == "operator"
