@@ -41,7 +41,7 @@ from backend.queries.placements import (
     requested_placements,
 )
 from backend.settings import PROJECT_ROOT, Settings
-from workers import context, leases
+from workers import AN_ERROR_OF_OURS, context, leases
 
 log = structlog.get_logger("placements")
 
@@ -105,7 +105,7 @@ def compute(engine: Engine, settings: Settings, row: PlacementRow) -> None:
     except Exception:
         # Taken up again it would fail again, each second.
         log.exception("a placement could not be planned", placement=row.id, cluster=row.cluster)
-        _record(row, RecordFailure(reason="an error of Treeline's own; the worker's log has it"), None)
+        _record(row, RecordFailure(reason=AN_ERROR_OF_OURS), None)
         return
     plan = documents.plan
     violations = {each["constraint"]: each["count"] for each in plan["violations"]}

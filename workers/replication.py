@@ -26,7 +26,7 @@ from backend.queries import broker_presence, replication
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.declared_factors import declared_factors
 from backend.settings import Settings
-from workers import wanted
+from workers import AN_ERROR_OF_OURS, wanted
 
 log = structlog.get_logger("replication")
 
@@ -37,7 +37,6 @@ TOPICS_A_SECOND = 100
 """Whose settings are read, on average: some 300 microseconds for each, the broker's time included."""
 _TIMES_A_PROBE = 6
 """That an answer may take: it tells of every partition."""
-_AN_ERROR_OF_OURS = "an error of Treeline's own; the worker's log has it"
 
 
 class ReplicationHost:
@@ -147,7 +146,7 @@ class ClusterWatch:
             self._keep_reason(error.detail)
         except Exception:
             log.exception("replication not looked at", cluster=self._row.name)
-            self._keep_reason(_AN_ERROR_OF_OURS)
+            self._keep_reason(AN_ERROR_OF_OURS)
         else:
             brokers = {each["id"]: (each["is_here"], not each["replicas"]) for each in document["brokers"]}
             with self._engine.begin() as connection:

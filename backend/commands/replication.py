@@ -9,6 +9,7 @@ import typer
 
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, rest_client
+from backend.domain.words import counted
 
 ALERTS = ("severity", "alert", "count", "examples", "what_to_do")
 BROKERS = ("id", "rack", "is_here", "replicas", "leaders", "preferred", "lag_time_max_ms")
@@ -71,9 +72,11 @@ def elect_leaders(
         done = answer(client.post(f"{_path(cluster)}/elect-preferred-leaders", json=body, params=params))
     if dry_run:
         typer.echo("This was a dry run: nothing changed.", err=True)
-    would = "would be led" if dry_run else "are led"
+    one = done["elected"] == 1
+    would = "would be led" if dry_run else "is led" if one else "are led"
     typer.echo(
-        f"{done['elected']:,} partitions {would} by their preferred broker now, {done['already']:,} were already",
+        f"{counted(done['elected'], 'partition')} {would} by their preferred broker now, "
+        f"{done['already']:,} were already",
         err=True,
     )
     rows = [{**row, "examples": ", ".join(row["examples"])} for row in done["refused"]]
@@ -94,8 +97,9 @@ def _tell(found: dict[str, Any]) -> None:
         return
     away = f" ({health['away']['count']} away)" if health["away"]["count"] else ""
     typer.echo(
-        f"{found['cluster']}, {found['age_seconds']:.0f} s ago: {len(health['brokers'])} brokers{away}, "
-        f"{health['topics']:,} topics, {health['partitions']:,} partitions",
+        f"{found['cluster']}, {found['age_seconds']:.0f} s ago: "
+        f"{counted(len(health['brokers']), 'broker')}{away}, "
+        f"{counted(health['topics'], 'topic')}, {counted(health['partitions'], 'partition')}",
         err=True,
     )
     counts = {words: health["conditions"][name]["count"] for name, words in _CONDITIONS.items()}

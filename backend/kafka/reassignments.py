@@ -11,6 +11,7 @@ from kafka.protocol.admin import (
 )
 
 from backend.kafka.asking import Ask, Place, accepted, explained, in_portions
+from backend.kafka.errors import KafkaCallFailed
 
 Moving = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """All replicas while it goes on, those of them that are being added, those that are to go."""
@@ -62,14 +63,24 @@ def alter(ask: Ask, wanted: Mapping[Place, Sequence[int] | None], timeout_ms: in
 
 
 def elect_preferred(ask: Ask, partitions: Iterable[Place], timeout_ms: int) -> dict[Place, str]:
-    """Let the preferred broker of each lead it; those where it does not afterwards, and why. Raises
-    KafkaCallFailed."""
+    """Let the preferred broker of each lead it; those where it does not afterwards, and why.
+
+    Raises KafkaCallFailed if the first request fails. Once some were elected that is to be told of: if a later
+    request fails, its reason is that of its partitions, and no more are asked for.
+    """
     refused: dict[Place, str] = {}
-    for some in _portions(partitions):
+    portions = list(_portions(partitions))
+    for number, some in enumerate(portions):
         request = ElectLeadersRequest(
             election_type=_PREFERRED, topic_partitions=list(some.items()), timeout_ms=timeout_ms
         )
-        answer = accepted(ask(request))
+        try:
+            answer = accepted(ask(request))
+        except KafkaCallFailed as error:
+            if number == 0:
+                raise
+            left = [(topic, each) for rest in portions[number:] for topic in rest for each in rest[topic]]
+            return refused | dict.fromkeys(left, error.reason)
         for result in answer.replica_election_results:
             for each in result.partition_result:
                 if each.error_code not in (0, _NOT_NEEDED):

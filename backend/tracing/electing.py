@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from backend.domain.errors import ClusterSilent, FieldError, ValueInvalid
 from backend.domain.leader_elections import RecordElection
 from backend.domain.replication_health import MOST_NAMED, ClusterSeen, Condition, Place, conditions
-from backend.kafka.asking import in_portions
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.queries.clusters import ClusterRow
@@ -17,7 +16,6 @@ from backend.queries.clusters import ClusterRow
 NOT_IN_SYNC = "the preferred broker has no replica that is in sync"
 MOVING = "it is being moved to other brokers"
 NO_LEADER = "it has no leader"
-_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +48,7 @@ def elect_preferred(
                 raise ClusterSilent(f"{cluster.name}: another Kafka cluster answers: {seen.cluster_id}")
             wanted, already, refused = _chosen(seen, topics, cluster.name)
             if not dry_run:
-                refused |= _elect(admin, wanted)
+                refused |= admin.elect_preferred(wanted)
     except KafkaCallFailed as error:
         raise ClusterSilent(f"leaders could not be elected: {error.reason}") from error
     return Election(elected=[place for place in wanted if place not in refused], already=already, refused=refused)
@@ -87,21 +85,6 @@ def _chosen(
         else:
             already += 1
     return wanted, already, refused
-
-
-def _elect(admin: ReplicaAdmin, wanted: Sequence[Place]) -> dict[Place, str]:
-    """Those that are not led by their preferred broker afterwards, and why. Raises KafkaCallFailed."""
-    refused: dict[Place, str] = {}
-    for number, some in enumerate(in_portions(wanted, _AT_ONCE)):
-        try:
-            refused |= admin.elect_preferred(some)
-        except KafkaCallFailed as error:
-            if number == 0:
-                raise
-            # What was elected before is to be told of.
-            rest = wanted[number * _AT_ONCE :]
-            return refused | dict.fromkeys(rest, error.reason)
-    return refused
 
 
 def by_reason(refused: Mapping[Place, str]) -> dict[str, list[Place]]:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
+from backend.domain.words import counted as counted
+
 NOTHING = "–"
 # A longer word may not fit into one line of a narrow panel.
 _LONGEST_WHOLE = 32
@@ -61,11 +63,6 @@ def shortened(text: str, most: int) -> str:
 def wrapped(text: str, columns: int, lines: int) -> tuple[str, ...]:
     """The text on at most `lines` lines of `columns` characters, the last ending in … if there was more."""
     return tuple(textwrap.wrap(text, columns, max_lines=lines, placeholder="…", break_on_hyphens=False))
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 record`, `2 records`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def unbroken(text: str) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from backend.queries.replication import find_topics, keep_health
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem
+from tests.integration.shell import shell_of
 from tests.integration.streams import worker_records
 from workers.replication import ReplicationHost
 
@@ -106,3 +108,22 @@ def test_single_topics_are_kept_and_not_told(cluster: Rest, database: Database) 
         (seen,) = find_topics(connection, {"c1": ("K1", "a.topic")}).values()
     assert seen[0].fewest == 1
     assert cluster("GET", "/clusters/c1/replication").json()["health"] == {"topics": 1}
+
+
+def test_the_command_counts_one_of_each_as_one(cluster: Rest, database: Database, tmp_path: Path) -> None:
+    quiet = {"count": 0, "examples": []}
+    names = ("without_leader", "under_replicated", "under_min_isr", "down_to_min_isr", "not_preferred", "moving")
+    one = {"count": 1, "examples": ["t-0"]}
+    health = {
+        "topics": 1,
+        "partitions": 1,
+        "brokers": [{"id": 1}],
+        "away": quiet,
+        "conditions": {**dict.fromkeys(names, quiet), "unreplicated": one},
+        "alerts": [],
+    }
+    with database.engine.begin() as connection:
+        keep_health(connection, "K1", health)
+    with shell_of(database.url, tmp_path) as shell:
+        said = shell("replication", "show", "c1").stderr
+    assert "1 broker, 1 topic, 1 partition\nof these 1 un-replicated\n" in said
