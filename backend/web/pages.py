@@ -16,6 +16,7 @@ from backend.domain.errors import DomainError, NotFound
 from backend.domain.names import is_name
 from backend.web import templates
 from backend.web.login_page import login_page
+from backend.web.position_asked import NoSuchPosition, no_such_position
 from backend.web.services import frame
 
 _LOG_IN = "You need to log in to see this page."
@@ -58,7 +59,8 @@ def refused_page(request: Request, viewer: Caller, error: DomainError) -> Respon
 
 
 class PageRoute(APIRoute):
-    """The route of a page, whose handler may raise the domain's errors and LoginNeeded.
+    """The route of a page, whose handler may raise the domain's errors and LoginNeeded; NoSuchPosition once its
+    viewer is let in.
 
     Parts of its path that nothing can be called are unknown before they get near the database.
     """
@@ -74,6 +76,9 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except LoginNeeded:
                 return login_page(request, 401, _LOG_IN)
+            except NoSuchPosition as why:
+                assert viewer is not None
+                return no_such_position(request, viewer, why)
             except DomainError as error:
                 return (
                     login_page(request, 401, _LOG_IN) if viewer is None else refused_page(request, viewer, error)

@@ -20,7 +20,7 @@ from backend.web.pages import PageRoute, enter
 from backend.web.placement_plan_view import Plans, PlanView
 from backend.web.placement_view import PlacementView
 from backend.web.placements_page import PLACEMENTS
-from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -56,15 +56,9 @@ def shown_page(
 ) -> Response:
     """The page; `refused`: why something that was said to the placement was not done."""
     with services.reading() as connection:
-        head = events.head(connection).position
-        try:
-            position = position_asked(at, head)
-        except NoSuchPosition as why:
-            way = (f"/placements/{placement}", "To the placement as it is now")
-            return no_such_position(request, caller, why, way)
+        position, past = position_asked(connection, at)
         view = view_of(connection, placement, position)
     plan = None if view.row.digest is None else _plan(services, placement, view.row.digest)
-    past = None if position is None else (position, head)
     about = {"plan": plan, "past": past, "refused": refused, "trail": [PLACEMENTS]}
     return templates.page(TEMPLATE, {**frame(request, caller), **_context(caller, view), **about}, status)
 

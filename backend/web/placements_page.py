@@ -17,7 +17,7 @@ from backend.queries.replication import list_replication
 from backend.web import templates
 from backend.web.pages import PageRoute, enter, offer, reasons
 from backend.web.placement_view import PlacementView
-from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.position_asked import At, position_asked
 from backend.web.replication_view import ReplicationView
 from backend.web.services import Shared, Viewer, frame
 
@@ -32,11 +32,7 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
     """The page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        head = events.head(connection).position
-        try:
-            position = position_asked(at, head)
-        except NoSuchPosition as why:
-            return no_such_position(request, caller, why, ("/placements", "To placements as they are now"))
+        position, past = position_asked(connection, at)
         found = list_placements(connection, position, most=MOST_SHOWN + 1)
         shown = found[:MOST_SHOWN]
         times = events.times_of(connection, [row.requested for row in shown])
@@ -52,7 +48,7 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
         "more_clusters": len(clusters) - MOST_SHOWN,
         "offers": offers,
         "reasons": reasons(offers),
-        "past": None if position is None else (position, head),
+        "past": past,
     }
     return templates.page("placements.html", {**frame(request, caller), **context})
 

@@ -18,7 +18,7 @@ from backend.domain.errors import DomainError
 from backend.domain.switch_commands import OPERATOR, Abort
 from backend.domain.switch_plan import moves_of
 from backend.eventlog.recorded import Metadata
-from backend.queries import events, switch_progress
+from backend.queries import switch_progress
 from backend.queries.active_clusters import list_active
 from backend.queries.switch_clients import clients_of, missing
 from backend.queries.switches import SwitchRow, find_switch, list_phases
@@ -26,7 +26,7 @@ from backend.switching import planning
 from backend.web import templates
 from backend.web.forms import Form
 from backend.web.pages import PageRoute, enter
-from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.switch_left_view import left_there
 from backend.web.switch_view import Live, SwitchView
@@ -108,14 +108,8 @@ def _page(
     status: int = 200,
 ) -> Response:
     with services.reading() as connection:
-        head = events.head(connection).position
-        try:
-            position = position_asked(at, head)
-        except NoSuchPosition as why:
-            way = (f"/switches/{switch}", "To the switch as it is now")
-            return no_such_position(request, caller, why, way)
+        position, past = position_asked(connection, at)
         view = view_of(connection, services, switch, position)
-    past = None if position is None else (position, head)
     about = {"past": past, "refused": refused, "trail": [SWITCHES]}
     context = {**_context(caller, view, is_past=past is not None), **about}
     return templates.page(TEMPLATE, {**frame(request, caller), **context}, status)

@@ -12,12 +12,11 @@ from sqlalchemy import Connection
 
 from backend.domain.access import Action
 from backend.domain.cluster_switch import ENDED
-from backend.queries import events
 from backend.queries.active_clusters import list_active
 from backend.queries.switches import SwitchRow, list_phases, list_switches, moving_switches
 from backend.web import templates
 from backend.web.pages import PageRoute, enter, offer, reasons
-from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.switch_view import Live, SwitchView
 from backend.web.whereabouts import whereabouts
@@ -33,11 +32,7 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
     """The page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        head = events.head(connection).position
-        try:
-            position = position_asked(at, head)
-        except NoSuchPosition as why:
-            return no_such_position(request, caller, why, ("/switches", "To switches as they are now"))
+        position, past = position_asked(connection, at)
         # Of the past, also those that were moving then.
         found = list_switches(connection, position, most=MOST_SHOWN + 1 if position is None else None)
         views = _views(connection, services, found[:MOST_SHOWN], position)
@@ -53,7 +48,7 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
         "per_cluster": sorted(Counter(row.cluster for row in active if row.cluster is not None).items()),
         "offers": offers,
         "reasons": reasons(offers),
-        "past": None if position is None else (position, head),
+        "past": past,
     }
     return templates.page("switches.html", {**frame(request, caller), **context})
 

@@ -15,7 +15,6 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.domain.access import Action, may, may_somewhere, refusal
 from backend.eventlog.faults import DatabaseUnavailable
-from backend.queries import events
 from backend.queries.callers import caller_of_session
 from backend.queries.login import SESSION_COOKIE
 from backend.web import templates
@@ -46,9 +45,9 @@ def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None)
         return instead or Response(status_code=401)
     with services.reading() as connection:
         try:
-            position = position_asked(at, events.head(connection).position)
+            position, _ = position_asked(connection, at)
         except NoSuchPosition as why:
-            return no_such_position(request, viewer, why, ("/tree", "To the tree as it is now"))
+            return no_such_position(request, viewer, why)
         state = read(connection, position)
     context = {**_context(state, live=position is None), **frame(request, viewer), "lost_at": None}
     return templates.page(TEMPLATE, context)

@@ -214,7 +214,8 @@ def test_as_it_was_it_has_no_live_parts_and_no_buttons(
     assert "Report" in said(over) and not any(each in over.text for each in (*OFFERS, "moved-on"))
     before = operator.get(f"/switches/s1?at={at - 2}")
     assert before.status_code == 404
-    assert operator.get(f"/switches/s1?at={at + 1000}").status_code == 422
+    later = operator.get(f"/switches/s1?at={at + 1000}")
+    assert later.status_code == 422 and '<a href="/switches/s1">' in later.text
 
 
 @pytest.mark.parametrize("path", ["nothing", "nothing/-live", "nothing/-force", "%00", "a%22b", "Nothing"])
