@@ -5,6 +5,7 @@ It follows by itself; what is observed is not kept, so there is no `?at=`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from fastapi import APIRouter, Request
@@ -20,6 +21,7 @@ from backend.eventlog.recorded import Metadata
 from backend.queries.broker_presence import read_brokers
 from backend.queries.clusters import ClusterRow, get_cluster
 from backend.queries.placement_policies import find_policy
+from backend.queries.naming import streams_of_topics
 from backend.queries.replication import find_replication
 from backend.tracing.electing import Election, by_reason, elect_preferred
 from backend.web import templates
@@ -106,6 +108,7 @@ def _context(request: Request, services: ConsoleServices, caller: Caller, cluste
             seen=read_brokers(connection, row.kafka_cluster_id),
             settled=timedelta(seconds=services.config.broker_settled_seconds),
         )
+        view = replace(view, streams=streams_of_topics(connection, row.name, view.topics_named))
     denied = refusal(caller, Action.CHANGE_ESTATE)
     return {
         **frame(request, caller),

@@ -6,10 +6,11 @@ Made from the document that a worker keeps of its last look, which one of anothe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from backend.domain.names import StreamName
 from backend.queries.clusters import ClusterRow
 from backend.queries.replication import ReplicationRow
 from backend.web.figures import counted, full
@@ -45,14 +46,31 @@ _CONDITIONS = (
 
 
 @dataclass(frozen=True)
+class ExampleShown:
+    """What something holds of. `topic`: by its name on the cluster, if it is one or a partition of one."""
+
+    name: str
+    topic: str | None
+
+
+@dataclass(frozen=True)
+class ExamplesShown:
+    """The first, and how many there are besides."""
+
+    named: Sequence[ExampleShown]
+    more: int
+
+
+@dataclass(frozen=True)
 class AlertShown:
     """Something to look at."""
 
     name: str
     title: str
+    severity: str
     tone: str
     what_to_do: str
-    examples: str
+    examples: ExamplesShown
     by_placement: bool
 
 
@@ -64,7 +82,7 @@ class ConditionShown:
     title: str
     because: str
     count: int
-    examples: str
+    examples: ExamplesShown
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,8 @@ class ReplicationView:
 
     row: ClusterRow
     found: ReplicationRow
+    streams: Mapping[str, StreamName] = field(default_factory=dict)
+    """By their topics' names there, as far as the page names these."""
 
     @property
     def health(self) -> Mapping[str, Any]:
@@ -138,10 +158,11 @@ class ReplicationView:
     def sentence(self) -> str:
         if not self.health:
             return self.reason or "A worker looks at each cluster that is online about every ten seconds"
-        if self.is_stale and self.reason is None:
-            return f"No worker has looked since. What follows was seen {self.age_text.removeprefix('looked at ')}"
+        seen = f"What follows was seen {span(1000 * (self.found.age_seconds or 0))} ago"
         if self.reason is not None:
-            return f"{self.reason}. What follows was seen {span(1000 * (self.found.age_seconds or 0))} ago"
+            return f"{self.reason}. {seen}"
+        if self.is_stale:
+            return seen
         here = sum(each.is_here for each in self.brokers_all)
         away = len(self.brokers_all) - here
         gone = f", {away:,} away" if away else ""
@@ -163,10 +184,16 @@ class ReplicationView:
     @property
     def conditions(self) -> Sequence[ConditionShown]:
         return [
-            ConditionShown(name, title, because, found.get("count", 0), _examples(found, _FEW))
+            ConditionShown(name, title, because, found.get("count", 0), _examples(found, "partition", _FEW))
             for name, title, because in _CONDITIONS
             for found in [self._condition(name)]
         ]
+
+    @property
+    def topics_named(self) -> set[str]:
+        """Topics of all examples."""
+        lists = [each.examples for each in self.alerts] + [each.examples for each in self.conditions]
+        return {example.topic for each in lists for example in each.named if example.topic is not None}
 
     def _condition(self, name: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self.health.get("conditions", {}).get(name, {})
@@ -211,23 +238,31 @@ def _alert(found: Mapping[str, Any]) -> AlertShown:
     name, count = str(found.get("alert")), int(found.get("count", 0))
     noun, what = _ALERTS.get(name, ("", ""))
     title = f"{counted(count, noun)} {what}" if noun else f"{name.replace('-', ' ').capitalize()}: {count:,}"
-    what_to_do = str(found.get("what_to_do", ""))
+    what_to_do, severity = str(found.get("what_to_do", "")), str(found.get("severity", ""))
+    # Of leaders the count is no number of brokers, and brokers are the examples.
+    examples = _examples({**found, "count": 0}, "broker") if name == "leaders-uneven" else _examples(found, noun)
     return AlertShown(
         name=name,
         title=title,
-        tone=_TONES.get(str(found.get("severity")), "plain"),
+        severity=severity,
+        tone=_TONES.get(severity, "plain"),
         what_to_do=what_to_do,
-        # Of leaders the count is no number of brokers.
-        examples=_examples({**found, "count": 0} if name == "leaders-uneven" else found),
+        examples=examples,
         by_placement="placement plan" in what_to_do,
     )
 
 
-def _examples(found: Mapping[str, Any], most: int = _EXAMPLES) -> str:
-    named = list(found.get("examples", ()))[:most]
-    left = int(found.get("count", 0)) - len(named)
-    more = f" and {left:,} more" if left > 0 and named else ""
-    return ", ".join(map(str, named)) + more
+def _examples(found: Mapping[str, Any], noun: str, most: int = _EXAMPLES) -> ExamplesShown:
+    """`noun`: what the examples are."""
+    names = [str(each) for each in found.get("examples", ())][:most]
+    left = int(found.get("count", 0)) - len(names) if names else 0
+    return ExamplesShown([ExampleShown(name, _topic(name, noun)) for name in names], max(left, 0))
+
+
+def _topic(name: str, noun: str) -> str | None:
+    if noun == "partition":
+        return name.rpartition("-")[0]
+    return name if noun == "topic" else None
 
 
 def _broker(row: Mapping[str, Any], replicas: int, leaders: int) -> BrokerShown:

@@ -42,7 +42,7 @@ def test_what_is_wrong_is_said_with_what_to_do(operator: Visitor, database: Data
     assert "Degraded" in said(page) and "5 brokers, 1 away" in said(page)
     assert alerts(page.text)[:3] == ["broker-away", "under-replicated", "down-to-min-isr"]
     assert "1 broker away Start them." in said(page) and "12 partitions under-replicated" in said(page)
-    assert "acme-retail-prod-orders-3, acme-retail-prod-orders-4, " in said(page)
+    assert "acme-retail-prod-orders-3 , acme-retail-prod-orders-4 , " in said(page)
     assert '<tr data-broker="6" data-tone="bad">' in page.text
     # Its form is filled in with the brokers that are left.
     address = re.search(r'href="(/placements/-new\?cluster=c1&amp;target_brokers=[^"]*)"', page.text)
@@ -96,7 +96,8 @@ def test_an_old_look_is_not_taken_for_now(operator: Visitor, database: Database)
         an_hour = sa.func.clock_timestamp() - sa.text("interval '1 hour'")
         connection.execute(sa.update(cluster_replication).values(seen_at=an_hour))
     page = said(operator.get(PAGE))
-    assert "Cannot be seen now No worker has looked since. What follows was seen 1 h ago." in page
+    assert "Cannot be seen now What follows was seen 1 h ago. No worker has looked since: see that" in page
+    assert page.count("No worker") == 1
     assert "All replicas are in sync" not in page
 
 
@@ -124,13 +125,37 @@ def test_a_cluster_that_is_not_known_has_no_page(operator: Visitor, name: str) -
     assert operator.send(f"/clusters/{name}/replication/-elect").status_code == 404
 
 
+def test_a_topic_of_a_declared_stream_leads_to_it(operator: Visitor, database: Database) -> None:
+    found = looked_at(away=(6,))
+    told = {"severity": "advice", "count": 2, "examples": ["acme-retail-prod-orders", "of-nobody"]}
+    look(database, {**found, "alerts": [*found["alerts"], {"alert": "one-copy-acknowledged", **told}]})
+    page = operator.get(PAGE)
+    stream = "/tenants/acme/retail/prod/orders"
+    assert f'<a href="{stream}">acme-retail-prod-orders-3</a>' in page.text, "a partition of an alert"
+    assert f'<a href="{stream}">acme-retail-prod-orders</a>, of-nobody</p>' in page.text
+    conditions = page.text.partition('id="conditions"')[2]
+    assert f'<a href="{stream}">acme-retail-prod-orders-3</a>, ' in conditions
+    # Nobody has declared this one.
+    assert "payments-" in page.text and "/payments" not in page.text
+    assert operator.get(stream).status_code == 200
+
+
+def test_what_colours_and_bars_mean_is_said_in_words(operator: Visitor, database: Database) -> None:
+    look(database, looked_at(away=(2, 3), elsewhere=(1,)))
+    page = operator.get(PAGE)
+    assert re.search(r"critical \d+ partitions below the minimum in sync", said(page))
+    assert "warning 2 brokers away" in said(page) and "advice " in said(page)
+    for heading in ("Share of replicas", "Share of leaders"):
+        assert f'<th scope="col" class="bars">{heading}</th>' in page.text
+
+
 def test_a_document_of_another_version_is_shown_as_far_as_it_is_known(
     operator: Visitor, database: Database
 ) -> None:
     found = looked_at()
     odd = {"alert": "something-new", "severity": "grave", "count": 2, "examples": ["a"], "what_to_do": "See."}
     look(database, {"topics": 1, "partitions": 2, "brokers": found["brokers"], "alerts": [odd]})
-    assert "Something new: 2 See. a and 1 more" in said(operator.get(PAGE))
+    assert "grave Something new: 2 See. a and 1 more" in said(operator.get(PAGE))
 
 
 def test_topics_that_are_not_as_declared_lead_to_the_placement_that_makes_them_so(

@@ -193,7 +193,7 @@ def test_focus_lights_a_path_and_outlives_an_update(console: Console, open_page)
     page = open_page(console)
     lit = "all => all.filter(each => each.matches('.lit')).map(each => each.id).sort()"
     parts = page.locator("#tree-svg [id], [data-row]")
-    reachable = page.locator("#tree-svg [tabindex='0']")
+    reachable = page.locator("#tree-svg [tabindex='0'], #tree-svg a")
     assert reachable.count() == 3 + 5
     assert all(reachable.evaluate_all("all => all.map(each => each.getAttribute('aria-label'))"))
     page.locator("[data-distributor='c3:2']").focus()
@@ -210,6 +210,8 @@ def test_focus_lights_a_path_and_outlives_an_update(console: Console, open_page)
     found = parts.evaluate_all(lit)
     assert {"arrow-c2-1", "arrow-c2-2", "arrow-c1-2", "arrow-c3-1", "leaf-c2"} <= set(found)
     assert "arrow-c3-2" not in found
+    page.locator("#leaf-c2").press("Enter")
+    expect(page).to_have_title(re.compile("replication of c2"))
 
 
 def test_a_lost_database_is_told_and_the_last_state_kept(
