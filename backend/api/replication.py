@@ -16,7 +16,7 @@ from backend.deciders import LEADER_ELECTIONS
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
 from backend.domain.errors import NotFound
-from backend.domain.leader_elections import RecordElection, event_stream
+from backend.domain.leader_elections import MOST_TOPICS, RecordElection, event_stream
 from backend.domain.replication_health import MOST_NAMED, Place
 from backend.queries import clusters
 from backend.queries.clusters import ClusterRow
@@ -24,8 +24,6 @@ from backend.queries.replication import find_replication
 from backend.tracing.electing import Election, by_reason, elect_preferred
 
 router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(plausible_names)])
-
-MOST_TOPICS = 1000
 
 
 class WhichTopics(Body):
@@ -91,7 +89,7 @@ def _shown(row: ClusterRow, done: Election) -> dict[str, Any]:
     return {
         "cluster": row.name,
         "elected": len(done.elected),
-        "examples": _names(done.elected),
+        "examples": _names(list(done.elected)),
         "already": done.already,
         "refused": [
             {"reason": reason, "count": len(places), "examples": _names(places)} for reason, places in reasons

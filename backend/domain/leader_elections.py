@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from backend.domain.event import Event
 
+MOST_TOPICS = 1000
+"""That an operator may name at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PreferredLeadersElected(Event, name="PreferredLeadersElected", version=1):

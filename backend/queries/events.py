@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.eventlog.registry import EventRegistry
-from backend.eventlog.store import PostgresEventLog
+from backend.eventlog.store import PostgresEventLog, stored_of
 from backend.eventlog.tables import events
 from backend.eventlog.verification import Verification
 
@@ -50,6 +50,13 @@ def newest_position(connection: Connection, *, but: Collection[str]) -> int:
     """Position of the newest event whose name is none of these; 0 if there is none."""
     query = sa.select(events.c.position).where(events.c.name.not_in(but))
     return connection.execute(query.order_by(events.c.position.desc()).limit(1)).scalar_one_or_none() or 0
+
+
+def newest_of(connection: Connection, stream: str, name: str) -> StoredEvent | None:
+    """The newest event of this name on a stream, as it is stored."""
+    query = sa.select(events).where(events.c.stream == stream, events.c.name == name)
+    row = connection.execute(query.order_by(events.c.version.desc()).limit(1)).one_or_none()
+    return None if row is None else stored_of(row)
 
 
 def times_of(connection: Connection, positions: Collection[int]) -> dict[int, datetime]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from backend.domain.errors import ClusterSilent, FieldError, ValueInvalid
 from backend.domain.leader_elections import RecordElection
-from backend.domain.replication_health import MOST_NAMED, ClusterSeen, Condition, Place, conditions
+from backend.domain.replication_health import MOST_NAMED, NOBODY, ClusterSeen, Condition, Place, conditions
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.queries.clusters import ClusterRow
@@ -20,12 +20,16 @@ NO_LEADER = "it has no leader"
 
 @dataclass(frozen=True, kw_only=True)
 class Election:
-    """What came of it, or would: partitions that are led by their preferred broker since, those that already
-    were, and why others are not."""
+    """What came of it, or would."""
 
-    elected: Sequence[Place]
+    elected: Mapping[Place, tuple[int, int]]
+    """Partitions that are led by their preferred broker since: who led them, and who does."""
     already: int
+    """Partitions that were led so."""
     refused: Mapping[Place, str]
+    """Why others are not."""
+    leaders: Mapping[int, int]
+    """Partitions that each broker led before, of all topics."""
 
     def command(self, cluster: str, topics: tuple[str, ...] | None) -> RecordElection:
         """What is to be recorded of it."""
@@ -33,12 +37,22 @@ class Election:
         return RecordElection(cluster=cluster, topics=topics, elected=len(self.elected), refused=reasons)
 
 
+def _any(found: Election) -> None:
+    """What most callers expect."""
+
+
 def elect_preferred(
-    cluster: ClusterRow, topics: Sequence[str] | None, timeout_seconds: float, *, dry_run: bool
+    cluster: ClusterRow,
+    topics: Sequence[str] | None,
+    timeout_seconds: float,
+    *,
+    dry_run: bool,
+    check: Callable[[Election], None] = _any,
 ) -> Election:
     """Let preferred brokers that are in sync lead their partitions of these topics, or of all (None).
 
     A partition whose preferred broker is not in sync is left alone: it could only be led by losing records.
+    `check` sees what is about to be done, and may raise: nothing is elected then.
     Raises ClusterSilent, and ValueInvalid for topics that are not there.
     """
     try:
@@ -46,18 +60,19 @@ def elect_preferred(
             seen = admin.look()
             if cluster.kafka_cluster_id not in (None, seen.cluster_id):
                 raise ClusterSilent(f"{cluster.name}: another Kafka cluster answers: {seen.cluster_id}")
-            wanted, already, refused = _chosen(seen, topics, cluster.name)
-            if not dry_run:
-                refused |= admin.elect_preferred(wanted)
+            found = _chosen(seen, topics, cluster.name)
+            check(found)
+            if dry_run:
+                return found
+            refused = admin.elect_preferred(found.elected)
     except KafkaCallFailed as error:
         raise ClusterSilent(f"leaders could not be elected: {error.reason}") from error
-    return Election(elected=[place for place in wanted if place not in refused], already=already, refused=refused)
+    elected = {place: brokers for place, brokers in found.elected.items() if place not in refused}
+    return replace(found, elected=elected, refused={**found.refused, **refused})
 
 
-def _chosen(
-    seen: ClusterSeen, topics: Sequence[str] | None, cluster: str
-) -> tuple[list[Place], int, dict[Place, str]]:
-    """Partitions to elect for, how many need it not, and why others cannot."""
+def _chosen(seen: ClusterSeen, topics: Sequence[str] | None, cluster: str) -> Election:
+    """What would come of it."""
     known = {topic for topic, _ in seen.partitions}
     unknown = [
         FieldError(f"/topics/{at}", f"there is no topic {topic[:249]!a} on {cluster}")
@@ -68,7 +83,7 @@ def _chosen(
         more = "" if len(unknown) == 1 else f", nor {len(unknown) - 1} more of those that were named"
         raise ValueInvalid(unknown[0].detail + more, tuple(unknown[:MOST_NAMED]))
     chosen = known if topics is None else set(topics)
-    wanted: list[Place] = []
+    wanted: dict[Place, tuple[int, int]] = {}
     already, refused = 0, dict[Place, str]()
     for place, partition in sorted(seen.partitions.items()):
         if place[0] not in chosen:
@@ -77,14 +92,15 @@ def _chosen(
         if Condition.WITHOUT_LEADER in found:
             refused[place] = NO_LEADER
         elif Condition.ELECTABLE in found:
-            wanted.append(place)
+            wanted[place] = partition.leader, partition.replicas[0]
         elif Condition.NOT_PREFERRED in found:
             refused[place] = NOT_IN_SYNC
         elif partition.leader != partition.replicas[0]:
             refused[place] = MOVING
         else:
             already += 1
-    return wanted, already, refused
+    leaders = Counter(each.leader for each in seen.partitions.values() if each.leader != NOBODY)
+    return Election(elected=wanted, already=already, refused=refused, leaders=leaders)
 
 
 def by_reason(refused: Mapping[Place, str]) -> dict[str, list[Place]]:

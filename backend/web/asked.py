@@ -38,16 +38,22 @@ class Asked:
 
         `once`: which page the form stood on; `given`: what was sent with it.
         """
-        sent = json.dumps([self.request.url.path, sorted(given.items())])
-        key = IdempotencyKey(f"page {once}", hashlib.sha256(sent.encode()).hexdigest())
         first: list[Outcome] = []
 
         def answer(_: Connection, outcome: Outcome) -> Answer:
             first.append(outcome)
             return Answer(303, None)
 
-        self._execute(change, answer, once=key)
+        self._execute(change, answer, once=self._key(once, given))
         return bool(first)
+
+    def was_carried_out(self, once: str, given: Mapping[str, str]) -> bool:
+        """Whether the same form was sent before, for those that do more than a command."""
+        return self.services.dispatcher.recall(self.viewer.name, self._key(once, given)) is not None
+
+    def _key(self, once: str, given: Mapping[str, str]) -> IdempotencyKey:
+        sent = json.dumps([self.request.url.path, sorted(given.items())])
+        return IdempotencyKey(f"page {once}", hashlib.sha256(sent.encode()).hexdigest())
 
     def try_out(self, change: Change[Any, Any], look: Callable[[Connection, Outcome], A]) -> A:
         """What `look` sees of everything as if it were done; nothing is kept of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from backend.web.differences import Line
@@ -49,6 +49,8 @@ class Effect:
     nothing: bool = False
     confirm: str = ""
     """What has to be typed below the preview before it is done; empty: nothing."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """Fields that the preview's form has besides what was typed: what is to be so still when it is done."""
 
 
 def fields_of(after: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> tuple[FieldEffect, ...]:

@@ -119,7 +119,7 @@ def answer_form(
         return _refused(request, services, viewer, page, step, given, error)
     if step == CHECK:
         return _block(page, effect=effect, names=effect.names)
-    shown = {"effect": effect, "given": given, "once": secrets.token_urlsafe(16)}
+    shown = {"effect": effect, "given": {**given, **effect.kept}, "once": secrets.token_urlsafe(16)}
     return templates.page("preview.html", {**frame(request, viewer), **_about(page), **shown})
 
 

@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from backend.domain.names import StreamName
+from backend.eventlog.recorded import StoredEvent
 from backend.queries.clusters import ClusterRow
 from backend.queries.replication import ReplicationRow
-from backend.web.figures import counted, full
+from backend.web.figures import clock, counted, day, full
 from backend.web.placement_view import id_ranges
 from backend.web.switch_words import span
 
@@ -232,6 +233,14 @@ class ReplicationView:
     def those_here(self) -> str:
         """Ids as the form of a placement takes them."""
         return id_ranges(each.id for each in self.brokers_all if each.is_here)
+
+
+def elected_said(event: StoredEvent) -> str:
+    """What came of the election that a `PreferredLeadersElected` tells of."""
+    when = f"{day(event.time)} at {clock(event.time)} UTC"
+    left = [f"{counted(count, 'partition')} not: {why}." for why, count in sorted(event.data["refused"].items())]
+    done = f"Elected last on {when} by {event.metadata.actor}: {counted(event.data['elected'], 'partition')}."
+    return " ".join([done, *left])
 
 
 def _alert(found: Mapping[str, Any]) -> AlertShown:

@@ -12,7 +12,7 @@ from backend.queries.replication import keep_reason
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.replicating import look, looked_at, online
-from tests.pages.visitors import Visitor, code, hidden, said, values, visitor
+from tests.pages.visitors import Visitor, hidden, said, values, visitor
 
 PAGE = "/clusters/c1/replication"
 
@@ -51,18 +51,33 @@ def test_what_is_wrong_is_said_with_what_to_do(operator: Visitor, database: Data
     assert values(form)["target_brokers"] == "1-5" and '<option value="c1" selected>' in form.text
 
 
-def test_who_may_has_leaders_elected_and_hears_what_comes_of_it(
+def test_electing_begins_with_a_preview_that_asks_the_cluster(
     acme: Console, operator: Visitor, database: Database
 ) -> None:
     look(database, looked_at(elsewhere=(1,)))
     page = operator.get(PAGE)
     assert "Elect preferred leaders (5 partitions)" in said(page)
-    assert code(page, "same-command") == "treeline replication elect-leaders c1"
-    assert "/api/v1/clusters/c1/elect-preferred-leaders" in code(page, "same-curl")
     # Nobody listens where this cluster is said to be.
-    answer = operator.client.post(f"{PAGE}/-elect", data=hidden(page))
-    assert answer.status_code == 503 and "Leaders could not be elected: c1: " in said(answer)
+    answer = operator.client.post(f"{PAGE}/-elect", data={**hidden(page), "step": "preview"})
+    assert answer.status_code == 503 and "leaders could not be elected: c1: " in said(answer)
+    assert 'name="topics"' in answer.text, "it is the form"
     assert acme.rest.ok("GET", "/events?limit=500")["items"][-1]["name"] != "PreferredLeadersElected"
+
+
+@pytest.mark.parametrize(
+    "seen", ["", "[", "[]", "1", "{}", '{"digest": "", "elected": 1, "leads": {"a": [1, 2]}}']
+)
+def test_an_election_that_was_not_previewed_is_refused_before_the_cluster_is_asked(
+    operator: Visitor, seen: str
+) -> None:
+    answer = operator.send(f"{PAGE}/-elect", step="confirm", once="x" * 22, seen=seen)
+    assert answer.status_code == 422 and "this form was not sent by its page" in said(answer)
+
+
+def test_an_election_of_too_many_topics_is_refused_at_its_field(operator: Visitor) -> None:
+    names = "\n".join(f"t{number}" for number in range(1001))
+    answer = operator.send(f"{PAGE}/-elect", step="preview", topics=names)
+    assert answer.status_code == 422 and "names 1,001 topics, and may name 1,000" in said(answer)
 
 
 @pytest.mark.parametrize("kind", ["viewer", "owner"])
@@ -77,7 +92,7 @@ def test_who_may_not_change_the_estate_elects_nobody(acme: Console, database: Da
         )
     else:
         assert who.get(PAGE).status_code == 403
-    assert who.send(f"{PAGE}/-elect").status_code == 403
+    assert who.send(f"{PAGE}/-elect").status_code == who.get(f"{PAGE}/-elect").status_code == 403
 
 
 def test_what_cannot_be_seen_now_was_seen_then(operator: Visitor, database: Database) -> None:
@@ -122,6 +137,7 @@ def test_clusters_are_listed_with_placements(operator: Visitor, database: Databa
 def test_a_cluster_that_is_not_known_has_no_page(operator: Visitor, name: str) -> None:
     for path in (f"/clusters/{name}/replication", f"/clusters/{name}/replication/-live"):
         assert operator.get(path).status_code == 404
+    assert operator.get(f"/clusters/{name}/replication/-elect").status_code == 404
     assert operator.send(f"/clusters/{name}/replication/-elect").status_code == 404
 
 

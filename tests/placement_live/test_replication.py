@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,10 +20,13 @@ from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.shell import shell_of
 from tests.kafka import DEADLINE_SECONDS, produce
+from tests.pages.consoles import serve_here
+from tests.pages.visitors import Visitor, hidden, said
 from tests.placement_live.brokers import NODES, RACKS, Brokers
 from workers.replication import ReplicationHost
 
 ELECT = "/clusters/east/elect-preferred-leaders"
+PAGE = "/clusters/east/replication"
 
 
 @dataclass
@@ -214,6 +218,53 @@ def _prefer_others(admin: ReplicaAdmin, topic: str) -> None:
     assert admin.alter({(topic, 0): [2, 1], (topic, 1): [3, 2]}) == {}
     eventually(lambda: not admin.ongoing(), "the order has changed")
     eventually(lambda: admin.look().partitions[topic, 1].replicas == (3, 2), "brokers have heard of it")
+
+
+def test_the_page_shows_what_an_election_does_and_elects_once(
+    watched: Watched, admin: ReplicaAdmin, topic: str
+) -> None:
+    watched.brokers.create(topic, [[1, 2], [2, 3], [3, 1]])
+    _prefer_others(admin, topic)
+    watched.alert("not-preferred-leader", f"{topic}-0")
+    with serve_here(watched.database.url, probe_timeout_seconds=20.0) as console:
+        operator = Visitor(console, "op", "operator")
+        page = operator.get(PAGE)
+        assert "Elect preferred leaders (" in said(page)
+        everywhere = operator.client.post(f"{PAGE}/-elect", data={**hidden(page), "step": "preview"})
+        assert "will be led by the preferred broker" in said(everywhere)
+
+        preview = operator.preview(f"{PAGE}/-elect", topics=topic)
+        assert "2 partitions will be led by the preferred broker; 1 partition of east is led so already" in said(
+            preview
+        )
+        assert "1 broker will lead more, 1 broker fewer" in said(preview)
+        assert re.findall('data-field="([^"]*)"', preview.text) == ["Broker 1 leads", "Broker 3 leads"]
+        assert watched.elections() == [] and admin.look().partitions[topic, 0].leader == 1
+
+        # Somebody else is faster with one of them.
+        assert admin.elect_preferred([(topic, 0)]) == {}
+        eventually(lambda: admin.look().partitions[topic, 0].leader == 2, "brokers have heard of it")
+        late = operator.client.post(f"{PAGE}/-elect", data={**hidden(preview), "step": "confirm"})
+        assert late.status_code == 409 and "Nothing was elected" in said(late), said(late)
+        assert "It would be 1 partition, and was 2" in said(late) and "Broker 1 kept what it leads" in said(late)
+        assert watched.elections() == [] and admin.look().partitions[topic, 1].leader == 2
+
+        form = {**hidden(operator.preview(f"{PAGE}/-elect", topics=topic)), "step": "confirm"}
+        done = operator.client.post(f"{PAGE}/-elect", data=form)
+        assert (done.status_code, done.headers["Location"]) == (303, PAGE), said(done)
+        eventually(lambda: admin.look().partitions[topic, 1].leader == 3, "it leads")
+        assert watched.elections() == [{"cluster": "east", "topics": [topic], "elected": 1, "refused": {}}]
+        assert re.search(r"Elected last on .* UTC by op: 1 partition\.", said(operator.get(PAGE)))
+
+        # The same form elects nobody once more, whoever is preferred by then.
+        assert admin.alter({(topic, 1): [2, 3]}) == {}
+        eventually(lambda: admin.look().partitions[topic, 1].replicas == (2, 3), "the order has changed")
+        assert operator.client.post(f"{PAGE}/-elect", data=form).status_code == 303
+        assert admin.look().partitions[topic, 1].leader == 3 and len(watched.elections()) == 1
+        assert operator.confirm(f"{PAGE}/-elect", topics=topic).status_code == 303
+        watched.calm("not-preferred-leader", f"{topic}-1")
+        nobody = operator.preview(f"{PAGE}/-elect", topics=topic)
+        assert "There is nobody to elect: 3 partitions of east are led so already" in said(nobody)
 
 
 def test_settings_are_judged_and_read_again(watched: Watched, topic: str) -> None:
