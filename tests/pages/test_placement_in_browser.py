@@ -83,6 +83,7 @@ def test_pictures(acme: Console, database: Database, open_page: Callable[..., Pa
         ("/placements", "placements"),
         ("/placements/-new?like=p2", "placement-form"),
         ("/clusters/c1/replication", "replication"),
+        ("/clusters/c1/replication/-elect", "replication-elect"),
         ("/clusters/c2/replication", "replication-well"),
         ("/clusters/c3/replication", "replication-unseen"),
     ):
