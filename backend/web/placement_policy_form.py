@@ -119,13 +119,14 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
     return FormPage(
         template="placement_policy_form.html",
         address=f"{here}/-policy",
-        heading="When brokers come or go",
+        heading=f"When brokers of {cluster} come or go",
         trail=[PLACEMENTS, (f"Replication of {cluster}", here)],
         verb="Set it",
         act=Command(
             lambda given: set_policy(cluster, _wanted(given), version_seen(given)), effect, lambda _: here
         ),
         usual=lambda connection: _usual(find_policy(connection, cluster)),
+        empty="Choose what is to be done: here stands what that means.",
         choices={"policies": [(str(each), said) for each, said in POLICY_SAID.items()]},
     )
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from backend.domain.broker_changes import BrokerPresence, Doing, doing
 from backend.domain.placement_policy import PlacementPolicy, Policy
 from backend.queries.broker_presence import BrokersSeen
+from backend.queries.placements import PlacementRow
 from backend.web.figures import counted
 from backend.web.switch_words import span
 
@@ -35,6 +36,8 @@ class PolicyView:
     seen: BrokersSeen
     settled: timedelta
     """After how long a broker that came has joined."""
+    proposed: PlacementRow | None = None
+    """A placement that waits for an operator."""
 
     @property
     def sentence(self) -> str:

@@ -15,11 +15,13 @@ from sqlalchemy import Connection
 from backend.domain.access import Action, Caller, may, refusal
 from backend.domain.errors import NotFound
 from backend.domain.leader_elections import PreferredLeadersElected, event_stream
+from backend.domain.placement_runs import PlacementState
 from backend.queries.broker_presence import read_brokers
 from backend.queries.clusters import ClusterRow, get_cluster
 from backend.queries.events import newest_of
 from backend.queries.naming import streams_of_topics
 from backend.queries.placement_policies import find_policy
+from backend.queries.placements import list_placements
 from backend.queries.replication import find_replication
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
@@ -53,10 +55,13 @@ def _context(request: Request, services: ConsoleServices, caller: Caller, cluste
         row = existing_cluster(connection, cluster)
         last = newest_of(connection, event_stream(row.name), PreferredLeadersElected.stored_name)
         view = ReplicationView(row=row, found=find_replication(connection, row.kafka_cluster_id))
+        newest = next(iter(list_placements(connection, cluster=row.name, most=1)), None)
+        waits = newest is not None and newest.proposal is not None and newest.state is PlacementState.PLANNED
         policy = PolicyView(
             policy=find_policy(connection, cluster).policy,
             seen=read_brokers(connection, row.kafka_cluster_id),
             settled=timedelta(seconds=services.config.broker_settled_seconds),
+            proposed=newest if waits else None,
         )
         view = replace(view, streams=streams_of_topics(connection, row.name, view.topics_named))
     denied = refusal(caller, Action.CHANGE_ESTATE)

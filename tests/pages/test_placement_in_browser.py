@@ -10,6 +10,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from backend.queries.broker_presence import keep_brokers
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, ask, cluster, documents, failed, planned
@@ -71,6 +72,9 @@ def test_pictures(acme: Console, database: Database, open_page: Callable[..., Pa
     failed(database, "p4", "brokers are not there (4, 5): start them, or name target_brokers without them")
     ask(database, "p5")
     online(database)
+    with database.engine.begin() as connection:
+        for brokers in ({6: (True, False)}, {6: (False, False), 7: (True, True)}):
+            keep_brokers(connection, "K1", brokers)
     look(database, looked_at(away=(6,), elsewhere=(1,)))
     online(database, "c2", "K2")
     look(database, looked_at(), "K2")
@@ -84,6 +88,7 @@ def test_pictures(acme: Console, database: Database, open_page: Callable[..., Pa
         ("/placements/-new?like=p2", "placement-form"),
         ("/clusters/c1/replication", "replication"),
         ("/clusters/c1/replication/-elect", "replication-elect"),
+        ("/clusters/c1/replication/-policy", "placement-policy"),
         ("/clusters/c2/replication", "replication-well"),
         ("/clusters/c3/replication", "replication-unseen"),
     ):

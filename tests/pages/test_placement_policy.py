@@ -13,7 +13,7 @@ from backend.queries.broker_presence import keep_brokers
 from backend.queries.observed import cluster_brokers
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
-from tests.pages.placing import GROWN, documents, planned
+from tests.pages.placing import GROWN, ask, documents, planned
 from tests.pages.replicating import look, looked_at, online
 from tests.pages.visitors import Visitor, code, hidden, record, said, values, visitor
 
@@ -114,3 +114,6 @@ def test_a_proposal_says_why_it_was_made_and_why_it_is_held_back(operator: Visit
     assert "since brokers 7-9 joined and broker 2 left" in page
     assert "It is not applied by itself: it cannot keep everything." in page
     assert "it is not applied by itself" in said(operator.get("/placements"))
+    assert '<a href="/placements/p1">Placement p1</a> is proposed' in operator.get(PAGE).text
+    ask(database, "p2")
+    assert 'id="proposed"' not in operator.get(PAGE).text, "somebody is at work"
