@@ -82,6 +82,7 @@ def problem(tenant: Tenant, path: str, body: Any, **headers: str) -> tuple[int, 
     return answer.status_code, answer.json()["type"].rpartition(":")[2]
 
 
+@pytest.mark.nightly
 def test_there_and_back_on_the_command_line(tenant: Tenant, neighbour: Tenant, treeline: Callable[..., Any]):
     with Applications(tenant) as applications, ByHand(neighbour, "bystander") as bystander:
         there = treeline("start", *words_of(tenant), "--yes")

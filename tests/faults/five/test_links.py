@@ -39,6 +39,7 @@ def test_links_fail_for_a_while_and_heal(place, faults):
     passed(run)
 
 
+@pytest.mark.nightly
 def test_a_slow_cluster_and_one_that_cannot_be_reached_hold_up_nobody_else(place):
     """Nothing goes by way of cluster-3 in the default tree; so the four others must not notice."""
     with Run(place) as run:
