@@ -107,6 +107,7 @@ def apply(replicated: RunningEstate, *wish: str) -> dict[str, Any]:
     words = ("--digest", plan["digest"], "--bytes-per-second", "5000000")
     done = said(replicated, "placement", "apply", plan["id"], *words)
     assert (done["state"], done["report"]["arrived"]) == ("applied", done["report"]["partitions"])
+    assert done["report"]["grown"]["count"] == 0, "what stays where it is was there before"
     return plan
 
 

@@ -179,10 +179,12 @@ class PlacementRunner:
         return False
 
     def _report(self, course: Course, now: ClusterNow, standing: Standing) -> dict[str, Any]:
+        # A course speaks only of what moves.
+        stays = self._planned.planned_from.replicas
         lists = {
             "gone": standing.gone,
             "changed_by_others": sorted(standing.strangers),
-            "grown": standing.grown,
+            "grown": [each for each in standing.grown if each not in stays],
             "not_led": to_elect(course, now, standing),
         }
         return {
