@@ -29,7 +29,7 @@ from backend.domain import formats
 from backend.domain.access import Action
 from backend.domain.client_properties import masked, unmasked
 from backend.domain.cluster import AddCluster, ChangeCluster, RemoveCluster
-from backend.domain.errors import ClusterUnreachable, NotFound
+from backend.domain.errors import ClusterUnreachable
 from backend.kafka.probe import ClusterFacts, probe
 from backend.queries import clusters as queries
 from backend.queries.application_groups import application_on
@@ -100,7 +100,7 @@ def add_cluster(body: NewCluster, write: Writing) -> Response:
 @router.get("/{cluster}", openapi_extra=needs(Action.READ_ESTATE))
 def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
     """One cluster."""
-    row = _existing(queries.get_cluster(connection, cluster, at), cluster)
+    row = queries.find_cluster(connection, cluster, at)
     at_risk = None if at is not None else records_at_risk(connection).get(cluster)
     return shown_at(row.version, shown(row, at_risk))
 
@@ -117,7 +117,7 @@ def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services:
     if first is not None:
         return first
     with services.reading() as connection:
-        row = _existing(queries.get_cluster(connection, cluster), cluster)
+        row = queries.find_cluster(connection, cluster)
     servers = row.bootstrap_servers if body.bootstrap_servers is None else body.bootstrap_servers
     properties = row.properties if body.properties is None else unmasked(body.properties, row.properties)
     found = None
@@ -204,17 +204,11 @@ def _ask(
 
 
 def _created(connection: Connection, name: str) -> Answer:
-    row = _existing(queries.get_cluster(connection, name), name)
+    row = queries.find_cluster(connection, name)
     headers = {"Location": f"/api/v1/clusters/{name}", "ETag": etag(row.version)}
     return Answer(201, shown(row), headers)
 
 
 def _changed(connection: Connection, name: str) -> Answer:
-    row = _existing(queries.get_cluster(connection, name), name)
+    row = queries.find_cluster(connection, name)
     return Answer(200, shown(row), {"ETag": etag(row.version)})
-
-
-def _existing(row: ClusterRow | None, name: str) -> ClusterRow:
-    if row is None:
-        raise NotFound(f"there is no cluster {name!r}; GET /clusters lists them")
-    return row

@@ -16,9 +16,8 @@ from backend.api.requests import At, Body, Reading, Writing, etag, plausible_nam
 from backend.changes import placement_policies as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
-from backend.domain.errors import NotFound
 from backend.domain.placement_policy import LONGEST_AWAY_MINUTES, PlacementPolicy, Policy
-from backend.queries.clusters import get_cluster
+from backend.queries.clusters import find_cluster
 from backend.queries.placement_policies import PolicyRow, find_policy
 
 router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(plausible_names)])
@@ -49,10 +48,9 @@ class NewPolicy(Body):
 @router.get("/{cluster}/placement-policy", openapi_extra=needs(Action.READ_ESTATE))
 def get_placement_policy(cluster: str, connection: Reading, at: At) -> Response:
     """What is done about replicas of a cluster when brokers come or go."""
-    if get_cluster(connection, cluster, at) is None:
-        raise NotFound(f"there is no cluster {cluster!r}; GET /clusters lists them")
+    find_cluster(connection, cluster, at)
     row = find_policy(connection, cluster, at)
-    return shown_at(row.version or 0, shown(cluster, row))
+    return shown_at(row.version, shown(cluster, row))
 
 
 @router.put("/{cluster}/placement-policy", openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -61,7 +59,7 @@ def set_placement_policy(cluster: str, body: NewPolicy, write: Writing) -> Respo
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_policy(connection, cluster)
-        return Answer(200, shown(cluster, row), {"ETag": etag(row.version or 0)})
+        return Answer(200, shown(cluster, row), {"ETag": etag(row.version)})
 
     return write.carry_out(changes.set_policy(cluster, body.wanted(), write.match), answer)
 

@@ -15,11 +15,9 @@ from backend.api.requests import Body, Reading, Writing, plausible_names, respon
 from backend.deciders import LEADER_ELECTIONS
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
-from backend.domain.errors import NotFound
 from backend.domain.leader_elections import MOST_TOPICS, RecordElection, event_stream
 from backend.domain.replication_health import MOST_NAMED, Place
-from backend.queries import clusters
-from backend.queries.clusters import ClusterRow
+from backend.queries.clusters import ClusterRow, find_cluster
 from backend.queries.replication import find_replication
 from backend.tracing.electing import Election, by_reason, elect_preferred
 
@@ -40,7 +38,7 @@ class WhichTopics(Body):
 @router.get("/{cluster}/replication", openapi_extra=needs(Action.READ_ESTATE))
 def get_replication(cluster: str, connection: Reading) -> dict[str, Any]:
     """How well the cluster's partitions are replicated, as a worker saw it some seconds ago, and alerts."""
-    row = _existing(connection, cluster)
+    row = find_cluster(connection, cluster)
     found = find_replication(connection, row.kafka_cluster_id)
     health = dict(found.health or {})
     listed = health.pop("alerts", [])
@@ -58,7 +56,7 @@ def get_replication(cluster: str, connection: Reading) -> dict[str, Any]:
 def elect_preferred_leaders(cluster: str, write: Writing, body: WhichTopics | None = None) -> Response:
     """Have the preferred broker lead each partition where it is in sync; the others are told with the reason."""
     with write.services.reading() as connection:
-        row = _existing(connection, cluster)
+        row = find_cluster(connection, cluster)
     write.match(row.version)
     topics = None if body is None or body.topics is None else tuple(dict.fromkeys(body.topics))
     stream = event_stream(row.name)
@@ -75,13 +73,6 @@ def elect_preferred_leaders(cluster: str, write: Writing, body: WhichTopics | No
         return Answer(200, _shown(row, done))
 
     return write.run(LEADER_ELECTIONS, stream, lambda _: done.command(row.name, topics), answer)
-
-
-def _existing(connection: Connection, cluster: str) -> ClusterRow:
-    row = clusters.get_cluster(connection, cluster)
-    if row is None:
-        raise NotFound(f"there is no cluster {cluster!r}; GET /clusters lists them")
-    return row
 
 
 def _shown(row: ClusterRow, done: Election) -> dict[str, Any]:

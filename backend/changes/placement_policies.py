@@ -16,7 +16,7 @@ def set_policy(cluster: str, wanted: PlacementPolicy, match: Match = any_version
 
     def build(connection: Connection) -> SetPolicy:
         present = find_policy(connection, cluster)
-        match(present.version or 0)
+        match(present.version)
         return SetPolicy(
             cluster=cluster,
             wanted=wanted,

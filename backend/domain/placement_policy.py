@@ -12,8 +12,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from backend.domain.errors import FieldError, NotFound, ValueInvalid
+from backend.domain.errors import FieldError, NotFound
 from backend.domain.event import Event
+from backend.domain.limits import refuse
 from backend.domain.placement_runs import RunLimits, wrong_limits
 
 LONGEST_AWAY_MINUTES = 30 * 24 * 60
@@ -88,8 +89,7 @@ def decide(state: Policies, command: SetPolicy) -> list[PlacementPolicySet]:
     if not 1 <= wanted.away_minutes <= LONGEST_AWAY_MINUTES:
         detail = f"is to be 1 to {LONGEST_AWAY_MINUTES}, and is {wanted.away_minutes}"
         errors.append(FieldError("/away_minutes", detail))
-    if errors:
-        raise ValueInvalid(f"{errors[0].pointer[1:]} {errors[0].detail}", tuple(errors))
+    refuse(errors)
     if wanted == command.present:
         return []
     return [

@@ -14,9 +14,8 @@ from sqlalchemy.dialects.postgresql import insert
 from backend.domain.broker_changes import BrokerPresence, seen_again
 from backend.queries.observed import cluster_brokers, cluster_replication
 
-_FRESH_SECONDS = 180
+_LATE = timedelta(minutes=3)
 """A look may take long where a cluster has a million partitions."""
-_LATE = timedelta(seconds=_FRESH_SECONDS)
 _CLUSTER = cluster_brokers.c.kafka_cluster_id
 _MOVING = cluster_replication.c.health[("conditions", "moving", "count")].as_integer()
 
@@ -38,7 +37,7 @@ def keep_brokers(connection: Connection, kafka_cluster_id: str, seen: Mapping[in
     """Note a look that succeeded, before its health is kept; `seen`: see `seen_again`."""
     is_mine = cluster_replication.c.kafka_cluster_id == kafka_cluster_id
     looked = connection.execute(sa.select(cluster_replication.c.seen_at).where(is_mine)).scalar_one_or_none()
-    now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+    now = _now(connection)
     before = _known(connection, kafka_cluster_id)
     late = looked is not None and now - looked > _LATE
     found = seen_again(before, seen, now, is_first=not before, is_late=late)
@@ -66,15 +65,14 @@ def clusters_with_news(connection: Connection) -> list[str]:
 
 def read_brokers(connection: Connection, kafka_cluster_id: str | None) -> BrokersSeen:
     """What is known of a cluster's brokers; nothing of one that has never answered."""
-    now = sa.func.clock_timestamp()
     query = sa.select(cluster_replication.c.seen_at, cluster_replication.c.reason, _MOVING.label("moving"))
     row = connection.execute(query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)).one_or_none()
-    time: datetime = connection.execute(sa.select(now)).scalar_one()
+    now = _now(connection)
     seen_at = None if row is None else row.seen_at
-    is_fresh = row is not None and row.reason is None and seen_at is not None and time - seen_at <= _LATE
+    is_fresh = row is not None and row.reason is None and seen_at is not None and now - seen_at <= _LATE
     return BrokersSeen(
         brokers=tuple(_known(connection, kafka_cluster_id).values()),
-        now=time,
+        now=now,
         is_fresh=is_fresh,
         moving=0 if row is None else row.moving or 0,
     )
@@ -83,6 +81,11 @@ def read_brokers(connection: Connection, kafka_cluster_id: str | None) -> Broker
 def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
     """Clusters that are no longer known."""
     connection.execute(sa.delete(cluster_brokers).where(_CLUSTER.not_in(kafka_cluster_ids)))
+
+
+def _now(connection: Connection) -> datetime:
+    time: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+    return time
 
 
 def _is_of(kafka_cluster_id: str | None) -> ColumnElement[bool]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
 from backend.domain.edges import Endpoint
+from backend.domain.errors import NotFound
 from backend.projections.clusters import clusters
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_leaves
@@ -70,6 +71,14 @@ def get_cluster(connection: Connection, name: str, at: int | None = None) -> Clu
     query = sa.select(clusters).where(clusters.c.name == name, as_of(clusters, at))
     row = connection.execute(query).one_or_none()
     return None if row is None else _row(row)
+
+
+def find_cluster(connection: Connection, name: str, at: int | None = None) -> ClusterRow:
+    """One cluster, or NotFound."""
+    row = get_cluster(connection, name, at)
+    if row is None:
+        raise NotFound(f"there is no cluster {name!r}; GET /clusters lists them")
+    return row
 
 
 def next_number(connection: Connection) -> int:

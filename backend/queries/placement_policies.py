@@ -18,8 +18,8 @@ class PolicyRow:
     """Of one cluster."""
 
     policy: PlacementPolicy
-    version: int | None
-    """None: nobody has set it."""
+    version: int
+    """0: nobody has set it."""
 
 
 def find_policy(connection: Connection, cluster: str, at: int | None = None) -> PolicyRow:
@@ -27,7 +27,7 @@ def find_policy(connection: Connection, cluster: str, at: int | None = None) -> 
     query = sa.select(placement_policies).where(placement_policies.c.cluster == cluster)
     row = connection.execute(query.where(as_of(placement_policies, at))).one_or_none()
     if row is None:
-        return PolicyRow(policy=PlacementPolicy(), version=None)
+        return PolicyRow(policy=PlacementPolicy(), version=0)
     policy = PlacementPolicy(
         policy=Policy(row.policy), away_minutes=row.away_minutes, limits=RunLimits(**row.limits)
     )

@@ -9,11 +9,10 @@ from sqlalchemy import Connection
 from backend.changes.placement_policies import set_policy
 from backend.dispatch import Outcome
 from backend.domain.access import Action
-from backend.domain.errors import FieldError, NotFound, ValueInvalid
+from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.limits import refuse
 from backend.domain.placement_policy import PlacementPolicy, Policy
 from backend.domain.placement_runs import RunLimits, wrong_limits
-from backend.queries.clusters import get_cluster
 from backend.queries.placement_policies import PolicyRow, find_policy
 from backend.web.effect import Effect, fields_of
 from backend.web.figures import counted
@@ -23,12 +22,13 @@ from backend.web.measures import size_bytes, size_shown, whole_number
 from backend.web.pages import PageRoute, enter
 from backend.web.placement_policy_view import POLICY_SAID
 from backend.web.placements_page import PLACEMENTS
+from backend.web.replication_page import REPLICATION, existing_cluster
 from backend.web.same_change import SameChange, curl
 from backend.web.services import ConsoleServices, Shared, Viewer
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-FORM = "/clusters/{cluster}/replication/-policy"
+FORM = REPLICATION + "/-policy"
 AS_FAST = "as fast as it can"
 
 
@@ -63,7 +63,7 @@ def _usual(row: PolicyRow) -> Fields:
         "bytes_per_second": "" if limits.bytes_per_second is None else size_shown(limits.bytes_per_second),
         "moves_per_broker": str(limits.moves_per_broker),
         "partitions_at_once": str(limits.partitions_at_once),
-        "version": str(row.version or 0),
+        "version": str(row.version),
     }
 
 
@@ -94,10 +94,9 @@ def _same(cluster: str, policy: PlacementPolicy) -> SameChange:
 def _page(services: ConsoleServices, cluster: str) -> FormPage:
     """Raises NotFound."""
     with services.reading() as connection:
-        if get_cluster(connection, cluster) is None:
-            raise NotFound(f"there is no cluster {cluster[:60]!a}")
+        existing_cluster(connection, cluster)
         before = find_policy(connection, cluster).policy
-    here = f"/clusters/{cluster}/replication"
+    here = REPLICATION.format(cluster=cluster)
 
     def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
         policy = find_policy(connection, cluster).policy

@@ -22,14 +22,14 @@ from backend.domain.errors import DomainError
 from backend.domain.placement_aims import Aims
 from backend.domain.placement_policy import PlacementPolicy, Policy
 from backend.domain.placement_proposals import HoldBack, Proposal
-from backend.domain.placement_runs import PlacementState
+from backend.domain.placement_runs import RUNNING, PlacementState
 from backend.domain.placements import PlacementCommand
 from backend.eventlog.recorded import Metadata
 from backend.queries import events
 from backend.queries.broker_presence import clusters_with_news, read_brokers
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.placement_policies import find_policy
-from backend.queries.placements import PlacementRow, list_placements, running_placements
+from backend.queries.placements import PlacementRow, list_placements
 from backend.settings import Settings
 from workers import context
 
@@ -59,10 +59,24 @@ class PlacementPolicies:
             # Nobody else has to wait where nothing is to be done, as most of the time.
             acting = [row for row in rows if self._commands(connection, row)]
         for row in acting:
-            try:
-                context.dispatch_all(lambda connection, row=row: self._commands(connection, row))  # type: ignore[misc]
-            except DomainError as error:
-                log.warning("a placement is not proposed, or applied, now", cluster=row.name, reason=error.detail)
+            self._act(row)
+
+    def _act(self, row: ClusterRow) -> None:
+        done: list[Directed] = []
+
+        def build(connection: Connection) -> list[Directed]:
+            done.extend(self._commands(connection, row))
+            return done
+
+        try:
+            context.dispatch_all(build)
+        except DomainError as error:
+            log.warning("a placement is not proposed, or applied, now", cluster=row.name, reason=error.detail)
+            return
+        for each in done:
+            log.info(
+                "brokers came or went", cluster=row.name, stream=each.stream, said=type(each.command).__name__
+            )
 
     def _commands(self, connection: Connection, row: ClusterRow) -> Sequence[Directed]:
         """What is to be done for a cluster."""
@@ -75,23 +89,23 @@ class PlacementPolicies:
         if not change or seen.moving:
             return []
         rows = list_placements(connection, cluster=row.name, most=_MOST_REMEMBERED)
-        if rows and (command := _next(connection, policy, rows[0], change)) is not None:
+        if rows and (command := _next(connection, policy, rows, change)) is not None:
             return [_directed(rows[0].id, command)]
         if not is_to_be_asked(change, _asked(connection, rows), seen.now):
             return []
         placement = uuid.uuid4().hex[:12]
         aims = Aims(target_brokers=change.target_brokers)
         proposal = Proposal(policy=str(policy.policy), joined=change.joined, left=change.left)
-        log.info("a placement is proposed", cluster=row.name, joined=change.joined, left=change.left)
         asking = changes.request_placement(placement, row.name, aims, proposal)
         return [_directed(placement, asking.build(connection))]
 
 
 def _next(
-    connection: Connection, policy: PlacementPolicy, row: PlacementRow, change: BrokerChange
+    connection: Connection, policy: PlacementPolicy, rows: Sequence[PlacementRow], change: BrokerChange
 ) -> PlacementCommand | None:
-    """What is to be done with the newest placement of a cluster, if it was proposed to be applied and nobody has
-    had a hand in it."""
+    """What is to be done with the newest placement of a cluster, the first of `rows`, if it was proposed to be
+    applied and nobody has had a hand in it."""
+    row = rows[0]
     proposal = row.proposal
     if proposal is None or proposal.policy != Policy.APPLY or policy.policy is not Policy.APPLY:
         return None
@@ -100,7 +114,7 @@ def _next(
     reason = why_held_back(proposal, change, (row.summary or {}).get("violations", {}))
     if reason is not None:
         return HoldBack(reason=reason)
-    if any(other.cluster == row.cluster for other in running_placements(connection)):
+    if any(each.state in RUNNING for each in rows):
         return None
     return changes.applying(connection, row.digest, policy.limits)
 
