@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from backend import deciders
 from backend.dispatch import Dispatcher
 from backend.domain.cluster import RecordOnline
-from backend.domain.placement_runs import EndRun, PlacementState
+from backend.domain.placement_runs import EndRun, PlacementState, RefuseRun
 from backend.domain.placements import RecordFailure, RecordPlan
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
@@ -221,6 +221,18 @@ def test_by_the_policy_a_plan_is_applied_with_its_limits_and_once(watched: Watch
     watched.record(row["id"], EndRun(run=1, after=PlacementState.CANCELLING, report={}))
     (row,) = watched.tick()
     assert (row["state"], row["run"]) == ("cancelled", 1)
+
+
+def test_what_was_refused_by_the_cluster_is_not_begun_again_by_itself(watched: Watched) -> None:
+    watched.set("apply")
+    watched.look(FOUR)
+    watched.pass_time(2)
+    (row,) = watched.tick()
+    watched.plan(row["id"])
+    assert watched.tick()[0]["state"] == "applying"
+    watched.record(row["id"], RefuseRun(run=1, reason="topics have got more partitions"))
+    (row,) = watched.tick()
+    assert (row["state"], row["run"], row["reason"]) == ("planned", 1, "topics have got more partitions")
 
 
 def test_it_waits_for_a_placement_that_moves_replicas(watched: Watched) -> None:
