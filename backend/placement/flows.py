@@ -1,12 +1,13 @@
-"""Minimum-cost flows, by OR-tools: arcs are collected as arrays, and solved at once."""
+"""Minimum-cost and largest flows, by OR-tools: arcs are collected as arrays, and solved at once."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from ortools.graph.python.max_flow import SimpleMaxFlow
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
-from backend.placement.problem import Ints
+from backend.placement.problem import Bools, Ints
 
 
 class NoFlow(Exception):
@@ -54,3 +55,20 @@ class Network:
     def flow(self, arcs: slice) -> Ints:
         """Of the arcs that `add` returned, after `solve`."""
         return self._flows[arcs]
+
+
+def matched(left: Ints, right: Ints, left_limits: Ints, right_limits: Ints) -> Bools:
+    """As many of these pairs as possible, of which no node has more than its limit: whether each is among them.
+    `left` and `right` are the pairs' nodes, both numbered from 0."""
+    solver = SimpleMaxFlow()
+    source, sink = 0, 1
+    lefts = 2 + np.arange(len(left_limits))
+    rights = 2 + len(left_limits) + np.arange(len(right_limits))
+    solver.add_arcs_with_capacity(np.full(len(lefts), source), lefts, left_limits)
+    solver.add_arcs_with_capacity(rights, np.full(len(rights), sink), right_limits)
+    pairs = solver.add_arcs_with_capacity(lefts[left], rights[right], np.ones(len(left), np.int64))
+    status = solver.solve(source, sink)
+    if status != solver.OPTIMAL:
+        raise ArithmeticError(f"the flow solver gave up: {status}")
+    found: Bools = np.asarray(solver.flows(pairs)) > 0
+    return found

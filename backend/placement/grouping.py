@@ -90,23 +90,29 @@ def _by_bytes(sizes: Ints) -> Ints:
     return order * _BYTES_STEPS // max(1, int(order.max(initial=0)))
 
 
-def together(some: Problem, partitions: Ints, bounds: Bounds) -> Grouped:
-    """By racks; but those that have more in a rack than they may are each by themselves. `partitions`: the number
-    of each, in what order they are told apart."""
-    kinds, group_of, sizes = np.unique(
-        kinds_of(some, partitions, bounds), axis=0, return_inverse=True, return_counts=True
-    )
+def together(some: Problem, partitions: Ints, bounds: Bounds, *, apart: bool = True) -> Grouped:
+    """By racks, as `kinds_of` tells."""
+    kinds = kinds_of(some, partitions, bounds, apart=apart)
+    kinds, group_of, sizes = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
     group_of = group_of.ravel().astype(np.int64)
     holdings, held = holdings_of(some, group_of)
     return Grouped(group_of, groups_of(some, kinds, sizes, holdings, held, some.loads(some.now)))
 
 
-def kinds_of(some: Problem, partitions: Ints, bounds: Bounds) -> Ints:
+def kinds_of(some: Problem, partitions: Ints, bounds: Bounds, *, apart: bool) -> Ints:
     """A row for each partition, the same for those that are one group: replication factor, replicas in each rack
-    and on no usable broker, and a number of its own, or -1."""
-    counts = in_racks(some, some.now)
-    odd = (counts[:, :-1] > bounds.most[some.wanted]).any(axis=1)
-    return np.column_stack([some.wanted, counts, np.where(odd, partitions, -1)])
+    and on no usable broker, and -1; or a number of its own if it is to be told `apart` where it has more in a rack
+    than it may. `partitions`: the number of each."""
+    kinds = np.column_stack([some.wanted, in_racks(some, some.now), np.full(len(some.now), -1)])
+    if apart:
+        crowded = is_crowded(kinds, bounds)
+        kinds[crowded, -1] = partitions[crowded]
+    return kinds
+
+
+def is_crowded(kinds: Ints, bounds: Bounds) -> Bools:
+    """Whether partitions of these kinds have more in a rack than they may."""
+    return np.asarray((kinds[:, 1:-2] > bounds.most[kinds[:, 0]]).any(axis=1), bool)
 
 
 def holdings_of(some: Problem, group_of: Ints) -> tuple[Ints, Ints]:

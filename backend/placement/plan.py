@@ -122,13 +122,14 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
     settled = settle(problem)
     impossible = settled.is_fixed & ~problem.is_fixed
     placed = place(settled, most_arcs)
-    every, leaders = np.arange(len(settled.now)), choose_leaders(settled, placed.replicas)
-    by = exchanges(rows_of(settled, every, placed.replicas, leaders))
-    spread, leaders = exchanged(settled, every, placed.replicas, leaders, by)
+    asked, every = placed.problem, np.arange(len(settled.now))
+    leaders = choose_leaders(asked, placed.replicas)
+    by = exchanges(rows_of(asked, every, placed.replicas, leaders))
+    spread, leaders = exchanged(asked, every, placed.replicas, leaders, by)
     if placed.is_alone:
         # Among the replicas that there are now there may be a choice with fewer changes.
-        leaders = choose_leaders(settled, spread)
-    replicas = ordered(settled, spread, leaders, ~settled.is_fixed)
+        leaders = choose_leaders(asked, spread)
+    replicas = ordered(asked, spread, leaders, ~asked.is_fixed)
     told = []
     if impossible.any():
         names = problem.names(np.flatnonzero(impossible))

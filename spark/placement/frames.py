@@ -14,8 +14,8 @@ from pyspark.sql import functions as f
 from backend.placement import documents, leaders
 from backend.placement.grouping import Groups, groups_of, holding_keys
 from backend.placement.leaders import Candidates, Rules, Totals
-from backend.placement.moving import least_moves, squares_of
-from backend.placement.placing import AGAIN, ARCS_ALONE, arcs_of, each_of, place_again
+from backend.placement.moving import Flow, least_moves, squares_of
+from backend.placement.placing import AGAIN, ARCS_ALONE, arcs_of, arcs_of_crowded, each_of, place_again
 from backend.placement.plan import NAMED, Summary, Violation, make, too_many
 from backend.placement.problem import Ints, Replicas
 from backend.placement.realising import sound
@@ -71,15 +71,20 @@ class Placing:
         return plan.lower_bound, self._spark.createDataFrame(done)
 
     def _in_pieces(self, bounds: Bounds, arcs: int, free: int) -> tuple[int, DataFrame]:
-        brokers = self._brokers
-        kinds = self._sums(self._asked.partitions, stages.kinds(brokers, bounds))["kind"]
-        grouped = self._map(
-            self._asked.partitions, stages.groups(brokers, bounds, kinds[0]), stages.GROUPED
-        ).persist()
-        groups, fixed = self._groups(grouped, *kinds)
-        flow = least_moves(brokers, groups, bounds, fixed)
-        by_group = f.when(f.col("group") < 0, f.col("p")).otherwise(f.col("group"))
-        opened = self._by(by_group, grouped, stages.opened(brokers, bounds, groups, flow), stages.OPENED).persist()
+        brokers, partitions, least = self._brokers, self._asked.partitions, None
+        kinds = self._kinds(partitions, bounds, apart=False)
+        crowded = arcs_of_crowded(brokers, bounds, *kinds)
+        if crowded > self._most_arcs:
+            grouped, groups, flow = self._flow(partitions, bounds, kinds, apart=False)
+            least = flow.moves
+            stage = stages.relieved(brokers, bounds, groups, flow)
+            partitions = self._by_group(grouped, stage, pieces.PARTITION).persist()
+            kinds = self._kinds(partitions, bounds, apart=False)
+        elif crowded:
+            kinds = self._kinds(partitions, bounds, apart=True)
+        grouped, groups, flow = self._flow(partitions, bounds, kinds, apart=least is None)
+        stage = stages.opened(brokers, bounds, groups, flow)
+        opened = self._by_group(grouped, stage, stages.OPENED).persist()
         new = (
             opened.select("p", "topic", f.posexplode("racks").alias("place", "rack"))
             .groupBy("rack")
@@ -96,7 +101,20 @@ class Placing:
         table = self._by(f.col("pieces"), rows, stages.exchanges, stages.EXCHANGES).toArrow()
         by = Exchanges(*(numbers(table, field.name) for field in fields(Exchanges)))
         spread = self._map(led, stages.exchanged(brokers, by), stages.LED)
-        return flow.moves, self._by(f.col("leader"), spread, stages.in_order(brokers), stages.DONE)
+        done = self._by(f.col("leader"), spread, stages.in_order(brokers), stages.DONE)
+        return flow.moves if least is None else least, done
+
+    def _kinds(self, partitions: DataFrame, bounds: Bounds, *, apart: bool) -> tuple[Ints, Ints]:
+        return self._sums(partitions, stages.kinds(self._brokers, bounds, apart=apart))["kind"]
+
+    def _flow(
+        self, partitions: DataFrame, bounds: Bounds, kinds: tuple[Ints, Ints], *, apart: bool
+    ) -> tuple[DataFrame, Groups, Flow]:
+        """(partitions with their groups, these groups, their flow)"""
+        stage = stages.groups(self._brokers, bounds, kinds[0], apart=apart)
+        grouped = self._map(partitions, stage, stages.GROUPED).persist()
+        groups, fixed = self._groups(grouped, *kinds)
+        return grouped, groups, least_moves(self._brokers, groups, bounds, fixed)
 
     def _groups(self, grouped: DataFrame, kinds: Ints, sizes: Ints) -> tuple[Groups, Ints]:
         """(groups; what brokers have of partitions that do not move)"""
@@ -219,6 +237,10 @@ class Placing:
         """All rows that have the same in a column come to one piece."""
         bucket = f.pmod(column, f.lit(self._asked.tasks))
         return frame.withColumn("bucket", bucket).groupBy("bucket").applyInArrow(stage, schema)
+
+    def _by_group(self, grouped: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
+        column = f.when(f.col("group") < 0, f.col("p")).otherwise(f.col("group"))
+        return self._by(column, grouped, stage, schema)
 
     def _sums(self, frame: DataFrame, stage: stages.Stage) -> dict[str, tuple[Ints, Ints]]:
         return _added(self._map(frame, stage, pieces.SUMS))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pyarrow as pa
 
-from backend.placement import documents, leaders, topics, verify
+from backend.placement import crowding, documents, leaders, topics, verify
 from backend.placement.grouping import Grouped, Groups, kinds_of
 from backend.placement.leaders import Rules
 from backend.placement.moving import Flow
@@ -92,25 +92,29 @@ class Overrides:
         return Overrides(every[order], together.some(order))
 
 
+def _ids(brokers: Brokers, replicas: Replicas) -> pa.Array:
+    return as_lists(Replicas(replicas.starts, brokers.broker_ids[replicas.brokers]))
+
+
 def done(table: pa.Table, brokers: Brokers, replicas: Replicas) -> pa.Table:
     """Rows of DONE for a piece's table."""
-    ids = Replicas(replicas.starts, brokers.broker_ids[replicas.brokers])
-    return pa.table({"topic": table["topic"], "number": table["number"], "replicas": as_lists(ids)})
+    return pa.table({"topic": table["topic"], "number": table["number"], "replicas": _ids(brokers, replicas)})
 
 
-def kinds(brokers: Brokers, bounds: Bounds) -> Stage:
-    """How many partitions of each kind there are, of those that may move."""
+def kinds(brokers: Brokers, bounds: Bounds, *, apart: bool) -> Stage:
+    """How many partitions of each kind there are, of those that may move; `apart`: as in `kinds_of`."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, _ = read(table, brokers)
         free = piece.some(np.flatnonzero(~piece.settled.is_fixed))
-        found, sizes = np.unique(kinds_of(free.problem, free.partitions, bounds), axis=0, return_counts=True)
+        rows = kinds_of(free.problem, free.partitions, bounds, apart=apart)
+        found, sizes = np.unique(rows, axis=0, return_counts=True)
         return sums({"kind": (found, sizes)})
 
     return run
 
 
-def groups(brokers: Brokers, bounds: Bounds, known: Ints) -> Stage:
+def groups(brokers: Brokers, bounds: Bounds, known: Ints, *, apart: bool) -> Stage:
     """The group of each partition: its kind's place among all that there are; -1 for one that does not move."""
     rows = {row.tobytes(): at for at, row in enumerate(known)}
 
@@ -118,11 +122,26 @@ def groups(brokers: Brokers, bounds: Bounds, known: Ints) -> Stage:
         piece, table = read(table, brokers)
         free = np.flatnonzero(~piece.settled.is_fixed)
         some = piece.some(free)
-        mine, index = np.unique(kinds_of(some.problem, some.partitions, bounds), axis=0, return_inverse=True)
+        mine, index = np.unique(
+            kinds_of(some.problem, some.partitions, bounds, apart=apart), axis=0, return_inverse=True
+        )
         at = np.array([rows.get(np.ascontiguousarray(row).tobytes(), -1) for row in mine], np.int64)
         group = np.full(len(piece.partitions), -1, dtype=np.int64)
         group[free] = at[index.ravel()]
         return _with(table, group=pa.array(group))
+
+    return run
+
+
+def relieved(brokers: Brokers, bounds: Bounds, all_groups: Groups, flow: Flow) -> Stage:
+    """With less in crowded racks; of all partitions of a group, or none."""
+
+    def run(table: pa.Table) -> pa.Table:
+        piece, table = read(table, brokers)
+        group = numbers(table, "group")
+        free = np.flatnonzero(group >= 0)
+        found = crowding.relieved(piece.problem.some(free), Grouped(group[free], all_groups), bounds, flow)
+        return _with(table, now=_ids(brokers, piece.problem.now.replaced(free, found)))
 
     return run
 

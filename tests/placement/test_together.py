@@ -50,6 +50,16 @@ def grown(racks: list[int], factor: int, new: int) -> Problem:
     return replace(whole, now=old.now)
 
 
+def racked(racks: list[int], partitions: int = PARTITIONS) -> Problem:
+    """Brokers have racks for the first time; the first so many partitions were placed without, all others not."""
+    whole = cluster(racks, 3)
+    crowded = np.arange(partitions)
+    return replace(whole, now=whole.now.replaced(crowded, cluster([0] * len(racks), 3).now.some(crowded)))
+
+
+ANY_ORDER = np.random.default_rng(5).permutation(np.arange(BROKERS) % 6).tolist()
+BY_ID = [at * 6 // BROKERS for at in range(BROKERS)]
+
 CHANGES: dict[str, Callable[[], Problem]] = {
     "nothing": lambda: cluster([at % 6 for at in range(BROKERS)], 3),
     "brokers come": lambda: grown([at % 6 for at in range(BROKERS)], 3, 6),
@@ -65,6 +75,8 @@ CHANGES: dict[str, Callable[[], Problem]] = {
     "one replica less": lambda: replace(
         cluster([at % 6 for at in range(BROKERS)], 3), wanted=np.full(PARTITIONS, 2, np.int64)
     ),
+    "racks are new, in any order": lambda: racked(ANY_ORDER),
+    "racks are new, of neighbours": lambda: racked(BY_ID),
     "a topic stays": lambda: (lambda it: replace(it, is_fixed=it.topic_of == 1))(
         grown([at % 6 for at in range(BROKERS)], 3, 6)
     ),
@@ -89,6 +101,14 @@ def test_the_bound_is_that_of_partitions_one_by_one(plan: tuple[str, Plan]) -> N
     if name in ("racks are fewer than replicas", "there is one rack"):
         pytest.skip("one by one each partition has an arc to each broker: minutes")
     assert make(found.problem, most_arcs=10**9).lower_bound == found.lower_bound
+
+
+def test_a_few_in_crowded_racks_are_told_apart() -> None:
+    """So that their bound is that of partitions one by one, though all others are taken together."""
+    problem = racked(BY_ID, partitions=200)
+    plan = make(problem, most_arcs=10_000)
+    assert plan.counted.moves == plan.lower_bound == make(problem, most_arcs=10**9).lower_bound > 0
+    assert plan.violations == ()
 
 
 def test_brokers_are_as_even_as_racks_allow(plan: tuple[str, Plan]) -> None:

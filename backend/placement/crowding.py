@@ -1,0 +1,56 @@
+"""Partitions that have more replicas in a rack than they may: which of these may stay.
+
+Each such partition is like no other, for it matters which of its replicas leave. A few are placed one by one;
+where there are many (a cluster's racks have just become known) the flow would be as large as the cluster. Then a
+flow that forgets which replicas are of one partition says how many stay on each broker, and what no plan can be
+below; replicas leave so that this is kept as far as their partitions let it; and a second flow places what stays
+like any other cluster. Where both move as many, none could move fewer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from backend.placement.flows import matched
+from backend.placement.grouping import Grouped, holding_keys, in_racks, is_first
+from backend.placement.moving import Flow
+from backend.placement.problem import Bools, Ints, Problem, Replicas, starts_of
+from backend.placement.shares import Bounds
+
+
+def relieved(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Replicas:
+    """What partitions have, less what has to leave racks where they have too many. `flow`: of groups that forget
+    which replicas are of one partition. Groups do not depend on each other."""
+    now, groups = some.now, grouped.groups
+    crowded = in_racks(some, now)[:, :-1] > bounds.most[some.wanted]
+    replicas = np.flatnonzero(some.is_usable[now.brokers])
+    owner, rack = now.owners[replicas], some.rack_of[now.brokers[replicas]]
+    is_crowded = crowded[owner, rack]
+    replicas, owner, rack = replicas[is_crowded], owner[is_crowded], rack[is_crowded]
+    group = grouped.group_of[owner]
+    holdings = holding_keys(some, groups.held_by, groups.holder, groups.preferred)
+    order = np.argsort(holdings)
+    at = holding_keys(some, group, now.brokers[replicas], is_first(now)[replicas])
+    kept = flow.kept[order][np.searchsorted(holdings[order], at)]
+    place = group * len(some.racks) + rack
+    stays = np.ones(len(now.brokers), dtype=bool)
+    by_place = np.argsort(place, kind="stable")
+    for mine in np.split(by_place, np.flatnonzero(np.diff(place[by_place])) + 1):
+        if len(mine):
+            limit = int(bounds.most[some.wanted[owner[mine[0]]], rack[mine[0]]])
+            stays[replicas[mine]] = _staying(owner[mine], at[mine], kept[mine], limit)
+    return Replicas(starts_of(np.bincount(now.owners[stays], minlength=len(now))), now.brokers[stays])
+
+
+def _staying(owner: Ints, holding: Ints, kept: Ints, limit: int) -> Bools:
+    """Which of these replicas stay: `limit` of each partition, of no holding more than the flow says as far as
+    there is a way. What is missing then is made up for by each partition's first ones."""
+    owners, left = np.unique(owner, return_inverse=True)
+    _, first, right = np.unique(holding, return_index=True, return_inverse=True)
+    stays = matched(left, right, np.full(len(owners), limit, np.int64), kept[first])
+    missing = limit - np.bincount(left[stays], minlength=len(owners))
+    others = np.flatnonzero(~stays)
+    others = others[np.argsort(left[others], kind="stable")]
+    nth = np.arange(len(others)) - np.searchsorted(left[others], left[others])
+    stays[others[nth < missing[left[others]]]] = True
+    return stays
