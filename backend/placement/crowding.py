@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from backend.placement.flows import matched
-from backend.placement.grouping import Grouped, holding_keys, in_racks, is_first
+from backend.placement.grouping import Grouped, holding_keys, in_racks, is_first, is_preferred
 from backend.placement.moving import Flow
-from backend.placement.problem import Bools, Ints, Problem, Replicas, starts_of
+from backend.placement.problem import Bools, Ints, Problem, Replicas, nth, starts_of
 from backend.placement.shares import Bounds
 
 
@@ -43,14 +43,16 @@ def relieved(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Rep
 
 
 def _staying(owner: Ints, holding: Ints, kept: Ints, limit: int) -> Bools:
-    """Which of these replicas stay: `limit` of each partition, of no holding more than the flow says as far as
-    there is a way. What is missing then is made up for by each partition's first ones."""
+    """Which of these replicas stay: `limit` of each partition, preferred ones first, of no holding more than the
+    flow says as far as there is a way. What is missing then is made up for by each partition's first ones."""
     owners, left = np.unique(owner, return_inverse=True)
     _, first, right = np.unique(holding, return_index=True, return_inverse=True)
-    stays = matched(left, right, np.full(len(owners), limit, np.int64), kept[first])
+    preferred = is_preferred(holding)
+    stays = preferred & (nth(right) < kept)
+    rest = np.flatnonzero(~preferred)
+    free = limit - np.bincount(left[stays], minlength=len(owners))
+    stays[rest] = matched(left[rest], right[rest], free, kept[first])
     missing = limit - np.bincount(left[stays], minlength=len(owners))
     others = np.flatnonzero(~stays)
-    others = others[np.argsort(left[others], kind="stable")]
-    nth = np.arange(len(others)) - np.searchsorted(left[others], left[others])
-    stays[others[nth < missing[left[others]]]] = True
+    stays[others[nth(left[others]) < missing[left[others]]]] = True
     return stays

@@ -131,6 +131,11 @@ def holding_keys(brokers: Brokers, groups: Ints, holders: Ints, preferred: Bools
     return keys
 
 
+def is_preferred(holdings: Ints) -> Bools:
+    """Of holdings' numbers, whether these are preferred replicas."""
+    return np.asarray(holdings % 2 == 1, bool)
+
+
 def groups_of(brokers: Brokers, kinds: Ints, sizes: Ints, holdings: Ints, held: Ints, loads: Ints) -> Groups:
     """From what was counted; `kinds` and `holdings` in order, `loads`: what brokers have of all of them now."""
     total = len(brokers.broker_ids)
@@ -143,7 +148,7 @@ def groups_of(brokers: Brokers, kinds: Ints, sizes: Ints, holdings: Ints, held: 
         kinds[:, 0],
         holdings // 2 // total,
         holders,
-        holdings % 2 == 1,
+        is_preferred(holdings),
         held,
         holdings % 2 * 2,
         np.ceil(held * staying).astype(np.int64),

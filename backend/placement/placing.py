@@ -51,14 +51,14 @@ def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
     grouped = alone(some) if arcs <= most_arcs else together(some, free, bounds)
     flow = least_moves(problem, grouped.groups, bounds, fixed)
     placed = realise(some, grouped, bounds, flow)
+    left_over = ~sound(some, placed, bounds)
     for most in AGAIN:
         bad = ~sound(some, placed, bounds)
         if not bad.any() and squares_of(problem, fixed + problem.loads(placed)) == flow.squares:
             break
         # What is left over of groups is placed once more, one by one, and others with it where it takes them.
         each = each_of(arcs, len(free), most)
-        bad |= (free % each == 0) if each else False
-        rows = np.flatnonzero(bad)
+        rows = np.flatnonzero(left_over | (free % each == 0) if each else left_over)
         loads = fixed + problem.loads(placed)
         again = place_again(some.some(rows), placed.some(rows), bounds, loads)
         placed = placed if again is None else placed.replaced(rows, again)

@@ -85,6 +85,14 @@ def starts_of(counts: Ints) -> Ints:
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
+def nth(values: Ints) -> Ints:
+    """Which one of its equals each is, in the order they come in: 0, 1, ..."""
+    order = np.argsort(values, kind="stable")
+    found = np.empty(len(values), dtype=np.int64)
+    found[order] = np.arange(len(values)) - np.searchsorted(values[order], values[order])
+    return found
+
+
 @dataclass(frozen=True)
 class Brokers:
     """Those that there are, also ones that nobody knows but by the replicas they hold."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from backend.placement.grouping import Grouped, holding_keys, in_racks, is_first
 from backend.placement.moving import Flow
-from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas, starts_of
+from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas, nth, starts_of
 from backend.placement.shares import Bounds
 
 
@@ -78,16 +78,10 @@ def _staying(some: Problem, grouped: Grouped, flow: Flow) -> Bools:
         of = np.searchsorted(replicas, mine)
         ranked = np.lexsort((mine, some.size_bytes[owners[mine]], lost[owners[mine]], holding[of]))
         sorted_holding = holding[of][ranked]
-        going = mine[ranked[_nth(sorted_holding) < leaving[sorted_holding]]]
+        going = mine[ranked[nth(sorted_holding) < leaving[sorted_holding]]]
         stays[going] = False
         lost += np.bincount(owners[going], minlength=len(now))
     return stays
-
-
-def _nth(ordered: Ints) -> Ints:
-    """Of a sorted array, which one of its equals each element is."""
-    found: Ints = np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
-    return found
 
 
 def _new_places(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow, kept: Replicas) -> tuple[Ints, Ints]:
@@ -130,7 +124,7 @@ class _Filling:
             least, most = self._least[group, rack], self._most[group, rack]
             urgency = np.where(has < least, 0, np.where(has < most, 1, 2))
             ranked = np.lexsort((rows, -self._need[rows], urgency, group))
-            taken = rows[ranked[_nth(group[ranked]) < into[group[ranked]]]]
+            taken = rows[ranked[nth(group[ranked]) < into[group[ranked]]]]
             self.owners.append(taken)
             self.racks.append(np.full(len(taken), rack, dtype=np.int64))
             self._need[taken] -= 1

@@ -127,8 +127,8 @@ def run_job(question: Path, partitions: Path, output: Path, heap: int) -> tuple[
     return json.loads((output / "plan.json").read_text()), seconds, memory.bytes
 
 
-def kernel_seconds(cluster: Cluster, question: dict[str, Any]) -> float:
-    """The same without Spark, in this process."""
+def kernel_alone(cluster: Cluster, question: dict[str, Any]) -> tuple[float, str]:
+    """The same without Spark, in this process: (seconds, the plan's digest)."""
     count = len(cluster.replicas)
     at = np.arange(count)
     brokers = read_brokers(question["brokers"])
@@ -146,8 +146,8 @@ def kernel_seconds(cluster: Cluster, question: dict[str, Any]) -> float:
         is_fixed=np.zeros(count, bool),
     )
     begun = time.monotonic()
-    make(problem)
-    return time.monotonic() - begun
+    plan = make(problem)
+    return time.monotonic() - begun, plan.digest
 
 
 def peer(cluster: Cluster, question: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -178,10 +178,11 @@ def measure(replicas: int, brokers: int, change: str, heap: int, *, with_peer: b
             folder / "question.json", folder / "partitions.parquet", folder / "out", heap
         )
         again = counted_again(cluster, question, folder / "out")
-        kernel = kernel_seconds(cluster, question)
+        kernel, digest = kernel_alone(cluster, question)
         other = peer(cluster, question, folder) if with_peer and change != "factor" else None
     sound = (
         again["moves"] == plan["moves"] == plan["lower_bound"]
+        and plan["digest"] == digest
         and all(high - low <= 1 for low, high in (again["replicas"], again["leaders"]))
         and not (again["racks_shared"] or again["brokers_twice"] or again["elsewhere"] or plan["violations"])
         and again["partitions"] == replicas // FACTOR
@@ -194,7 +195,7 @@ def measure(replicas: int, brokers: int, change: str, heap: int, *, with_peer: b
     )
     limit = MOST_SECONDS.get(replicas)
     if not sound:
-        print(f"  not as promised: {again}, {plan['violations']}")
+        print(f"  not as promised: {again}, {plan['violations']}, digests {plan['digest']} and {digest}")
     if limit is not None and seconds > limit:
         print(f"  slower than {limit:g} s")
     return sound and (limit is None or seconds <= limit)

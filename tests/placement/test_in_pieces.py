@@ -75,7 +75,13 @@ def whole(problem: Problem) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    "change", ["racks are fewer than replicas", "brokers come", "brokers leave", "racks are new, in any order"]
+    "change",
+    [
+        "racks are fewer than replicas",
+        "brokers come to many racks",
+        "brokers leave",
+        "racks are new, in any order",
+    ],
 )
 @pytest.mark.nightly
 def test_pieces_come_to_the_same_as_the_whole(

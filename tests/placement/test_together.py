@@ -43,10 +43,10 @@ def without(problem: Problem, *brokers: int) -> Problem:
     return replace(problem, may_hold=problem.may_hold & stays, may_lead=problem.may_lead & stays)
 
 
-def grown(racks: list[int], factor: int, new: int) -> Problem:
+def grown(racks: list[int], factor: int, new: int, partitions: int = PARTITIONS) -> Problem:
     """The last brokers have come just now."""
-    old = cluster(racks[:-new], factor)
-    whole = cluster(racks, factor)
+    old = cluster(racks[:-new], factor, partitions)
+    whole = cluster(racks, factor, partitions)
     return replace(whole, now=old.now)
 
 
@@ -63,6 +63,8 @@ BY_ID = [at * 6 // BROKERS for at in range(BROKERS)]
 CHANGES: dict[str, Callable[[], Problem]] = {
     "nothing": lambda: cluster([at % 6 for at in range(BROKERS)], 3),
     "brokers come": lambda: grown([at % 6 for at in range(BROKERS)], 3, 6),
+    # Some that are left over of groups do not find brokers without others: both are placed once more.
+    "brokers come to many racks": lambda: grown([at % 12 for at in range(BROKERS)], 3, 6, 8000),
     "brokers leave": lambda: without(cluster([at % 6 for at in range(BROKERS)], 3), 0, 7, 14, 21),
     "a rack leaves": lambda: without(cluster([at % 6 for at in range(BROKERS)], 3), *range(0, BROKERS, 6)),
     "racks are unequal": lambda: grown([min(at % 9, 3) for at in range(BROKERS)], 3, 6),
