@@ -57,15 +57,22 @@ class Network:
         return self._flows[arcs]
 
 
-def matched(left: Ints, right: Ints, left_limits: Ints, right_limits: Ints) -> Bools:
+def matched(
+    left: Ints, right: Ints, left_limits: Ints, right_limits: Ints, more: int = 0, whose: Bools | None = None
+) -> Bools:
     """As many of these pairs as possible, of which no node has more than its limit: whether each is among them.
-    `left` and `right` are the pairs' nodes, both numbered from 0."""
+    `left` and `right` are the pairs' nodes, both numbered from 0. `more` of the left ones `whose` may have one
+    beyond their limits."""
     solver = SimpleMaxFlow()
-    source, sink = 0, 1
-    lefts = 2 + np.arange(len(left_limits))
-    rights = 2 + len(left_limits) + np.arange(len(right_limits))
+    source, sink, spare = 0, 1, 2
+    lefts = 3 + np.arange(len(left_limits))
+    rights = 3 + len(left_limits) + np.arange(len(right_limits))
     solver.add_arcs_with_capacity(np.full(len(lefts), source), lefts, left_limits)
     solver.add_arcs_with_capacity(rights, np.full(len(rights), sink), right_limits)
+    if whose is not None:
+        some = lefts[whose]
+        solver.add_arcs_with_capacity(np.full(1, source), np.full(1, spare), np.full(1, more))
+        solver.add_arcs_with_capacity(np.full(len(some), spare), some, np.ones(len(some), np.int64))
     pairs = solver.add_arcs_with_capacity(lefts[left], rights[right], np.ones(len(left), np.int64))
     status = solver.solve(source, sink)
     if status != solver.OPTIMAL:

@@ -3,7 +3,7 @@ racks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,10 +43,19 @@ class Groups:
         """Partitions by replication factor."""
         return np.bincount(self.factor, self.size, minlength=1).astype(np.int64)
 
-    def is_pooled(self, bounds: Bounds) -> Bools:
-        """By group and rack: whether it does not matter which broker of the rack gets what is new there."""
-        pooled: Bools = (bounds.most[self.factor] == 1) | (self.size > 1)[:, None]
-        return pooled
+    def sharing(self, bounds: Bounds) -> Bools:
+        """By group and rack: whether there are several partitions that may have several replicas there."""
+        return np.asarray((bounds.most[self.factor] > 1) & (self.size > 1)[:, None], bool)
+
+    def steadied(self, brokers: Brokers, sharing: Bools, kept: Ints) -> Groups:
+        """With the same part of each holding of a group in a rack to stay rather than more of one and less of
+        another, in racks that are shared (preferred ones apart); `kept`: how many stay of each, by any choice."""
+        racks = len(brokers.racks)
+        rack = brokers.rack_of[self.holder]
+        at = 2 * (self.held_by * racks + rack) + self.preferred
+        part = np.bincount(at, kept) / np.maximum(np.bincount(at, self.held), 1)
+        even = np.floor(self.held * part[at]).astype(np.int64)
+        return replace(self, steady=np.where(sharing[self.held_by, rack], even, self.steady))
 
     def has_been_in(self, brokers: Brokers) -> Bools:
         """By group and rack: whether its partitions have replicas there."""

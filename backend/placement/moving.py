@@ -34,16 +34,28 @@ class Flow:
     """By row of the groups' holdings: how many of them stay."""
     into_rack: Ints
     """By group and rack: how many of the group's replicas are new there, on whichever broker."""
-    wanted: Ints
-    """By broker: how many of those it gets."""
     group: Ints
-    """New replicas on a broker that the flow has chosen: the group of each,"""
+    """New replicas on brokers that the flow has chosen: the group,"""
     broker: Ints
-    """and the broker."""
+    """the broker,"""
+    times: Ints
+    """and how many; one where the group is one partition."""
+    loads: Ints
+    """By broker: what it has of all groups then."""
 
 
 def least_moves(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> Flow:
     """The cheapest flow; `fixed` is what brokers have besides. Raises NoFlow."""
+    flow = _cheapest(brokers, groups, bounds, fixed)
+    sharing = groups.sharing(bounds)
+    if not sharing.any():
+        return flow
+    # Among flows that cost the same one that takes from a rack's brokers evenly: of two replicas that a partition
+    # has there one can stay if either may, but if neither broker gives up any, or both give up all, it is not so.
+    return _cheapest(brokers, groups.steadied(brokers, sharing, flow.kept), bounds, fixed)
+
+
+def _cheapest(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> Flow:
     levels = rack_levels(brokers, bounds, groups.by_factor, fixed)
     highest = int(fixed.max(initial=0)) + int(groups.size @ groups.factor)
     width = 1
@@ -51,9 +63,9 @@ def least_moves(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -
         # How full racks get says how full brokers do, unless two replicas of a partition would meet there.
         steps = broker_steps(brokers, levels, fixed, width)
         with contextlib.suppress(NoFlow):
-            flow, loads = _flow(brokers, groups, bounds, steps)
-            if steps.hold(fixed + loads):
-                return replace(flow, squares=squares_of(brokers, fixed + loads))
+            flow = _flow(brokers, groups, bounds, steps)
+            if steps.hold(fixed + flow.loads):
+                return replace(flow, squares=squares_of(brokers, fixed + flow.loads))
         if width > highest:
             raise NoFlow
         width *= 4
@@ -65,8 +77,8 @@ def squares_of(brokers: Brokers, loads: Ints) -> int:
     return int((mine * mine).sum())
 
 
-def _flow(brokers: Brokers, groups: Groups, bounds: Bounds, steps: Steps) -> tuple[Flow, Ints]:
-    """The cheapest flow by these steps, and what it gives each broker."""
+def _flow(brokers: Brokers, groups: Groups, bounds: Bounds, steps: Steps) -> Flow:
+    """The cheapest flow by these steps."""
     racks, total, count = len(brokers.racks), len(brokers.broker_ids), len(groups.size)
     in_rack, pool = count, count + count * racks
     broker, sink = pool + racks, pool + racks + total
@@ -91,14 +103,13 @@ def _flow(brokers: Brokers, groups: Groups, bounds: Bounds, steps: Steps) -> tup
         network.add(holding, holder, groups.steady, -groups.worth - 1),
         network.add(holding, holder, groups.held - groups.steady, -groups.worth),
     ]
-    pooled = groups.is_pooled(bounds)[rows, columns]
+    # Where partitions have one replica in a rack it does not matter which of its other brokers gets it.
+    pooled = bounds.most[groups.factor[rows], columns] == 1
     to_pool = network.add(nodes[pooled], pool + columns[pooled], most[rows, columns][pooled], move)
     usable = np.flatnonzero(brokers.is_usable)
-    from_pool = network.add(pool + brokers.rack_of[usable], broker + usable, int(groups.size @ groups.factor), 0)
-    some, chosen = _elsewhere(brokers, groups, rows[~pooled], columns[~pooled])
-    direct = network.add(
-        in_rack + some * racks + brokers.rack_of[chosen], broker + chosen, groups.size[some], move
-    )
+    network.add(pool + brokers.rack_of[usable], broker + usable, int(groups.size @ groups.factor), 0)
+    some, chosen, free = _elsewhere(brokers, groups, rows[~pooled], columns[~pooled])
+    direct = network.add(in_rack + some * racks + brokers.rack_of[chosen], broker + chosen, free, move)
     taken = [
         network.add(broker + steps.brokers, sink, sizes, ranks * uneven)
         for sizes, ranks in zip(steps.sizes, steps.ranks, strict=True)
@@ -106,19 +117,18 @@ def _flow(brokers: Brokers, groups: Groups, bounds: Bounds, steps: Steps) -> tup
     network.solve()
     into = np.zeros((count, racks), dtype=np.int64)
     into[rows[pooled], columns[pooled]] = network.flow(to_pool)
-    wanted = np.zeros(total, dtype=np.int64)
-    wanted[usable] = network.flow(from_pool)
     times = network.flow(direct)
     moves = int(into.sum() + times.sum())
     loads = np.zeros(total, dtype=np.int64)
     loads[steps.brokers] = sum(network.flow(each) for each in taken)
     kept = network.flow(keeps[0]) + network.flow(keeps[1])
-    flow = Flow(moves, 0, kept, into, wanted, np.repeat(some, times), np.repeat(chosen, times))
-    return flow, loads
+    some, chosen, times = (each[times > 0] for each in (some, chosen, times))
+    return Flow(moves, 0, kept, into, some, chosen, times, loads)
 
 
-def _elsewhere(brokers: Brokers, groups: Groups, rows: Ints, racks: Ints) -> tuple[Ints, Ints]:
-    """(groups, brokers): all brokers of these racks that the groups have nothing on."""
+def _elsewhere(brokers: Brokers, groups: Groups, rows: Ints, racks: Ints) -> tuple[Ints, Ints, Ints]:
+    """(groups, brokers, how many): all brokers of these racks on which not all of the groups' partitions are, and
+    how many are not."""
     usable = np.flatnonzero(brokers.is_usable)
     usable = usable[np.argsort(brokers.rack_of[usable], kind="stable")]
     sizes = brokers.rack_sizes
@@ -128,5 +138,10 @@ def _elsewhere(brokers: Brokers, groups: Groups, rows: Ints, racks: Ints) -> tup
     within = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
     chosen = usable[np.repeat(starts[racks], times) + within]
     total = len(brokers.broker_ids)
-    is_there = np.isin(some * total + chosen, groups.held_by * total + groups.holder)
-    return some[~is_there], chosen[~is_there]
+    keys, at = np.unique(groups.held_by * total + groups.holder, return_inverse=True)
+    held = np.bincount(at, groups.held, len(keys)).astype(np.int64)
+    free = groups.size[some]
+    if len(keys):
+        place = np.minimum(np.searchsorted(keys, some * total + chosen), len(keys) - 1)
+        free = free - np.where(keys[place] == some * total + chosen, held[place], 0)
+    return some[free > 0], chosen[free > 0], free[free > 0]

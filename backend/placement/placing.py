@@ -30,6 +30,8 @@ class Placed:
     replicas: Replicas
     lower_bound: int
     """Fewer replicas cannot be moved."""
+    is_even: bool
+    """Whether no placement is more even; if not, the bound is that of any, even or not."""
     is_alone: bool
     """Whether partitions were taken one by one."""
 
@@ -41,44 +43,54 @@ def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
     bounds = Bounds.of(problem.rack_sizes, np.unique(some.wanted))
     fixed = problem.loads(problem.now) - problem.loads(some.now)
     arcs = arcs_of(problem, bounds, np.bincount(some.wanted, minlength=1), len(some.now.brokers))
-    least = None
-    if arcs > most_arcs and _arcs_of_crowded(some, free, bounds) > most_arcs:
+    kinds, first = kinds_of(some, free, bounds, apart=False), None
+    one_each = np.ones(len(free), dtype=np.int64)
+    if arcs > most_arcs and arcs_of_crowded(problem, bounds, kinds, one_each) > most_arcs:
         grouped = together(some, free, bounds, apart=False)
-        flow = least_moves(problem, grouped.groups, bounds, fixed)
-        least = flow.moves
-        some = replace(some, now=relieved(some, grouped, bounds, flow))
+        first = least_moves(problem, grouped.groups, bounds, fixed)
+        some = replace(some, now=relieved(some, grouped, bounds, first))
         problem = replace(problem, now=problem.now.replaced(free, some.now))
     grouped = alone(some) if arcs <= most_arcs else together(some, free, bounds)
     flow = least_moves(problem, grouped.groups, bounds, fixed)
-    placed = realise(some, grouped, bounds, flow)
+    placed = _mended(some, free, bounds, fixed, realise(some, grouped, bounds, flow), flow.squares, arcs)
+    first = flow if first is None else first
+    is_even = squares_of(problem, fixed + problem.loads(placed)) == first.squares
+    bound = first.moves if is_even else moves_anyhow(bounds, kinds, one_each)
+    return Placed(problem, problem.now.replaced(free, placed), bound, is_even, arcs <= most_arcs)
+
+
+def _mended(
+    some: Problem, partitions: Ints, bounds: Bounds, fixed: Ints, placed: Replicas, squares: int, arcs: int
+) -> Replicas:
+    """What is left over of groups is placed once more, one by one, and others with it where it takes them."""
     left_over = ~sound(some, placed, bounds)
+    bad = bool(left_over.any())
     for most in AGAIN:
-        bad = ~sound(some, placed, bounds)
-        if not bad.any() and squares_of(problem, fixed + problem.loads(placed)) == flow.squares:
-            break
-        # What is left over of groups is placed once more, one by one, and others with it where it takes them.
-        each = each_of(arcs, len(free), most)
-        rows = np.flatnonzero(left_over | (free % each == 0) if each else left_over)
-        loads = fixed + problem.loads(placed)
+        loads = fixed + some.loads(placed)
+        if not bad and squares_of(some, loads) == squares:
+            return placed
+        each = each_of(arcs, len(partitions), most)
+        rows = np.flatnonzero(left_over | (partitions % each == 0) if each else left_over)
         again = place_again(some.some(rows), placed.some(rows), bounds, loads)
         placed = placed if again is None else placed.replaced(rows, again)
-    else:
-        bad = ~sound(some, placed, bounds)
-        if bad.any():
-            raise ArithmeticError(f"{int(bad.sum())} partitions could not be placed")
-    bound = flow.moves if least is None else least
-    return Placed(problem, problem.now.replaced(free, placed), bound, arcs <= most_arcs)
+        bad = not sound(some.some(rows), placed.some(rows), bounds).all()
+    if bad:
+        raise ArithmeticError("some partitions could not be placed")
+    return placed
+
+
+def moves_anyhow(bounds: Bounds, kinds: Ints, sizes: Ints) -> int:
+    """Replicas that partitions lack, or have on brokers that are to have none, or beyond what a rack may have;
+    `kinds` and `sizes`: which partitions there are (`kinds_of`), and how many of each."""
+    factor = kinds[:, 0]
+    stays = np.minimum(kinds[:, 1:-2], bounds.most[factor]).sum(axis=1)
+    return int((factor - np.minimum(stays, factor)) @ sizes)
 
 
 def arcs_of(brokers: Brokers, bounds: Bounds, by_factor: Ints, replicas: int) -> int:
     """That it takes to look at partitions one by one: so many by replication factor, with so many replicas."""
     each = np.where(bounds.most == 1, 2, np.where(bounds.most > 1, 1 + brokers.rack_sizes, 0)).sum(axis=1)
     return int(each @ by_factor) + replicas
-
-
-def _arcs_of_crowded(some: Problem, partitions: Ints, bounds: Bounds) -> int:
-    kinds = kinds_of(some, partitions, bounds, apart=False)
-    return arcs_of_crowded(some, bounds, kinds, np.ones(len(kinds), np.int64))
 
 
 def arcs_of_crowded(brokers: Brokers, bounds: Bounds, kinds: Ints, sizes: Ints) -> int:

@@ -17,6 +17,10 @@ from backend.placement.topics import exchanged, exchanges, rows_of
 from backend.placement.verify import DETAILS, FACTOR, Counted, broken, count
 
 NAMED = 100
+_UNEVEN = (
+    "brokers might be filled more evenly than this: no way was found; lower_bound is what any placement moves, "
+    "even or not"
+)
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,14 @@ class Summary:
     digest: str
     remarks: tuple[str, ...] | None = field(default=None, kw_only=True)
     """What is to be known of one that was handed in; None: it was computed."""
+    is_even: bool = field(default=True, kw_only=True)
+    """Whether brokers of one that was computed are as even as they can be."""
 
     @property
     def notes(self) -> list[str]:
         """What an operator should know of the question."""
-        return [*(self.remarks or ()), *_notes(self.brokers)]
+        uneven = [] if self.is_even else [_UNEVEN]
+        return [*(self.remarks or ()), *uneven, *_notes(self.brokers)]
 
     def document(self) -> dict[str, Any]:
         """As `treeline placement plan --json` prints it."""
@@ -96,6 +103,7 @@ class Plan(Summary):
         *,
         lower_bound: int | None = None,
         remarks: Sequence[str] | None = None,
+        is_even: bool = True,
     ) -> Plan:
         """Counted; without a `lower_bound` that is what it moves."""
         counted = count(problem, replicas)
@@ -109,6 +117,7 @@ class Plan(Summary):
             problem=problem,
             replicas=replicas,
             remarks=None if remarks is None else tuple(remarks),
+            is_even=is_even,
         )
 
     def document(self) -> dict[str, Any]:
@@ -135,7 +144,7 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
         names = problem.names(np.flatnonzero(impossible))
         told.append(Violation.of(FACTOR, names, too_many(problem, int(problem.wanted[impossible].max()))))
     told += violations(problem, replicas, ~impossible)
-    return Plan.of(problem, replicas, told, lower_bound=placed.lower_bound)
+    return Plan.of(problem, replicas, told, lower_bound=placed.lower_bound, is_even=placed.is_even)
 
 
 def violations(problem: Problem, replicas: Replicas, judged: Bools) -> list[Violation]:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backend.placement.grouping import Grouped, holding_keys, in_racks, is_first
+from backend.placement.grouping import Grouped, in_racks
 from backend.placement.moving import Flow
 from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas, nth, starts_of
 from backend.placement.shares import Bounds
+from backend.placement.staying import staying
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Opened:
     broker: Ints
     """and the broker."""
 
+    def loads(self, brokers: Brokers) -> Ints:
+        """By broker, what it has of all that is known yet."""
+        return brokers.loads(self.kept) + np.bincount(self.broker, minlength=len(brokers.broker_ids))
+
     def filled(self, chosen: Ints) -> Replicas:
         """With brokers for what is new: those that stay in the order of before, then the new ones."""
         owners = np.concatenate([self.kept.owners, self.owner, self.direct])
@@ -41,60 +46,41 @@ def realise(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Repl
     """
     opened = open_places(some, grouped, bounds, flow)
     topics = some.topic_of[opened.owner]
-    return opened.filled(choose_brokers(some, flow.wanted, topics, opened.owner, opened.rack))
+    wanted = flow.loads - opened.loads(some)
+    return opened.filled(choose_brokers(some, wanted, topics, opened.owner, opened.rack))
 
 
 def open_places(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Opened:
     """Who loses what, and who gets something new in which rack. Groups do not depend on each other: a part of the
     partitions, with all of each group's or none, comes to the same."""
     now, groups = some.now, grouped.groups
-    stays = _staying(some, grouped, flow)
+    stays, room = staying(some, grouped, bounds, flow)
     kept = Replicas(starts_of(np.bincount(now.owners[stays], minlength=len(now))), now.brokers[stays])
-    owner, rack = _new_places(some, grouped, bounds, flow, kept)
+    owner, rack = _new_places(some, grouped, bounds, flow, kept, room)
     first = np.full(len(groups.size), -1, dtype=np.int64)
     first[grouped.group_of[::-1]] = np.arange(len(now) - 1, -1, -1)
-    here = first[flow.group] >= 0
+    here = (first[flow.group] >= 0) & (groups.size[flow.group] == 1)
     return Opened(kept, owner, rack, first[flow.group][here], flow.broker[here])
 
 
-def _staying(some: Problem, grouped: Grouped, flow: Flow) -> Bools:
-    """Which replicas stay: of each holding as many as the flow says. Where there is a choice, those leave of
-    partitions that lose nothing else, which find a rack most easily; then the smallest."""
-    now, groups = some.now, grouped.groups
-    owners = now.owners
-    stays: Bools = some.is_usable[now.brokers]
-    holdings = holding_keys(some, groups.held_by, groups.holder, groups.preferred)
-    order = np.argsort(holdings)
-    leaving = (groups.held - flow.kept)[order]
-    replicas = np.flatnonzero(stays)
-    at = holding_keys(some, grouped.group_of[owners], now.brokers, is_first(now))
-    holding = np.searchsorted(holdings[order], at[replicas])
-    lost = now.counts - np.bincount(owners[replicas], minlength=len(now))
-    rack = some.rack_of[now.brokers]
-    for each in range(len(some.racks)):
-        mine = replicas[(rack[replicas] == each) & (leaving[holding] > 0)]
-        if not len(mine):
-            continue
-        of = np.searchsorted(replicas, mine)
-        ranked = np.lexsort((mine, some.size_bytes[owners[mine]], lost[owners[mine]], holding[of]))
-        sorted_holding = holding[of][ranked]
-        going = mine[ranked[nth(sorted_holding) < leaving[sorted_holding]]]
-        stays[going] = False
-        lost += np.bincount(owners[going], minlength=len(now))
-    return stays
-
-
-def _new_places(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow, kept: Replicas) -> tuple[Ints, Ints]:
-    """(partitions, racks) of what is new by way of the pools: each rack's share of a group goes to those of it
-    that need one there most."""
+def _new_places(
+    some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow, kept: Replicas, room: Ints
+) -> tuple[Ints, Ints]:
+    """(partitions, racks) of what is new and has no broker yet: each rack's share of a group goes to those of it
+    that need one there most; where racks are shared, to those that have room there."""
     were = grouped.groups.has_been_in(some)
+    sharing = np.asarray(grouped.groups.sharing(bounds).any(axis=1), bool)
     filling = _Filling(some, grouped, bounds, flow, kept)
     # First what comes back to racks that a group has been in: it can only go to those that have left them.
     for is_return in (True, False):
-        left = np.where(were == is_return, flow.into_rack, 0)
+        left = np.where((were == is_return) & ~sharing[:, None], flow.into_rack, 0)
         for rack in np.argsort(-left.sum(axis=0), kind="stable").tolist():
             filling.fill(rack, left[:, rack])
-    return np.concatenate(filling.owners), np.concatenate(filling.racks)
+    free = np.maximum(room - in_racks(some, kept)[:, :-1], 0)
+    owner, rack = np.nonzero(free)
+    times = free[owner, rack]
+    owners, racks = [*filling.owners, np.repeat(owner, times)], [*filling.racks, np.repeat(rack, times)]
+    return np.concatenate(owners), np.concatenate(racks)
 
 
 class _Filling:
@@ -104,7 +90,7 @@ class _Filling:
         groups = grouped.groups
         self._group_of = grouped.group_of
         self._counts = in_racks(brokers, kept)[:, :-1]
-        direct = np.bincount(flow.group, minlength=len(groups.size))
+        direct = np.bincount(flow.group, flow.times, len(groups.size)).astype(np.int64)
         alone = np.where(groups.size == 1, direct, 0)
         self._need = groups.factor[self._group_of] - kept.counts - alone[self._group_of]
         self._least, self._most = bounds.least[groups.factor], bounds.most[groups.factor]

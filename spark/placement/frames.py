@@ -15,7 +15,15 @@ from backend.placement import documents, leaders
 from backend.placement.grouping import Groups, groups_of, holding_keys
 from backend.placement.leaders import Candidates, Rules, Totals
 from backend.placement.moving import Flow, least_moves, squares_of
-from backend.placement.placing import AGAIN, ARCS_ALONE, arcs_of, arcs_of_crowded, each_of, place_again
+from backend.placement.placing import (
+    AGAIN,
+    ARCS_ALONE,
+    arcs_of,
+    arcs_of_crowded,
+    each_of,
+    moves_anyhow,
+    place_again,
+)
 from backend.placement.plan import NAMED, Summary, Violation, make, too_many
 from backend.placement.problem import Ints, Replicas
 from backend.placement.realising import sound
@@ -45,13 +53,13 @@ class Placing:
         bounds = Bounds.of(self._brokers.rack_sizes, np.flatnonzero(by_factor))
         arcs = arcs_of(self._brokers, bounds, np.resize(by_factor, len(bounds.least)), replicas)
         if arcs <= self._most_arcs:
-            bound, done = self._whole()
+            bound, is_even, done = self._whole()
         else:
-            bound, done = self._in_pieces(bounds, arcs, int(by_factor.sum()))
+            bound, is_even, done = self._in_pieces(bounds, arcs, int(by_factor.sum()))
         named = done.join(f.broadcast(self._asked.names), "topic")
         written = named.select(f.col("name").alias("topic"), f.col("number").alias("partition"), "replicas")
         written.write.mode("overwrite").parquet(output)
-        return self._verified(output, bound)
+        return self._verified(output, bound, is_even=is_even)
 
     def _free(self) -> tuple[Ints, int]:
         """(partitions that may move, by how many replicas they are to have; replicas that they have)"""
@@ -63,38 +71,38 @@ class Placing:
             by_factor[row["wanted"]] = row["count"]
         return by_factor, sum(row["has"] for row in rows)
 
-    def _whole(self) -> tuple[int, DataFrame]:
-        """Small enough to be looked at partition by partition."""
+    def _whole(self) -> tuple[int, bool, DataFrame]:
+        """(bound, whether it is as even as can be, partitions): small enough to be looked at one by one."""
         piece, table = pieces.read(self._asked.partitions.toArrow(), self._brokers)
         plan = make(replace(piece.problem, topics=self._asked.topics), self._most_arcs)
         done = stages.done(table, self._brokers, plan.replicas)
-        return plan.lower_bound, self._spark.createDataFrame(done)
+        return plan.lower_bound, plan.is_even, self._spark.createDataFrame(done)
 
-    def _in_pieces(self, bounds: Bounds, arcs: int, free: int) -> tuple[int, DataFrame]:
-        brokers, partitions, least = self._brokers, self._asked.partitions, None
-        kinds = self._kinds(partitions, bounds, apart=False)
+    def _in_pieces(self, bounds: Bounds, arcs: int, free: int) -> tuple[int, bool, DataFrame]:
+        brokers, partitions, first = self._brokers, self._asked.partitions, None
+        asked = kinds = self._kinds(partitions, bounds, apart=False)
         crowded = arcs_of_crowded(brokers, bounds, *kinds)
         if crowded > self._most_arcs:
-            grouped, groups, flow = self._flow(partitions, bounds, kinds, apart=False)
-            least = flow.moves
-            stage = stages.relieved(brokers, bounds, groups, flow)
+            grouped, groups, fixed, first = self._flow(partitions, bounds, kinds, apart=False)
+            stage = stages.relieved(brokers, bounds, groups, first)
             partitions = self._by_group(grouped, stage, pieces.PARTITION).persist()
             kinds = self._kinds(partitions, bounds, apart=False)
         elif crowded:
             kinds = self._kinds(partitions, bounds, apart=True)
-        grouped, groups, flow = self._flow(partitions, bounds, kinds, apart=least is None)
+        grouped, groups, fixed, flow = self._flow(partitions, bounds, kinds, apart=first is None)
         stage = stages.opened(brokers, bounds, groups, flow)
         opened = self._by_group(grouped, stage, stages.OPENED).persist()
+        wanted = fixed + flow.loads - self._loads(opened, f.concat("kept", "direct"))
         new = (
             opened.select("p", "topic", f.posexplode("racks").alias("place", "rack"))
             .groupBy("rack")
-            .applyInArrow(stages.filled(brokers, flow.wanted), stages.NEW)
+            .applyInArrow(stages.filled(brokers, wanted), stages.NEW)
             .toArrow()
             .sort_by([("p", "ascending"), ("place", "ascending")])
         )
         filled = stages.placed(brokers, bounds, numbers(new, "p"), numbers(new, "broker"))
         placed = self._map(opened, filled, stages.PLACED).persist()
-        self._mend(placed, bounds, arcs, free, flow.squares)
+        squares = self._mend(placed, bounds, arcs, free, flow.squares)
         chosen = self._leaders(placed)
         led = self._map(placed, stages.led(brokers, self._overrides, *chosen), stages.LED).persist()
         rows = self._map(led, stages.replica_rows(brokers), stages.ROWS)
@@ -102,19 +110,22 @@ class Placing:
         by = Exchanges(*(numbers(table, field.name) for field in fields(Exchanges)))
         spread = self._map(led, stages.exchanged(brokers, by), stages.LED)
         done = self._by(f.col("leader"), spread, stages.in_order(brokers), stages.DONE)
-        return flow.moves if least is None else least, done
+        first = flow if first is None else first
+        is_even = squares == first.squares
+        return first.moves if is_even else moves_anyhow(bounds, *asked), is_even, done
 
     def _kinds(self, partitions: DataFrame, bounds: Bounds, *, apart: bool) -> tuple[Ints, Ints]:
         return self._sums(partitions, stages.kinds(self._brokers, bounds, apart=apart))["kind"]
 
     def _flow(
         self, partitions: DataFrame, bounds: Bounds, kinds: tuple[Ints, Ints], *, apart: bool
-    ) -> tuple[DataFrame, Groups, Flow]:
-        """(partitions with their groups, these groups, their flow)"""
+    ) -> tuple[DataFrame, Groups, Ints, Flow]:
+        """(partitions with their groups; these groups; what brokers have of partitions that do not move; the
+        groups' flow)"""
         stage = stages.groups(self._brokers, bounds, kinds[0], apart=apart)
         grouped = self._map(partitions, stage, stages.GROUPED).persist()
         groups, fixed = self._groups(grouped, *kinds)
-        return grouped, groups, least_moves(self._brokers, groups, bounds, fixed)
+        return grouped, groups, fixed, least_moves(self._brokers, groups, bounds, fixed)
 
     def _groups(self, grouped: DataFrame, kinds: Ints, sizes: Ints) -> tuple[Groups, Ints]:
         """(groups; what brokers have of partitions that do not move)"""
@@ -138,16 +149,14 @@ class Placing:
         order = np.argsort(keys)
         return groups_of(brokers, kinds, sizes, keys[order], held[stays][order], loads), fixed
 
-    def _mend(self, placed: DataFrame, bounds: Bounds, arcs: int, free: int, squares: int) -> None:
-        """Place once more what is left over of groups, one by one; see `placing.place`."""
+    def _mend(self, placed: DataFrame, bounds: Bounds, arcs: int, free: int, squares: int) -> int:
+        """Place once more what is left over of groups, one by one; see `placing.place`. How even it is then."""
         brokers = self._brokers
-        table = placed.select(f.explode("placed").alias("broker")).groupBy("broker").count().toArrow()
-        loads = np.zeros(len(brokers.broker_ids), dtype=np.int64)
-        loads[numbers(table, "broker")] = numbers(table, "count")
+        loads = self._loads(placed, f.col("placed"))
         bad = placed.filter(~f.col("is_sound")).count()
         for most in AGAIN:
             if not bad and squares_of(brokers, loads) == squares:
-                return
+                return squares
             each = each_of(arcs, free, most)
             some = ~f.col("is_sound") | (f.col("p") % each == 0 if each else f.lit(False))
             piece, table = pieces.read(placed.filter(some).toArrow(), brokers)
@@ -161,6 +170,14 @@ class Placing:
             bad = int((~sound(piece.problem, before if again is None else again, bounds)).sum())
         if bad:
             raise ArithmeticError(f"{bad} partitions could not be placed")
+        return squares_of(brokers, loads)
+
+    def _loads(self, frame: DataFrame, column: Column) -> Ints:
+        """By broker, how often it is in a column of lists of brokers' indexes."""
+        table = frame.select(f.explode(column).alias("broker")).groupBy("broker").count().toArrow()
+        loads = np.zeros(len(self._brokers.broker_ids), dtype=np.int64)
+        loads[numbers(table, "broker")] = numbers(table, "count")
+        return loads
 
     def _leaders(self, placed: DataFrame) -> tuple[Ints, Ints]:
         brokers = self._brokers
@@ -179,7 +196,7 @@ class Placing:
 
     # --- what came out
 
-    def _verified(self, output: str, bound: int) -> Summary:
+    def _verified(self, output: str, bound: int, *, is_even: bool) -> Summary:
         asked, brokers = self._asked, self._brokers
         written = self._spark.read.parquet(output).withColumnRenamed("topic", "name")
         numbered = written.join(f.broadcast(asked.names), "name").withColumnRenamed("partition", "number")
@@ -199,6 +216,7 @@ class Placing:
             violations=tuple(self._violations(found)),
             largest_share=self._largest_share(written),
             digest=documents.digest_of_topics(brokers, digests),
+            is_even=is_even,
         )
 
     def _violations(self, found: dict[str, tuple[Ints, Ints]]) -> list[Violation]:

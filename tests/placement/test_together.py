@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from backend.placement import placing
 from backend.placement.initial import by_turns, initial
 from backend.placement.plan import Plan, make
 from backend.placement.problem import Problem, Replicas
@@ -22,7 +23,7 @@ def cluster(racks: list[int], factor: int, partitions: int = PARTITIONS) -> Prob
     empty = Problem(
         broker_ids=np.arange(1, count + 1),
         rack_of=np.array(racks, np.int64),
-        racks=tuple(f"az{each}" for each in range(max(racks) + 1)),
+        racks=tuple(f"az{each:02}" for each in range(max(racks) + 1)),
         may_hold=np.ones(count, bool),
         may_lead=np.ones(count, bool),
         topics=("a", "b", "c"),
@@ -103,6 +104,41 @@ def test_the_bound_is_that_of_partitions_one_by_one(plan: tuple[str, Plan]) -> N
     if name in ("racks are fewer than replicas", "there is one rack"):
         pytest.skip("one by one each partition has an arc to each broker: minutes")
     assert make(found.problem, most_arcs=10**9).lower_bound == found.lower_bound
+
+
+def anywhere(sizes: tuple[int, ...], factor: int, new: int) -> Problem:
+    """Racks of so many brokers, fewer than replicas; these are on any brokers but the first ones, that are new."""
+    racks = [rack for rack, size in enumerate(sizes) for _ in range(size)]
+    rng = np.random.default_rng(3)
+    found = [(new + rng.choice(len(racks) - new, factor, replace=False)).tolist() for _ in range(PARTITIONS)]
+    return replace(cluster(racks, factor), now=Replicas.listed(found))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "factor", "most_above"),
+    [((4, 2), 3, 0.0), ((9, 4), 3, 0.03), ((8, 8, 4), 4, 0.01), ((7, 7), 3, 0.01)],
+)
+def test_racks_that_partitions_share_are_filled_as_evenly_as_can_be(
+    sizes: tuple[int, ...], factor: int, most_above: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a cluster of which but a part can be placed again with what is left over of groups."""
+    problem = anywhere(sizes, factor, 1)
+    least = make(problem, most_arcs=10**9)
+    monkeypatch.setattr(placing, "AGAIN", (0, 4000))
+    plan = make(problem, most_arcs=0)
+    loads = plan.counted.loads, least.counted.loads
+    assert int((loads[0] ** 2).sum()) == int((loads[1] ** 2).sum())
+    assert plan.violations == () and plan.notes == []
+    assert plan.lower_bound == least.lower_bound <= plan.counted.moves <= (1 + most_above) * least.lower_bound
+
+
+def test_one_that_could_not_be_made_even_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And claims no bound of even ones."""
+    problem = grown([at % 12 for at in range(BROKERS)], 3, 6, 8000)
+    monkeypatch.setattr(placing, "AGAIN", (0,))
+    plan = make(problem, most_arcs=0)
+    assert "might be filled more evenly" in plan.notes[0]
+    assert plan.lower_bound == 0 < plan.counted.moves
 
 
 def test_a_few_in_crowded_racks_are_told_apart() -> None:

@@ -1,0 +1,77 @@
+"""Which replicas stay, of partitions that are placed together: as many on each broker as the flow says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from backend.placement.grouping import Grouped, Groups, holding_keys, is_first
+from backend.placement.moving import Flow
+from backend.placement.problem import Bools, Brokers, Ints, Problem, nth
+from backend.placement.shares import Bounds
+from backend.placement.sharing import Sharing
+
+
+def staying(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> tuple[Bools, Ints]:
+    """(by replica, whether it stays; by partition and rack, how many it is to have there if its group may have
+    several in racks, else 0). Groups do not depend on each other."""
+    now, groups = some.now, grouped.groups
+    stays: Bools = some.is_usable[now.brokers]
+    holdings = holding_keys(some, groups.held_by, groups.holder, groups.preferred)
+    order = np.argsort(holdings)
+    replicas = np.flatnonzero(stays)
+    owner, broker = now.owners[replicas], now.brokers[replicas]
+    group, rack = grouped.group_of[owner], some.rack_of[broker]
+    at = holding_keys(some, group, broker, is_first(now)[replicas])
+    holding = order[np.searchsorted(holdings[order], at)]
+    leaving = (groups.held - flow.kept)[holding]
+    lost = now.counts - np.bincount(owner, minlength=len(now))
+    shared = groups.sharing(bounds)
+    sharing = _sharing(some, grouped, bounds, flow)
+    limits, place = _limits(some, groups, flow, group, broker), nth(grouped.group_of)
+    for each in range(len(some.racks)):
+        mine = np.flatnonzero(rack == each)
+        is_shared = shared[group[mine], each]
+        alone = mine[~is_shared & (leaving[mine] > 0)]
+        # Those leave of partitions that lose nothing else, which find a rack most easily; then the smallest.
+        ranked = alone[np.lexsort((alone, some.size_bytes[owner[alone]], lost[owner[alone]], holding[alone]))]
+        going = [ranked[nth(holding[ranked]) < leaving[ranked]]]
+        several = mine[is_shared]
+        for number in np.unique(group[several]).tolist():
+            rows = several[group[several] == number]
+            let = sharing[number].let(
+                each, place[owner[rows]], holding[rows], flow.kept[holding[rows]], broker[rows], limits[rows]
+            )
+            going.append(rows[~let])
+        gone = np.concatenate(going)
+        stays[replicas[gone]] = False
+        lost += np.bincount(owner[gone], minlength=len(now))
+    room = np.zeros((len(now), len(some.racks)), dtype=np.int64)
+    for number, one in sharing.items():
+        room[grouped.group_of == number] = one.rooms()
+    return stays, room
+
+
+def _sharing(some: Brokers, grouped: Grouped, bounds: Bounds, flow: Flow) -> dict[int, Sharing]:
+    """The groups that are here and may have several replicas in a rack."""
+    groups, racks = grouped.groups, len(some.racks)
+    here = np.unique(grouped.group_of)
+    here = here[groups.sharing(bounds)[here].any(axis=1)]
+    at = np.concatenate([groups.held_by, flow.group]) * racks
+    at += some.rack_of[np.concatenate([groups.holder, flow.broker])]
+    times = np.concatenate([flow.kept, flow.times])
+    in_rack = np.bincount(at, times, len(groups.size) * racks).astype(np.int64).reshape(-1, racks)
+    least = bounds.least[groups.factor]
+    more = in_rack + flow.into_rack - groups.size[:, None] * least
+    return {
+        number: Sharing(int(groups.size[number]), int(groups.factor[number]), least[number], more[number])
+        for number in here.tolist()
+    }
+
+
+def _limits(some: Brokers, groups: Groups, flow: Flow, group: Ints, broker: Ints) -> Ints:
+    """Of replicas, how many their group is to have on their broker where the flow has chosen brokers."""
+    total = len(some.broker_ids)
+    at = np.concatenate([groups.held_by, flow.group]) * total + np.concatenate([groups.holder, flow.broker])
+    keys, index = np.unique(at, return_inverse=True)
+    times = np.bincount(index, np.concatenate([flow.kept, flow.times]), len(keys)).astype(np.int64)
+    return times[np.searchsorted(keys, group * total + broker)]
