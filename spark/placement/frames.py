@@ -186,7 +186,8 @@ class Placing:
         both = asked.partitions.join(numbered, ["topic", "number"])
         table = self._by(f.col("topic"), both, stages.verified(brokers), pieces.SUMS)
         found = _added(table)
-        moves, moved_bytes, changes = found["counts"][1].tolist()
+        moves, high, low, changes = found["counts"][1].tolist()
+        moved_bytes = high * stages.BYTES_LOW + low
         loads, leads = (by_broker(found, what, brokers) for what in ("loads", "leads"))
         counted = Counted(moves=moves, moved_bytes=moved_bytes, leader_changes=changes, loads=loads, leads=leads)
         if written.count() != asked.count or int(leads.sum()) != asked.count:

@@ -138,6 +138,14 @@ def test_the_digest_is_of_what_was_asked_and_what_came_out() -> None:
         assert make(read_problem(changed(path, value))).digest != digest
 
 
+def test_moved_bytes_are_right_however_many_they_are() -> None:
+    asked = changed("target_brokers", [1, 2, 4])
+    for row in asked["partitions"]:
+        row["size_bytes"] = 2**62
+    found = make(read_problem(asked)).document()
+    assert (found["moves"], found["moved_bytes"]) == (4, 4 * 2**62)
+
+
 def test_kafkas_tool_is_given_what_changes() -> None:
     asked = changed("partitions/1/replicas", [4, 2, 3])
     plan = make(read_problem(asked))
