@@ -99,7 +99,7 @@ def has_only(owner: Mapping[str, Any], names: Collection[str], at: str) -> None:
     if owner.keys() <= set(names):
         return
     strange = min(str(name) for name in owner.keys() - set(names))
-    near = get_close_matches(strange, names, 1)
+    near = get_close_matches(strange, names, 1, cutoff=0.5)
     meant = f"{near[0]}, perhaps" if near else f"there are {', '.join(names)}"
     raise PlacementInvalid(f"{at}/{shown(strange)[1:-1]}: is not understood here; {meant}")
 

@@ -28,6 +28,8 @@ from spark.placement.pieces import by_broker, lists, numbers, summed
 from spark.placement.stages import Overrides
 
 _NONE = np.zeros(0, np.int64)
+_OF_NONE = {"counts": (np.arange(4)[:, None], np.zeros(4, np.int64)), "digest": (_NONE[:, None], _NONE)}
+"""What is counted where there is no partition."""
 
 
 class Placing:
@@ -185,7 +187,7 @@ class Placing:
         numbered = written.join(f.broadcast(asked.names), "name").withColumnRenamed("partition", "number")
         both = asked.partitions.join(numbered, ["topic", "number"])
         table = self._by(f.col("topic"), both, stages.verified(brokers), pieces.SUMS)
-        found = _added(table)
+        found = {**_OF_NONE, **_added(table)}
         moves, high, low, changes = found["counts"][1].tolist()
         moved_bytes = high * stages.BYTES_LOW + low
         loads, leads = (by_broker(found, what, brokers) for what in ("loads", "leads"))
