@@ -16,8 +16,8 @@ from backend.placement.errors import PlacementInvalid, few
 from backend.placement.placing import place
 from backend.placement.plan import Plan, make, settle, violations
 from backend.placement.problem import GONE, Problem, Replicas
-from backend.placement.questions import read_problem
-from backend.placement.reading import Listed, an_object
+from backend.placement.questions import NAMES, read_problem
+from backend.placement.reading import Listed, an_object, has_only
 from backend.placement.reassignment import read_reassignment
 
 MOST_TOLD = 3
@@ -30,7 +30,8 @@ def answered(document: object) -> Plan:
     """The plan for a question; one with a `reassignment` asks for no other plan than that. Raises
     PlacementInvalid."""
     given = an_object(document, "")
-    problem = read_problem(given)
+    has_only(given, (*NAMES, "reassignment"), "")
+    problem = read_problem({name: value for name, value in given.items() if name != "reassignment"})
     if "reassignment" not in given:
         return make(problem)
     at = "/reassignment"

@@ -10,8 +10,12 @@ import numpy as np
 
 from backend.placement.errors import PlacementInvalid, few
 from backend.placement.problem import GONE, Brokers, Problem, Replicas
-from backend.placement.reading import a_list, a_number, an_object, partitions, shown
+from backend.placement.reading import HIGHEST, a_list, a_number, an_object, has_only, partitions, shown
 
+NAMES = ("brokers", "target_brokers", "partitions", "replication_factor", "excluded_topics", "no_leaders")
+_OF_A_BROKER = ("id", "rack")
+# What Kafka's own tool says is there has log_dirs, too: disks of brokers, which bear on nothing here.
+OF_A_PARTITION = ("topic", "partition", "replicas", "size_bytes", "log_dirs")
 _NOWHERE = ""
 
 
@@ -47,11 +51,12 @@ class Aims:
 
 def read_aims(document: object, topics: Collection[str]) -> Aims:
     """From `{"brokers": [{"id", "rack"}], "target_brokers": [id]}`; more that is understood: `replication_factor`
-    (of all, or of topics), `excluded_topics`, `no_leaders` (broker ids).
+    (of all, or of topics), `excluded_topics`, `no_leaders` (broker ids). Partitions are not looked at.
 
     Raises PlacementInvalid.
     """
     given = an_object(document, "")
+    has_only(given, NAMES, "")
     racks = _brokers(a_list(given, "brokers", ""))
     targets = _ids(given, "target_brokers", racks) if "target_brokers" in given else set(racks)
     if not targets:
@@ -71,7 +76,11 @@ def read_problem(document: object) -> Problem:
     Raises PlacementInvalid.
     """
     given = an_object(document, "")
-    listed = partitions(a_list(given, "partitions", ""))
+    has_only(given, NAMES, "")
+    rows = a_list(given, "partitions", "")
+    for at, row in enumerate(rows):
+        has_only(an_object(row, f"/partitions/{at}"), OF_A_PARTITION, f"/partitions/{at}")
+    listed = partitions(rows)
     listed.sort(key=lambda row: row[:2])
     names = sorted({row.topic for row in listed})
     aims = read_aims(given, names)
@@ -91,16 +100,18 @@ def read_problem(document: object) -> Problem:
 
 
 def read_brokers(document: object) -> Problem:
-    """Brokers alone, that may all hold replicas: `[{"id", "rack"}]`, or an object with that as `brokers`. Raises
-    PlacementInvalid."""
+    """Brokers alone, that may all hold replicas: `[{"id", "rack"}]`, or a question, of which nothing else is
+    looked at. Raises PlacementInvalid."""
     given = document if isinstance(document, Mapping) else {"brokers": document}
+    has_only(given, NAMES, "")
     return read_problem({"brokers": given.get("brokers"), "partitions": []})
 
 
 def _brokers(rows: Sequence[Any]) -> dict[int, str]:
     racks: dict[int, str | None] = {}
     for at, row in enumerate(rows):
-        broker = a_number(an_object(row, f"/brokers/{at}").get("id"), f"/brokers/{at}/id", "a broker's id")
+        has_only(an_object(row, f"/brokers/{at}"), _OF_A_BROKER, f"/brokers/{at}")
+        broker = a_number(row.get("id"), f"/brokers/{at}/id", "a broker's id", HIGHEST)
         rack = row.get("rack")
         if rack is not None and not isinstance(rack, str):
             raise PlacementInvalid(f"/brokers/{at}/rack: is to be a name, and is {shown(rack)}")
@@ -119,7 +130,8 @@ def _brokers(rows: Sequence[Any]) -> dict[int, str]:
 
 
 def _ids(given: Mapping[str, Any], name: str, known: Iterable[int]) -> set[int]:
-    found = [a_number(each, f"/{name}/{at}", "a broker's id") for at, each in enumerate(a_list(given, name, ""))]
+    listed = a_list(given, name, "")
+    found = [a_number(each, f"/{name}/{at}", "a broker's id", HIGHEST) for at, each in enumerate(listed)]
     strange = sorted(set(found) - set(known))
     if strange:
         raise PlacementInvalid(f"/{name}: {few(strange)} not among the brokers {few(sorted(known))}")
@@ -128,21 +140,29 @@ def _ids(given: Mapping[str, Any], name: str, known: Iterable[int]) -> set[int]:
 
 def _names(given: Mapping[str, Any], name: str, known: Collection[str]) -> list[str]:
     found = a_list(given, name, "") if name in given else []
-    strange = sorted({str(each) for each in found} - set(known))
+    for at, each in enumerate(found):
+        if not isinstance(each, str):
+            raise PlacementInvalid(f"/{name}/{at}: is to be a topic's name, and is {shown(each)}")
+    strange = sorted(set(found) - set(known))
     if strange:
         raise PlacementInvalid(f"/{name}: there is no topic {few(strange)}")
     return list(found)
 
 
 def _factors(given: Mapping[str, Any], topics: Collection[str]) -> dict[str, int]:
-    wanted = given.get("replication_factor")
+    wanted, at = given.get("replication_factor"), "/replication_factor"
     if wanted is None:
         return {}
-    by_topic = wanted if isinstance(wanted, Mapping) else dict.fromkeys(topics, wanted)
-    strange = sorted(set(by_topic) - set(topics))
+    if not isinstance(wanted, Mapping):
+        return dict.fromkeys(topics, _factor(wanted, at))
+    strange = sorted(set(wanted) - set(topics))
     if strange:
-        raise PlacementInvalid(f"/replication_factor: there is no topic {few(strange)}")
-    found = {name: a_number(each, f"/replication_factor/{name}") for name, each in by_topic.items()}
-    if 0 in found.values():
-        raise PlacementInvalid("/replication_factor: is to be 1 or more")
+        raise PlacementInvalid(f"{at}: there is no topic {few(strange)}")
+    return {name: _factor(each, f"{at}/{name}") for name, each in wanted.items()}
+
+
+def _factor(value: object, at: str) -> int:
+    found = a_number(value, at, most=HIGHEST)
+    if not found:
+        raise PlacementInvalid(f"{at}: is to be 1 or more")
     return found

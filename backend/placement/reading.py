@@ -4,13 +4,18 @@ place."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 from backend.placement.errors import PlacementInvalid
 
 HIGHEST = 2**31 - 1
 """Ids of brokers and numbers of partitions, which Kafka has 32 bits for."""
+
+
+MOST = 2**62
+"""Bytes of a partition, which arrays have 64 bits for."""
 
 
 class Listed(NamedTuple):
@@ -86,6 +91,19 @@ def an_object(value: object, at: str) -> Mapping[str, Any]:
     return value
 
 
+def has_only(owner: Mapping[str, Any], names: Collection[str], at: str) -> None:
+    """Refuses what an object at a place has besides: a wish that is spelled wrong would go unheard.
+
+    Raises PlacementInvalid, with the name that was probably meant.
+    """
+    if owner.keys() <= set(names):
+        return
+    strange = min(str(name) for name in owner.keys() - set(names))
+    near = get_close_matches(strange, names, 1, cutoff=0.5)
+    meant = f"{near[0]}, perhaps" if near else f"there are {', '.join(names)}"
+    raise PlacementInvalid(f"{at}/{shown(strange)[1:-1]}: is not understood here; {meant}")
+
+
 def a_list(owner: Mapping[str, Any], name: str, at: str) -> Sequence[Any]:
     """The one of this name in an object that stands at a place. Raises PlacementInvalid."""
     value = owner.get(name)
@@ -95,7 +113,7 @@ def a_list(owner: Mapping[str, Any], name: str, at: str) -> Sequence[Any]:
     return value
 
 
-def a_number(value: object, at: str, what: str = "a whole number", most: int = 2**62) -> int:
+def a_number(value: object, at: str, what: str = "a whole number", most: int = MOST) -> int:
     """What stands at a place, if it is one of 0 to `most`. Raises PlacementInvalid."""
     # JSON that was edited by hand, or went through a tool, has 1.0 where 1 was.
     if isinstance(value, float) and value.is_integer():

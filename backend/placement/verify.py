@@ -10,11 +10,16 @@ from backend.placement.problem import Ints, Problem, Replicas
 from backend.placement.racks import spread_over
 
 DOUBLED, OUTSIDE, FACTOR, RACKS = "distinct-brokers", "brokers", "replication-factor", "racks"
+LEADERS = "leaders"
 DETAILS = {
     DOUBLED: "a broker is named twice",
     OUTSIDE: "replicas are on brokers that are to have none",
     FACTOR: "there are more or fewer replicas than asked for",
     RACKS: "replicas share a rack although another one has room",
+    LEADERS: (
+        "the preferred replica is on a broker that is to lead nothing: all replicas are on such brokers, or the "
+        "topic is excluded; take a broker out of no_leaders, ask for more replicas, or exclude the topic no longer"
+    ),
 }
 
 
@@ -41,7 +46,8 @@ def count(problem: Problem, replicas: Replicas) -> Counted:
     changed = (problem.now.firsts != replicas.firsts) & (problem.now.counts > 0)
     return Counted(
         moves=int(is_new.sum()),
-        moved_bytes=int(problem.size_bytes[owners[is_new]].sum()),
+        # Together they may have more than 64 bits, which arrays would cut off.
+        moved_bytes=sum(problem.size_bytes[owners[is_new]].tolist()),
         leader_changes=int(changed.sum()),
         loads=problem.loads(replicas),
         leads=problem.leads(replicas),
@@ -63,11 +69,15 @@ def broken(problem: Problem, replicas: Replicas) -> dict[str, Ints]:
     good = np.array(
         [row[0] > sizes.sum() or spread_over(row[1:], sizes, int(row[0])) for row in rows.astype(np.int64)], bool
     )
+    firsts, led = replicas.firsts, replicas.counts > 0
+    # One that is to hold nothing leads nothing either, which OUTSIDE tells.
+    is_barred = problem.is_usable & ~problem.may_lead
     unspread = np.flatnonzero(~good[index.ravel()] if len(rows) else np.zeros(0, bool))
     found = {
         DOUBLED: owners[first[times > 1]],
         OUTSIDE: owners[outside],
         FACTOR: np.flatnonzero(replicas.counts != problem.wanted),
         RACKS: unspread[replicas.counts[unspread] == problem.wanted[unspread]],
+        LEADERS: np.flatnonzero(led & is_barred[firsts]),
     }
     return {rule: np.unique(partitions) for rule, partitions in found.items() if len(partitions)}

@@ -193,6 +193,7 @@ RULES = {
     "racks": "replicas share a rack",
     "brokers": "replicas stay on brokers that are to have none",
     "distinct-brokers": "a broker is named twice",
+    "leaders": "brokers lead that are to lead nothing",
 }
 """What a plan does not keep, by constraint."""
 

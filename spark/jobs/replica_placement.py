@@ -16,9 +16,15 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from backend.placement.errors import PlacementInvalid
 from backend.placement.placing import ARCS_ALONE
+from backend.placement.reading import parse
 from spark.placement import asked
 from spark.placement.frames import Placing
 from spark.session import session
@@ -45,12 +51,11 @@ def main(words: Sequence[str]) -> int:
     spark = session(given.master, given.output / ".spark", given.heap_megabytes)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_BATCH))
     try:
-        aims = json.loads(given.question.read_text())
-        is_json = given.partitions.endswith((".json", ".jsonl"))
-        rows = spark.read.json(given.partitions) if is_json else spark.read.parquet(given.partitions)
-        plan = Placing(asked.read(spark, aims, rows), given.most_arcs).run(str(given.output / "partitions"))
-    except (json.JSONDecodeError, PlacementInvalid) as error:
-        print(f"{given.question}: {error}", file=sys.stderr)  # noqa: T201 - a program's output
+        question = asked.read(spark, _aims(given.question), _partitions(spark, given.partitions))
+        plan = Placing(question, given.most_arcs).run(str(given.output / "partitions"))
+    except PlacementInvalid as error:
+        file = given.partitions if isinstance(error, asked.PartitionsInvalid) else given.question
+        print(f"{file}: {error}", file=sys.stderr)  # noqa: T201 - a program's output
         return 2
     finally:
         spark.stop()
@@ -58,6 +63,25 @@ def main(words: Sequence[str]) -> int:
     (given.output / "plan.json").write_text(written + "\n")
     print(written)  # noqa: T201 - a program's output
     return 0
+
+
+def _aims(file: Path) -> Any:
+    try:
+        return parse(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PlacementInvalid(str(error.strerror)) from error
+    except UnicodeDecodeError as error:
+        raise PlacementInvalid(f"no JSON: {error}") from error
+
+
+def _partitions(spark: SparkSession, path: str) -> DataFrame:
+    is_json = path.endswith((".json", ".jsonl"))
+    try:
+        return spark.read.json(path) if is_json else spark.read.parquet(path)
+    except (PySparkException, Py4JJavaError) as error:
+        said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
+        # It goes on for lines.
+        raise asked.PartitionsInvalid(f"cannot be read: {said.partition(chr(10))[0]}") from error
 
 
 if __name__ == "__main__":

@@ -9,12 +9,26 @@ from pyspark.sql import functions as f
 
 from backend.placement.errors import PlacementInvalid
 from backend.placement.problem import Brokers
-from backend.placement.questions import read_aims
+from backend.placement.questions import OF_A_PARTITION, read_aims
+from backend.placement.reading import HIGHEST, MOST, has_only
 from spark.placement import pieces
 
-_COLUMNS = ("topic", "partition", "replicas")
+_NEEDED = "topic string, partition bigint, replicas array<bigint>"
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_TYPES = {
+    "topic": ("a topic's name", ("string",)),
+    "partition": ("a whole number", _WHOLE),
+    "replicas": ("a list of whole numbers", tuple(f"array<{each}>" for each in _WHOLE)),
+    "size_bytes": ("a whole number", _WHOLE),
+}
+_NO_JSON = "_corrupt_record"
+"""Spark's column for lines that it could not read."""
 _PER_TASK = 100_000
 """Partitions, about."""
+
+
+class PartitionsInvalid(PlacementInvalid):
+    """Of the partitions, not of the question about them."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +52,14 @@ class Asked:
 
 def read(spark: SparkSession, aims: object, rows: DataFrame) -> Asked:
     """`aims`: what `questions.read_aims` reads; `rows`: columns topic, partition, replicas, and size_bytes where
-    that is known. Raises PlacementInvalid."""
-    lacking = [name for name in _COLUMNS if name not in rows.columns]
-    if lacking:
-        raise PlacementInvalid(f"partitions: column {lacking[0]} is missing; there are {', '.join(rows.columns)}")
+    that is known. Raises PlacementInvalid, and PartitionsInvalid of `rows`."""
+    if not rows.columns:
+        # An empty file of JSON lines.
+        rows = spark.createDataFrame([], _NEEDED)
+    _check_columns(dict(rows.dtypes))
     counts: dict[str | None, int] = {row[0]: row[1] for row in rows.groupBy("topic").count().collect()}
     if None in counts:
-        raise PlacementInvalid("partitions: there is one without a topic's name")
+        raise PartitionsInvalid("there is one without a topic's name")
     count = sum(counts.values())
     tasks = max(4, -(-count // _PER_TASK))
     spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
@@ -59,6 +74,21 @@ def read(spark: SparkSession, aims: object, rows: DataFrame) -> Asked:
     _refuse(frame)
     holding = [row[0] for row in frame.select(f.explode("now")).distinct().collect()]
     return Asked(found.brokers(holding), tuple(names), frame.select(*pieces.COLUMNS), count, tasks)
+
+
+def _check_columns(types: dict[str, str]) -> None:
+    if _NO_JSON in types:
+        raise PartitionsInvalid("there are lines that are no JSON objects")
+    lacking = [name for name in ("topic", "partition", "replicas") if name not in types]
+    if lacking:
+        raise PartitionsInvalid(f"column {lacking[0]} is missing; there are {', '.join(types)}")
+    try:
+        has_only(types, OF_A_PARTITION, "")
+    except PlacementInvalid as error:
+        raise PartitionsInvalid(f"column {str(error).removeprefix('/')}") from None
+    for name, (what, known) in _TYPES.items():
+        if types.get(name, known[0]) not in known:
+            raise PartitionsInvalid(f"column {name} is to be {what}, and is {types[name]}")
 
 
 def _frame(rows: DataFrame, topics: DataFrame) -> DataFrame:
@@ -89,14 +119,17 @@ def _frame(rows: DataFrame, topics: DataFrame) -> DataFrame:
 def _flaw() -> Column:
     """What is wrong with a partition."""
     now, number = f.col("now"), f.col("partition")
-    strange = f.exists(now, lambda broker: broker.isNull() | (broker < 0))
+    strange = f.exists(now, lambda broker: broker.isNull() | ~broker.between(0, HIGHEST))
+    up_to = f"is to be 0 or more, and at most {HIGHEST}"
     return (
-        f.when(number.isNull() | (number < 0), f.lit("its number is to be 0 or more"))
+        f.when(number.isNull() | ~number.between(0, HIGHEST), f.lit(f"its number {up_to}"))
         .when(f.col("is_doubled"), f.lit("it is listed twice"))
         .when(now.isNull() | (f.size(now) == 0), f.lit("it has no replica"))
-        .when(strange, f.lit("a broker's id is to be 0 or more"))
+        .when(strange, f.lit(f"a broker's id {up_to}"))
         .when(f.size(f.array_distinct(now)) < f.size(now), f.lit("it names a broker twice"))
-        .when(f.col("size_bytes") < 0, f.lit("its size_bytes is to be 0 or more"))
+        .when(
+            ~f.col("size_bytes").between(0, MOST), f.lit(f"its size_bytes is to be 0 or more, and at most {MOST}")
+        )
     )
 
 
@@ -106,4 +139,4 @@ def _refuse(frame: DataFrame) -> None:
     if some:
         others = flawed.count() - 1
         more = f" ({others:,} more are wrong)" if others else ""
-        raise PlacementInvalid(f"partitions: {some[0]['called']}: {some[0]['flaw']}{more}")
+        raise PartitionsInvalid(f"{some[0]['called']}: {some[0]['flaw']}{more}")

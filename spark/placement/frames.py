@@ -36,6 +36,8 @@ from spark.placement.pieces import by_broker, lists, numbers, summed
 from spark.placement.stages import Overrides
 
 _NONE = np.zeros(0, np.int64)
+_OF_NONE = {"counts": (np.arange(4)[:, None], np.zeros(4, np.int64)), "digest": (_NONE[:, None], _NONE)}
+"""What is counted where there is no partition."""
 
 
 class Placing:
@@ -202,8 +204,9 @@ class Placing:
         numbered = written.join(f.broadcast(asked.names), "name").withColumnRenamed("partition", "number")
         both = asked.partitions.join(numbered, ["topic", "number"])
         table = self._by(f.col("topic"), both, stages.verified(brokers), pieces.SUMS)
-        found = _added(table)
-        moves, moved_bytes, changes = found["counts"][1].tolist()
+        found = {**_OF_NONE, **_added(table)}
+        moves, high, low, changes = found["counts"][1].tolist()
+        moved_bytes = high * stages.BYTES_LOW + low
         loads, leads = (by_broker(found, what, brokers) for what in ("loads", "leads"))
         counted = Counted(moves=moves, moved_bytes=moved_bytes, leader_changes=changes, loads=loads, leads=leads)
         if written.count() != asked.count or int(leads.sum()) != asked.count:

@@ -46,6 +46,8 @@ ROWS = ", ".join(f"{field.name} long" for field in fields(topics.Rows))
 EXCHANGES = ", ".join(f"{field.name} long" for field in fields(topics.Exchanges))
 DONE = "topic int, number long, replicas array<long>"
 """Brokers by their ids."""
+BYTES_LOW = 2**32
+"""What the lower half of a number of bytes stays below."""
 
 
 def on_batches(stage: Stage) -> Callable[[Batches], Batches]:
@@ -294,7 +296,9 @@ def verified(brokers: Brokers) -> Stage:
         ids = lists(table, "replicas")
         replicas = Replicas(ids.starts, index_of(brokers, ids.brokers))
         counted = verify.count(piece.problem, replicas)
-        found = {"counts": (np.arange(3), np.array([counted.moves, counted.moved_bytes, counted.leader_changes]))}
+        # In two halves: together they may have more than 64 bits.
+        high, low = divmod(counted.moved_bytes, BYTES_LOW)
+        found = {"counts": (np.arange(4), np.array([counted.moves, high, low, counted.leader_changes]))}
         found |= {what: of_brokers(getattr(counted, what)) for what in ("loads", "leads")}
         impossible = piece.settled.is_fixed & ~piece.problem.is_fixed
         for rule, broken in verify.broken(piece.problem, replicas).items():

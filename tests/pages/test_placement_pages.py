@@ -8,6 +8,8 @@ import pytest
 
 from backend.deciders import PLACEMENT
 from backend.domain.placements import RecordPlan
+from backend.placement.verify import DETAILS
+from backend.web.placement_view import RULES
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, MIB, ask, brokers, documents, failed, partition, planned
@@ -75,6 +77,10 @@ def test_the_list_as_it_was(acme: Console, database: Database, viewer: Visitor) 
     assert f"You are looking at position {at} of {at + 1}: placements as they were then." in said(page)
     assert viewer.get(f"/placements?at={at + 100}").status_code == 422
     assert viewer.get("/placements?at=soon").status_code == 422
+
+
+def test_every_rule_of_a_plan_has_words() -> None:
+    assert RULES.keys() == DETAILS.keys()
 
 
 # --- one placement

@@ -152,6 +152,19 @@ def test_it_goes_with_no_other_wish() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("reasignment", "/reasignment: is not understood here; reassignment, perhaps"),
+        ("target_broker", "/target_broker: is not understood here; target_brokers, perhaps"),
+    ],
+)
+def test_a_name_that_is_spelled_wrong_is_refused_with_what_was_meant(name: str, told: str) -> None:
+    with pytest.raises(PlacementInvalid) as refused:
+        answered({**CLUSTER, name: document(row(0, 1))})
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ('{"version": 1, "version": 1}', 'an object has "version" twice (1 and 1): remove one'),

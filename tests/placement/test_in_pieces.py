@@ -18,13 +18,16 @@ from backend.placement.plan import make
 from backend.placement.problem import GONE, Problem
 from backend.placement.questions import read_problem
 from backend.settings import PROJECT_ROOT
+from spark.jobs import replica_placement
 from spark.placement import asked
+from spark.placement.asked import PartitionsInvalid
 from spark.placement.frames import Placing
 from spark.session import session
 from tests.placement.instances import question
 from tests.placement.test_together import CHANGES
 
 ROW = "topic string, partition int, replicas array<int>, size_bytes long"
+LONG_ROW = "topic string, partition long, replicas array<long>, size_bytes long"
 
 
 @pytest.fixture(scope="module")
@@ -96,16 +99,27 @@ def test_pieces_come_to_the_same_as_the_whole(
 
 
 @pytest.mark.parametrize(
-    # In 226 replicas share racks that need not.
-    "seed",
-    [13, 226, *(pytest.param(each, marks=pytest.mark.nightly) for each in (3, 8, 21, 34))],
+    ("seed", "more"),
+    [
+        (13, {}),
+        # Replicas share racks that need not; brokers lead that are not to; sizes come to more than 64 bits have.
+        (226, {"no_leaders": [4, 12, 22, 24, 25]}),
+        *(pytest.param(each, {}, marks=pytest.mark.nightly) for each in (3, 8, 21, 34)),
+    ],
 )
 def test_so_do_small_clusters_in_which_anything_may_be_wrong(
-    spark: SparkSession, tmp_path: Path, seed: int
+    spark: SparkSession, tmp_path: Path, seed: int, more: dict[str, Any]
 ) -> None:
-    given = question(seed)
+    given = {**question(seed), **more}
+    if more:
+        for row in given["partitions"]:
+            row["size_bytes"] += 2**62 - 1000
     aims = {name: value for name, value in given.items() if name != "partitions"}
-    assert in_pieces(spark, tmp_path, aims, given["partitions"], 2) == whole(read_problem(given))
+    expected = whole(read_problem(given))
+    assert in_pieces(spark, tmp_path, aims, given["partitions"], 2) == expected
+    if more:
+        assert [each["constraint"] for each in expected[0]["violations"]] == ["leaders"]
+        assert expected[0]["moved_bytes"] > 2**63
 
 
 AIMS = {"brokers": [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}]}
@@ -123,19 +137,87 @@ GOOD = {"topic": "t", "partition": 0, "replicas": [1, 2], "size_bytes": 5}
         ({"partition": -1}, "t--1: its number is to be 0 or more"),
         ({"size_bytes": -5}, "t-1: its size_bytes is to be 0 or more"),
         ({"topic": None}, "there is one without a topic's name"),
+        ({"replicas": [1, 2**31]}, "t-1: a broker's id is to be 0 or more, and at most 2147483647"),
+        ({"size_bytes": 2**62 + 1}, "t-1: its size_bytes is to be 0 or more, and at most 4611686018427387904"),
     ],
 )
 def test_what_is_wrong_with_a_partition_is_said(spark: SparkSession, wrong: dict[str, Any], said: str) -> None:
-    frame = spark.createDataFrame([GOOD, {**GOOD, "partition": 1, **wrong}], ROW)
-    with pytest.raises(PlacementInvalid) as refused:
+    frame = spark.createDataFrame([GOOD, {**GOOD, "partition": 1, **wrong}], LONG_ROW)
+    with pytest.raises(PartitionsInvalid) as refused:
         asked.read(spark, AIMS, frame)
     assert said in str(refused.value)
 
 
 def test_a_column_that_is_missing_is_named(spark: SparkSession) -> None:
     frame = spark.createDataFrame([GOOD], ROW).drop("replicas")
-    with pytest.raises(PlacementInvalid, match="column replicas is missing; there are topic, partition"):
+    with pytest.raises(PartitionsInvalid, match="column replicas is missing; there are topic, partition"):
         asked.read(spark, AIMS, frame)
+
+
+@pytest.mark.parametrize(
+    ("column", "schema", "said"),
+    [
+        ({"size": 5}, "size long", "column size: is not understood here; size_bytes, perhaps"),
+        ({"topic": 7}, "topic long", "column topic is to be a topic's name, and is bigint"),
+        (
+            {"replicas": [1.0]},
+            "replicas array<double>",
+            "column replicas is to be a list of whole numbers, and is",
+        ),
+        ({"size_bytes": 0.5}, "size_bytes double", "column size_bytes is to be a whole number, and is double"),
+    ],
+)
+def test_a_column_that_is_another_one_is_refused(
+    spark: SparkSession, column: dict[str, Any], schema: str, said: str
+) -> None:
+    others = [each for each in ROW.split(", ") if each.split()[0] not in column]
+    frame = spark.createDataFrame([{**GOOD, **column}], ", ".join([*others, schema]))
+    with pytest.raises(PartitionsInvalid, match=said):
+        asked.read(spark, AIMS, frame)
+
+
+@pytest.mark.parametrize("wish", ["target_broker", "reassignment"])
+def test_a_wish_that_is_not_understood_is_refused(spark: SparkSession, wish: str) -> None:
+    with pytest.raises(PlacementInvalid, match=f"^/{wish}: is not understood here"):
+        asked.read(spark, {**AIMS, wish: [1]}, spark.createDataFrame([GOOD], ROW))
+
+
+@pytest.fixture
+def job_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job takes this session, and leaves it open."""
+    monkeypatch.setattr(replica_placement, "session", lambda *_: spark)
+    monkeypatch.setattr(spark, "stop", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("question", "partitions", "said"),
+    [
+        (AIMS, None, "partitions.jsonl: cannot be read: [PATH_NOT_FOUND]"),
+        (AIMS, "{oops", "partitions.jsonl: there are lines that are no JSON objects"),
+        (AIMS, json.dumps({**GOOD, "replicas": [1, 1]}), "partitions.jsonl: t-0: it names a broker twice"),
+        ({**AIMS, "target_brokers": [9]}, json.dumps(GOOD), "question.json: /target_brokers: 9 not among the"),
+        (None, json.dumps(GOOD), "question.json: No such file or directory"),
+    ],
+)
+def test_the_job_blames_the_file_that_is_at_fault(
+    job_here: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], question: Any, partitions: Any, said: str
+) -> None:
+    if question is not None:
+        (tmp_path / "question.json").write_text(json.dumps(question))
+    if partitions is not None:
+        (tmp_path / "partitions.jsonl").write_text(partitions)
+    words = [str(tmp_path / each) for each in ("question.json", "partitions.jsonl", "out")]
+    assert replica_placement.main(words) == 2
+    assert f"{tmp_path}/{said}" in capsys.readouterr().err
+
+
+def test_no_partitions_are_planned_for_as_by_the_command(job_here: None, tmp_path: Path) -> None:
+    (tmp_path / "question.json").write_text(json.dumps(AIMS))
+    (tmp_path / "partitions.jsonl").touch()
+    words = [str(tmp_path / each) for each in ("question.json", "partitions.jsonl", "out")]
+    assert replica_placement.main(words) == 0
+    expected, _ = whole(read_problem({**AIMS, "partitions": []}))
+    assert json.loads((tmp_path / "out" / "plan.json").read_text()) == expected
 
 
 def run_job(folder: Path, aims: object, *more: str) -> subprocess.CompletedProcess[str]:

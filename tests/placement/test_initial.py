@@ -8,7 +8,8 @@ import pytest
 
 from backend.placement.errors import PlacementInvalid
 from backend.placement.initial import rows
-from backend.placement.questions import read_brokers
+from backend.placement.plan import make
+from backend.placement.questions import read_brokers, read_problem
 
 
 def placed(racks: list[int], partitions: int, factor: int, *, literal: bool = False) -> list[list[int]]:
@@ -81,6 +82,31 @@ def test_every_partition_spans_as_many_racks_as_there_are(
     leaders = Counter(row[0] for row in found)
     counts = [leaders[broker] for broker in range(len(racks))]
     assert max(counts) - min(counts) <= 1
+
+
+def loads(found: list[list[int]], brokers: int) -> list[int]:
+    times = Counter(each for row in found for each in row)
+    return [times[broker] for broker in range(brokers)]
+
+
+@pytest.mark.parametrize("racks", [[0] * 4, [0] * 7, [0, 1, 2] * 2])
+@pytest.mark.parametrize("factor", [1, 2, 3, 4])
+def test_it_is_as_even_as_the_formula_and_a_plan_evens_out_the_rest(racks: list[int], factor: int) -> None:
+    brokers = len(racks)
+    for partitions in range(1, 3 * brokers + 1):
+        found = placed(racks, partitions, factor)
+        here = loads(found, brokers)
+        assert max(here) - min(here) <= (factor if partitions % brokers else 0)
+        rows_now = [{"topic": "t", "partition": at, "replicas": row} for at, row in enumerate(found)]
+        known = [{"id": at, "rack": f"r{rack}"} for at, rack in enumerate(racks)]
+        plan = make(read_problem({"brokers": known, "partitions": rows_now}))
+        assert plan.counted.loads.max() - plan.counted.loads.min() <= 1
+        assert (plan.counted.moves > 0) == (max(here) - min(here) > 1)
+
+
+def test_what_is_beyond_a_whole_row_goes_to_neighbours() -> None:
+    assert loads(placed([0] * 4, 2, 2), 4) == [1, 2, 1, 0]
+    assert loads(placed([0] * 4, 2, 2, literal=True), 4) == [1, 2, 1, 0]
 
 
 def test_brokers_stand_in_order_whatever_the_order_of_the_list() -> None:

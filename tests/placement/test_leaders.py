@@ -58,6 +58,37 @@ def test_a_broker_that_may_not_lead_gets_no_preferred_replica() -> None:
     assert plan.counted.leads.tolist() == [0, 3, 3] and plan.counted.moves == 0
 
 
+@pytest.mark.parametrize(
+    ("no_leaders", "excluded", "told"),
+    [
+        ([1, 2], [], [("leaders", ("t-0",))]),
+        # It could be led by 2, and stays as it is.
+        ([1], ["t"], [("leaders", ("t-0",))]),
+        ([1], [], []),
+    ],
+)
+def test_what_is_led_by_a_broker_that_is_to_lead_nothing_is_told(
+    no_leaders: list[int], excluded: list[str], told: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    partitions = [{"topic": "t", "partition": 0, "replicas": [1, 2]}]
+    asked = {"brokers": [{"id": 1}, {"id": 2}], "partitions": partitions, "no_leaders": no_leaders}
+    plan = make(read_problem({**asked, "excluded_topics": excluded}))
+    assert [(each.constraint, each.partitions) for each in plan.violations] == told
+    assert all("out of no_leaders" in each.detail for each in plan.violations)
+
+
+def test_what_stays_on_a_broker_that_is_to_hold_nothing_is_told_as_that() -> None:
+    asked = {
+        "brokers": [{"id": 1}, {"id": 2}],
+        "target_brokers": [2],
+        "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}],
+        "excluded_topics": ["t"],
+        "no_leaders": [1],
+    }
+    told = {each.constraint for each in make(read_problem(asked)).violations}
+    assert "brokers" in told and "leaders" not in told
+
+
 def test_what_a_broker_leads_comes_to_all_others_when_it_dies() -> None:
     """All replicas in one order: one broker would inherit all."""
     brokers = list(range(5))

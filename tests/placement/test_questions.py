@@ -10,7 +10,7 @@ import pytest
 from backend.placement.documents import reassignment
 from backend.placement.errors import PlacementInvalid
 from backend.placement.plan import make
-from backend.placement.questions import read_problem
+from backend.placement.questions import read_brokers, read_problem
 
 RACKS = {1: "az1", 2: "az2", 3: "az3", 4: "az1"}
 GOOD: dict[str, Any] = {
@@ -22,9 +22,9 @@ GOOD: dict[str, Any] = {
 }
 
 
-def changed(path: str, value: Any) -> dict[str, Any]:
-    """The good question with one value replaced; DROP takes it away."""
-    found = deepcopy(GOOD)
+def changed(path: str, value: Any, of: dict[str, Any] = GOOD) -> dict[str, Any]:
+    """The good question, or another one, with one value replaced; DROP takes it away."""
+    found = deepcopy(of)
     *parts, last = [int(part) if part.isdigit() else part for part in path.split("/")]
     owner: Any = found
     for part in parts:
@@ -72,13 +72,48 @@ DROP = object()
         ("replication_factor", {"order": 2}, "/replication_factor: there is no topic order"),
         ("excluded_topics", ["order"], "/excluded_topics: there is no topic order"),
         ("no_leaders", [9], "/no_leaders: 9 not among the brokers"),
+        # What is no text, though it reads the same as a topic's name.
+        ("excluded_topics", [7], "/excluded_topics/0: is to be a topic's name, and is 7"),
+        ("excluded_topics", ["7", ["a"]], '/excluded_topics/1: is to be a topic\'s name, and is ["a"]'),
+        ("excluded_topics", "orders", "/excluded_topics: is to be a list"),
+        ("partitions/1/topic", 7, "/partitions/1/topic: is to be a topic's name, and is 7"),
+        ("target_brokers", [1, True], "/target_brokers/1: is to be a broker's id, and is true"),
+        ("no_leaders", [1.0], "/no_leaders/0: is to be a broker's id, and is the floating-point number 1.0"),
+        ("replication_factor", "3", '/replication_factor: is to be a whole number, and is "3"'),
+        ("replication_factor", {"orders": 0}, "/replication_factor/orders: is to be 1 or more"),
+        ("replication_factor", 2**31, "/replication_factor: is to be a whole number of at most 2147483647"),
+        # Kafka has 32 bits for a broker's id, wherever it stands.
+        ("brokers/3/id", 2**31, "/brokers/3/id: is to be a broker's id of at most 2147483647"),
+        ("target_brokers", [2**31], "/target_brokers/0: is to be a broker's id of at most 2147483647"),
+        ("no_leaders", [2**31], "/no_leaders/0: is to be a broker's id of at most 2147483647"),
+        ("partitions/1/replicas", [2**31], "/partitions/1/replicas/0: is to be a broker's id of at most 2147"),
+        ("partitions/1/size_bytes", 2**62 + 1, "/partitions/1/size_bytes: is to be a number of bytes of at most"),
+        # Names that nothing listens to.
+        ("target_broker", [1, 2], "/target_broker: is not understood here; target_brokers, perhaps"),
+        ("exclude_topics", ["orders"], "/exclude_topics: is not understood here; excluded_topics, perhaps"),
+        ("x", 1, "/x: is not understood here; there are brokers, target_brokers, partitions, replication_factor"),
+        ("brokers/0/racks", "az1", "/brokers/0/racks: is not understood here; rack, perhaps"),
+        ("partitions/1/sizebytes", 7, "/partitions/1/sizebytes: is not understood here; size_bytes, perhaps"),
+        ("partitions/1/leader", 2, "/partitions/1/leader: is not understood here; there are topic, partition"),
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_place(path: str, value: Any, told: str) -> None:
-    read_problem(GOOD)
+    asked = changed("partitions/3/topic", "7")
+    read_problem(asked)
     with pytest.raises(PlacementInvalid) as refused:
-        read_problem(changed(path, value))
+        read_problem(changed(path, value, asked))
     assert told in str(refused.value)
+
+
+def test_partitions_are_read_as_kafkas_tool_lists_them() -> None:
+    asked = changed("partitions/1/log_dirs", ["any", "any", "any"])
+    assert make(read_problem(asked)).document() == make(read_problem(GOOD)).document()
+
+
+def test_a_question_for_brokers_alone_is_read_with_the_same_care() -> None:
+    assert len(read_brokers(GOOD).broker_ids) == len(GOOD["brokers"])
+    with pytest.raises(PlacementInvalid, match="/broker: is not understood here; brokers, perhaps"):
+        read_brokers({"broker": GOOD["brokers"]})
 
 
 @pytest.mark.parametrize("document", [None, 1, [], "brokers"])
@@ -136,6 +171,14 @@ def test_the_digest_is_of_what_was_asked_and_what_came_out() -> None:
         ("target_brokers", [1, 2, 3]),
     ):
         assert make(read_problem(changed(path, value))).digest != digest
+
+
+def test_moved_bytes_are_right_however_many_they_are() -> None:
+    asked = changed("target_brokers", [1, 2, 4])
+    for row in asked["partitions"]:
+        row["size_bytes"] = 2**62
+    found = make(read_problem(asked)).document()
+    assert (found["moves"], found["moved_bytes"]) == (4, 4 * 2**62)
 
 
 def test_kafkas_tool_is_given_what_changes() -> None:
