@@ -78,7 +78,7 @@ def alone(some: Problem) -> Grouped:
     owners, brokers = some.now.owners, some.now.brokers
     stays = some.is_usable[brokers]
     first = is_first(some.now)
-    worth = _PREFERRED * first + _by_bytes(some.size_bytes)[owners]
+    worth = _PREFERRED * first + by_bytes(some.size_bytes)[owners]
     count = len(some.now)
     groups = Groups(
         np.ones(count, dtype=np.int64),
@@ -93,7 +93,7 @@ def alone(some: Problem) -> Grouped:
     return Grouped(np.arange(count, dtype=np.int64), groups)
 
 
-def _by_bytes(sizes: Ints) -> Ints:
+def by_bytes(sizes: Ints) -> Ints:
     """Sizes as a few steps, by their rank."""
     order = np.unique(sizes, return_inverse=True)[1].astype(np.int64)
     return order * _BYTES_STEPS // max(1, int(order.max(initial=0)))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from backend.placement import documents
+from backend.placement.exact import evenly_led
 from backend.placement.leaders import choose_leaders
 from backend.placement.placing import ARCS_ALONE, place
 from backend.placement.problem import GONE, Bools, Brokers, Problem, Replicas
@@ -132,9 +133,11 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
     impossible = settled.is_fixed & ~problem.is_fixed
     placed = place(settled, most_arcs)
     asked, every = placed.problem, np.arange(len(settled.now))
-    leaders = choose_leaders(asked, placed.replicas)
-    by = exchanges(rows_of(asked, every, placed.replicas, leaders))
-    spread, leaders = exchanged(asked, every, placed.replicas, leaders, by)
+    found, leaders = placed.replicas, choose_leaders(asked, placed.replicas)
+    if placed.is_alone:
+        found, leaders = evenly_led(asked, found, leaders)
+    by = exchanges(rows_of(asked, every, found, leaders))
+    spread, leaders = exchanged(asked, every, found, leaders, by)
     if placed.is_alone:
         # Among the replicas that there are now there may be a choice with fewer changes.
         leaders = choose_leaders(asked, spread)

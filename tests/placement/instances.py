@@ -42,12 +42,14 @@ def question(seed: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Best:
-    """What no placement can be better than."""
+    """What no placement can be better than; each at the best of those before."""
 
     squares: int
     """Of the loads of brokers that may hold replicas, summed: the least is the most even there can be."""
     moves: int
-    """At that evenness."""
+    led_squares: int
+    """Of what brokers lead, summed."""
+    leader_changes: int
 
 
 def best(problem: Problem) -> Best:
@@ -55,12 +57,15 @@ def best(problem: Problem) -> Best:
     usable = [at for at in range(len(problem.broker_ids)) if problem.may_hold[at] and problem.rack_of[at] >= 0]
     sizes, model = problem.rack_sizes, cp_model.CpModel()
     loads: dict[int, list[Any]] = {at: [] for at in range(len(problem.broker_ids))}
+    leads: dict[int, list[Any]] = {at: [] for at in loads}
     moves: list[Any] = []
+    changes: list[Any] = []
     for partition in range(len(problem.now)):
         now, factor = problem.now.of(partition).tolist(), int(problem.wanted[partition])
         if problem.is_fixed[partition] or factor > len(usable):
             for at in now:
                 loads[at].append(1)
+            leads[now[0]].append(1)
             continue
         bounds = zip(*(each.tolist() for each in rack_bounds(sizes, factor)), strict=True)
         chosen = {at: model.new_bool_var(f"{partition} on {at}") for at in usable}
@@ -73,15 +78,29 @@ def best(problem: Problem) -> Best:
             loads[at].append(one)
             if at not in now:
                 moves.append(one)
-    squares = []
-    for at in usable:
-        load, square = model.new_int_var(0, 100, f"load {at}"), model.new_int_var(0, 10_000, f"square {at}")
-        model.add(load == sum(loads[at]))
-        model.add_multiplication_equality(square, [load, load])
-        squares.append(square)
+        first = {at: model.new_bool_var(f"{partition} led by {at}") for at in usable}
+        model.add_exactly_one(first.values())
+        for at, one in first.items():
+            model.add_implication(one, chosen[at])
+            leads[at].append(one)
+        changes += [one for at, one in first.items() if at != now[0]]
+    squares = [_square(model, loads[at]) for at in usable]
     evenest = least(model, squares)
     model.add(sum(squares) <= evenest)
-    return Best(evenest, least(model, moves))
+    fewest = least(model, moves)
+    model.add(sum(moves) <= fewest)
+    led = [_square(model, leads[at]) for at in usable]
+    evenest_led = least(model, led)
+    model.add(sum(led) <= evenest_led)
+    return Best(evenest, fewest, evenest_led, least(model, changes))
+
+
+def _square(model: cp_model.CpModel, of: list[Any]) -> Any:
+    """Of the sum of these."""
+    load, square = model.new_int_var(0, 100, ""), model.new_int_var(0, 10_000, "")
+    model.add(load == sum(of))
+    model.add_multiplication_equality(square, [load, load])
+    return square
 
 
 def least(model: cp_model.CpModel, of: list[Any]) -> int:
