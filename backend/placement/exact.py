@@ -8,7 +8,7 @@ limit of time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -106,14 +106,14 @@ class _Placements:
         moves = sum((p, b) not in self._now for p in self._free for b in self._placed.of(p).tolist())
         self._model.add(sum(has for pair, has in self._has.items() if pair not in self._now) <= moves)
 
-    def _cost(self) -> cp_model.LinearExprT:
+    def _cost(self) -> cp_model.LinearExpr:
         """Leaders where there are to be none, then how uneven they are, then those that change, then bytes."""
         problem, count = self._problem, len(self._free)
         rank = by_bytes(problem.size_bytes)
-        moved = sum(has * int(rank[pair[0]]) for pair, has in self._has.items() if pair not in self._now)
+        moved = _sum(has * int(rank[pair[0]]) for pair, has in self._has.items() if pair not in self._now)
         firsts = problem.now.firsts
-        changes = sum(leads for (p, b), leads in self._leads.items() if firsts[p] != b)
-        barred = sum(leads for (_, b), leads in self._leads.items() if not problem.may_lead[b])
+        changes = _sum(leads for (p, b), leads in self._leads.items() if firsts[p] != b)
+        barred = _sum(leads for (_, b), leads in self._leads.items() if not problem.may_lead[b])
         led = np.bincount(self._leaders[self._leaders >= 0], minlength=len(problem.broker_ids))
         besides = led - np.bincount(self._leaders[self._free], minlength=len(led))
         may = [b for b in self._usable if problem.may_lead[b]]
@@ -125,7 +125,7 @@ class _Placements:
 
     def _squares(
         self, of: _Choice, besides: Ints, most: int, brokers: list[int] | None = None
-    ) -> cp_model.LinearExprT:
+    ) -> cp_model.LinearExpr:
         """What the squares of brokers' sums come to, beyond those of what they have `besides`; `most`: none comes
         to more."""
         found = []
@@ -133,4 +133,8 @@ class _Placements:
             steps = [self._model.new_bool_var("") for _ in range(max(0, most - int(besides[b])))]
             self._model.add(sum(of[p, b] for p in self._free) == sum(steps))
             found += [(2 * (int(besides[b]) + at) + 1) * step for at, step in enumerate(steps)]
-        return sum(found)
+        return _sum(found)
+
+
+def _sum(of: Iterable[cp_model.LinearExprT]) -> cp_model.LinearExpr:
+    return cp_model.LinearExpr.sum(list(of))
