@@ -1,0 +1,96 @@
+"""Topics spread over brokers by exchanges, with and without (docs/decisions/0042).
+
+Clusters of topics of very unequal sizes, each placed by itself as Kafka does it, from a broker of its own; then
+brokers come or leave. Printed are moves, and of the replicas of one topic the largest difference between two
+brokers of a rack, and the sum of such differences over all topics and racks.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from backend.placement.initial import initial
+from backend.placement.leaders import choose_leaders
+from backend.placement.placing import place
+from backend.placement.problem import Ints, Problem, Replicas
+from backend.placement.questions import read_brokers
+from backend.placement.topics import exchanged, exchanges, rows_of
+from backend.placement.verify import count
+
+FACTOR = 3
+CASES = ((3, 6, 1, 900), (12, 15, 3, 9_000), (12, 15, 1, 9_000), (300, 330, 3, 100_000), (300, 330, 6, 100_000))
+"""Brokers before and after, racks, replicas."""
+LEAVING = ((300, 285, 6, 100_000),)
+
+
+def problem(before: int, after: int, racks: int, replicas: int) -> Problem:
+    """The question when all topics are there and brokers have come, or are to leave."""
+    rng = np.random.default_rng(4)
+    rows = [
+        {"id": at + 1, **({"rack": f"az{at % racks}"} if racks > 1 else {})} for at in range(max(before, after))
+    ]
+    sizes = np.minimum((rng.pareto(1.0, replicas) * 4 + 1).astype(np.int64), replicas // FACTOR // 8 + 1)
+    sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), replicas // FACTOR)) + 1]
+    old, listed = read_brokers(rows[:before]), []
+    for size in sizes.tolist():
+        shift = int(rng.integers(before))
+        placed = initial(old, size, FACTOR).brokers.reshape(-1, FACTOR)
+        # From another broker of the same rack each time: a shift by whole rounds of racks.
+        listed += ((placed + shift // racks * racks) % before).tolist() if before % racks == 0 else placed.tolist()
+    brokers, total = read_brokers(rows), len(listed)
+    holds = np.arange(len(rows)) < after if after < before else np.ones(len(rows), bool)
+    return Problem(
+        **{name: getattr(brokers, name) for name in ("broker_ids", "rack_of", "racks")},
+        may_hold=holds,
+        may_lead=holds,
+        topics=tuple(f"t{at:05}" for at in range(len(sizes))),
+        topic_of=np.repeat(np.arange(len(sizes)), sizes),
+        numbers=np.concatenate([np.arange(size) for size in sizes]),
+        now=Replicas.listed(listed),
+        wanted=np.full(total, FACTOR, np.int64),
+        size_bytes=rng.integers(0, 10**9, total),
+        is_fixed=np.zeros(total, bool),
+    )
+
+
+def differences(asked: Problem, replicas: Replicas) -> Ints:
+    """By topic and rack: replicas of the broker that has most, less those of the one that has fewest."""
+    total, topics = len(asked.broker_ids), len(asked.topics)
+    at = asked.topic_of[replicas.owners] * total + replicas.brokers
+    has = np.bincount(at, minlength=topics * total).reshape(topics, total)
+    found = []
+    for rack in range(len(asked.racks)):
+        mine = has[:, (asked.rack_of == rack) & asked.may_hold]
+        found.append(mine.max(axis=1) - mine.min(axis=1))
+    return np.stack(found, axis=1)
+
+
+def main() -> int:
+    """Prints a table; exit 1 if exchanges cost moves, balance or leaders."""
+    print(
+        "| brokers, racks, replicas | moves | largest: without, with | sum: without, with "
+        "| GB moved: without, with |\n|---|---:|---:|---:|---:|"
+    )
+    good = True
+    for before, after, racks, replicas in (*CASES, *LEAVING):
+        asked = problem(before, after, racks, replicas)
+        placed = place(asked)
+        leaders, every = choose_leaders(placed.problem, placed.replicas), np.arange(len(asked.now))
+        by = exchanges(rows_of(placed.problem, every, placed.replicas, leaders))
+        spread, led = exchanged(placed.problem, every, placed.replicas, leaders, by)
+        apart = [differences(asked, each) for each in (placed.replicas, spread)]
+        counted = [count(asked, each) for each in (placed.replicas, spread)]
+        good &= counted[0].moves == counted[1].moves and bool((counted[0].loads == counted[1].loads).all())
+        good &= bool((np.bincount(leaders) == np.bincount(led)).all())
+        print(
+            f"| {before} to {after}, {racks}, {len(asked.now.brokers):,} | {counted[0].moves:,} "
+            f"| {apart[0].max()}, {apart[1].max()} | {apart[0].sum():,}, {apart[1].sum():,} "
+            f"| {counted[0].moved_bytes / 1e9:,.0f}, {counted[1].moved_bytes / 1e9:,.0f} |"
+        )
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
