@@ -11,10 +11,13 @@ from ortools.sat.python import cp_model
 from backend.placement.problem import Problem
 from backend.placement.racks import rack_bounds
 
+GONE_ID = 50
+"""Of a broker that nobody knows but by its replicas."""
+
 
 def question(seed: int) -> dict[str, Any]:
     """Up to 9 brokers in up to 4 racks of any sizes, replicas anywhere, also two in a rack; brokers leave and
-    join, factors change, topics are excluded."""
+    join, or are gone, factors change, topics are excluded, brokers are to lead nothing."""
     rng = random.Random(seed)
     count, racks = rng.randint(2, 9), rng.choice([0, 1, 2, 3, 4])
     ids = rng.sample(range(1, 50), count)
@@ -37,6 +40,11 @@ def question(seed: int) -> dict[str, Any]:
         found["excluded_topics"] = ["t0"]
     if rng.random() < 0.3:
         found["replication_factor"] = rng.randint(1, 4)
+    if rng.random() < 0.2:
+        found["no_leaders"] = rng.sample(ids, rng.randint(1, max(1, count // 2)))
+    if rng.random() < 0.2:
+        for row in rng.sample(partitions, len(partitions) // 2):
+            row["replicas"][rng.randrange(len(row["replicas"]))] = GONE_ID
     return found
 
 
@@ -47,8 +55,10 @@ class Best:
     squares: int
     """Of the loads of brokers that may hold replicas, summed: the least is the most even there can be."""
     moves: int
+    led_barred: int
+    """By brokers that are to lead nothing."""
     led_squares: int
-    """Of what brokers lead, summed."""
+    """Of what others lead, summed."""
     leader_changes: int
 
 
@@ -89,10 +99,13 @@ def best(problem: Problem) -> Best:
     model.add(sum(squares) <= evenest)
     fewest = least(model, moves)
     model.add(sum(moves) <= fewest)
-    led = [_square(model, leads[at]) for at in usable]
+    barred = [one for at in usable if not problem.may_lead[at] for one in leads[at]]
+    fewest_barred = least(model, barred)
+    model.add(sum(barred) <= fewest_barred)
+    led = [_square(model, leads[at]) for at in usable if problem.may_lead[at]]
     evenest_led = least(model, led)
     model.add(sum(led) <= evenest_led)
-    return Best(evenest, fewest, evenest_led, least(model, changes))
+    return Best(evenest, fewest, fewest_barred, evenest_led, least(model, changes))
 
 
 def _square(model: cp_model.CpModel, of: list[Any]) -> Any:
