@@ -47,15 +47,24 @@ class Groups:
         """By group and rack: whether there are several partitions that may have several replicas there."""
         return np.asarray((bounds.most[self.factor] > 1) & (self.size > 1)[:, None], bool)
 
-    def steadied(self, brokers: Brokers, sharing: Bools, kept: Ints) -> Groups:
+    def have_several(self, brokers: Brokers, bounds: Bounds) -> Bools:
+        """By group and rack: whether there are several partitions that may have several replicas there, or have too
+        many."""
+        racks = len(brokers.racks)
+        at = self.held_by * racks + brokers.rack_of[self.holder]
+        held = np.bincount(at, self.held, len(self.size) * racks).reshape(-1, racks)
+        crowded = held > self.size[:, None] * bounds.most[self.factor]
+        return np.asarray((crowded & (self.size > 1)[:, None]) | self.sharing(bounds), bool)
+
+    def steadied(self, brokers: Brokers, several: Bools, kept: Ints) -> Groups:
         """With the same part of each holding of a group in a rack to stay rather than more of one and less of
-        another, in racks that are shared (preferred ones apart); `kept`: how many stay of each, by any choice."""
+        another, where partitions have several (preferred ones apart); `kept`: how many stay, by any choice."""
         racks = len(brokers.racks)
         rack = brokers.rack_of[self.holder]
         at = 2 * (self.held_by * racks + rack) + self.preferred
         part = np.bincount(at, kept) / np.maximum(np.bincount(at, self.held), 1)
         even = np.floor(self.held * part[at]).astype(np.int64)
-        return replace(self, steady=np.where(sharing[self.held_by, rack], even, self.steady))
+        return replace(self, steady=np.where(several[self.held_by, rack], even, self.steady))
 
     def has_been_in(self, brokers: Brokers) -> Bools:
         """By group and rack: whether its partitions have replicas there."""

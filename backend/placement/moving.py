@@ -47,12 +47,12 @@ class Flow:
 def least_moves(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> Flow:
     """The cheapest flow; `fixed` is what brokers have besides. Raises NoFlow."""
     flow = _cheapest(brokers, groups, bounds, fixed)
-    sharing = groups.sharing(bounds)
-    if not sharing.any():
+    several = groups.have_several(brokers, bounds)
+    if not several.any():
         return flow
     # Among flows that cost the same one that takes from a rack's brokers evenly: of two replicas that a partition
     # has there one can stay if either may, but if neither broker gives up any, or both give up all, it is not so.
-    return _cheapest(brokers, groups.steadied(brokers, sharing, flow.kept), bounds, fixed)
+    return _cheapest(brokers, groups.steadied(brokers, several, flow.kept), bounds, fixed)
 
 
 def _cheapest(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> Flow:
