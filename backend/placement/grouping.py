@@ -48,8 +48,8 @@ class Groups:
         return np.asarray((bounds.most[self.factor] > 1) & (self.size > 1)[:, None], bool)
 
     def have_several(self, brokers: Brokers, bounds: Bounds) -> Bools:
-        """By group and rack: whether there are several partitions that may have several replicas there, or have too
-        many."""
+        """By group and rack: whether there are several partitions that may have several replicas there, or have
+        too many."""
         racks = len(brokers.racks)
         at = self.held_by * racks + brokers.rack_of[self.holder]
         held = np.bincount(at, self.held, len(self.size) * racks).reshape(-1, racks)
