@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
 
@@ -130,3 +132,12 @@ def test_where_nobody_answers_the_cluster_is_named() -> None:
 def test_a_login_that_is_not_known_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(KafkaCallFailed, match="east: the control plane logs in by OAUTHBEARER"):
         ReplicaAdmin("east", "127.0.0.1:9", {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"})
+
+
+def test_a_bootstrap_server_that_hangs_leaves_time_for_the_others(brokers: Brokers) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # As a stopped process: the kernel takes the connection, and nobody reads.
+        servers = f"127.0.0.1:{silent.getsockname()[1]},{brokers.servers.partition(',')[0]}"
+        for _ in range(4):  # whichever it happens to ask first
+            with ReplicaAdmin("east", servers, {}, timeout_seconds=3) as admin:
+                assert len(admin.read(whole=False).brokers) == 3
