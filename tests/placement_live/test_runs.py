@@ -129,7 +129,7 @@ def test_one_is_paused_goes_on_and_is_cancelled(
     assert all_rates(brokers)[3] != {}, "it is throttled"
     assert planner.say(plan["id"], "pause")["state"] == "paused"
     # What moves goes on, faster now; nothing else is begun.
-    planner.apply(plan, partitions_at_once=3)
+    planner.apply(plan, bytes_per_second=None, partitions_at_once=3)
     row = planner.until(plan["id"], "the one has come", lambda row: row["now"]["moves_done"] == 1)
     assert (row["state"], row["now"]["moves_in_flight"], row["now"]["moves_left"]) == ("paused", 0, 2)
     assert sorted(len(each) for each in replicas_of(admin, topic)) == [2, 2, 3]
@@ -141,7 +141,7 @@ def test_one_is_paused_goes_on_and_is_cancelled(
     assert admin.ongoing() == {}
     assert sorted(len(each) for each in replicas_of(admin, topic)) == [2, 2, 3], "what had come stays"
     assert all(rates == {} for rates in all_rates(brokers).values())
-    planner.say(plan["id"], "rollback", partitions_at_once=3)
+    planner.say(plan["id"], "rollback", bytes_per_second=None)
     assert planner.over(plan["id"])["state"] == "rolled-back"
     assert [sorted(each) for each in replicas_of(admin, topic)] == [[1, 2]] * 3
 
@@ -160,7 +160,8 @@ def test_another_worker_goes_on_where_one_has_stopped(
     with monkeypatch.context() as patched:
         planner.stop(patched)
         assert all_rates(brokers)[3] != {}
-    planner.apply(plan)  # without a limit, and to a thread that knows nothing of the one before
+    # To a thread that knows nothing of the one before.
+    planner.apply(plan, bytes_per_second=None)
     assert planner.over(plan["id"])["state"] == "applied"
     assert all(rates == {} for rates in all_rates(brokers).values())
 
