@@ -9,15 +9,20 @@ from typing import Any
 import pytest
 
 from backend import deciders
+from backend.dispatch import Dispatcher
 from backend.domain.cluster import RecordOnline
 from backend.domain.placement_runs import EndRun, PlacementState
 from backend.domain.placements import RecordFailure, RecordPlan
+from backend.eventlog.registry import domain_registry
+from backend.projections.catalogue import PROJECTIONS
 from backend.queries import placement_runs
-from backend.queries.placements import PlanDocuments, keep_documents, read_reassignment
+from backend.queries.placements import PlanDocuments, find_placement, keep_documents, read_reassignment
 from tests.database_fixture import Database
-from tests.integration.conftest import TOKEN, Rest, problem
+from tests.integration.conftest import TOKEN, Rest, problem, rest_settings
 from tests.integration.shell import shell_of
 from tests.integration.streams import PROD, applied, worker_records
+from workers import context
+from workers.placements import compute
 
 
 def partition(number: int, *replicas: int) -> dict[str, Any]:
@@ -248,6 +253,25 @@ def test_show_tells_how_far_it_is_and_what_came_of_it(clusters: Rest, database: 
         said = shell("placement", "show", one).stderr
         assert "applied\n" in said and "5 of 14 partitions that change are as they are to be; 3 leaders" in said
         assert "gone: 9 partitions (t-0, t-1, t-2, t-3, t-4 and 4 more)" in said
+
+
+@pytest.mark.parametrize("handed_in", [False, True])
+@pytest.mark.parametrize("word", ["pause", "rollback"])
+def test_nothing_is_planned_while_a_placement_is_carried_out_not_even_paused(
+    clusters: Rest, database: Database, monkeypatch: pytest.MonkeyPatch, word: str, handed_in: bool
+) -> None:
+    dispatcher = Dispatcher(database.engine, domain_registry(), PROJECTIONS)
+    monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
+    one = planned(clusters, database)
+    clusters("POST", f"/placements/{one}/apply", {"digest": "1f"})
+    state = clusters("POST", f"/placements/{one}/{word}").json()["state"]
+    other = asked(clusters, **({"reassignment": GIVEN} if handed_in else {}))["id"]
+    with database.engine.connect() as connection:
+        row = find_placement(connection, other)
+    compute(database.engine, rest_settings(database.url), row)
+    found = clusters("GET", f"/placements/{other}").json()
+    assert found["state"] == "failed"
+    assert found["reason"].startswith(f"placement {one} is {state}: a plan made in its midst would not fit")
 
 
 def test_nobody_knows_an_unknown_placement(clusters: Rest) -> None:
