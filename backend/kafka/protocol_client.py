@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.errors import IncompatibleBrokerVersion, KafkaError, for_code
+from kafka.errors import IncompatibleBrokerVersion, KafkaError, RequestTimedOutError, for_code
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
@@ -198,7 +198,9 @@ def _nobody(servers: list[str], error: KafkaError) -> KafkaCallFailed:
 
 
 def _failed(error: KafkaError) -> KafkaCallFailed:
-    return KafkaCallFailed(str(error), getattr(error, "errno", None))
+    # kafka-python tells its own impatience by a class that has a broker's code; no broker has refused anything.
+    is_refusal = not isinstance(error, RequestTimedOutError)
+    return KafkaCallFailed(str(error), getattr(error, "errno", None) if is_refusal else None)
 
 
 def refusal(result: Any) -> KafkaCallFailed:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
+from kafka.errors import RequestTimedOutError
 
 from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.protocol_client import _failed
 from backend.kafka.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
@@ -141,3 +144,19 @@ def test_a_bootstrap_server_that_hangs_leaves_time_for_the_others(brokers: Broke
         for _ in range(4):  # whichever it happens to ask first
             with ReplicaAdmin("east", servers, {}, timeout_seconds=3) as admin:
                 assert len(admin.read(whole=False).brokers) == 3
+
+
+def test_a_broker_that_does_not_answer_in_time_refuses_nothing_and_another_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter([_failed(RequestTimedOutError("after 1665 ms")), "an answer"])
+
+    def ask(_: Any) -> Any:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with ReplicaAdmin("east", "127.0.0.1:9", {}, timeout_seconds=5) as admin:
+        monkeypatch.setattr(admin._client, "ask", ask)
+        assert admin._ask(None) == "an answer"
