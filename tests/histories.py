@@ -196,7 +196,7 @@ def _placement(source: random.Random) -> Directed:
         placement=placement, cluster=source.choice(CLUSTERS), aims=aims, known_clusters=frozenset(CLUSTERS)
     )
     proposal = placement_proposals.Proposal(policy="apply", joined=(4,), left=source.choice(((), (1,))))
-    limits = placement_runs.RunLimits(bytes_per_second=source.choice((None, 1000)))
+    limits: placement_runs.NamedLimits = source.choice(({}, {"bytes_per_second": 1000}, {"moves_per_broker": 2}))
     apply = placement_runs.StartApplying(digest="1f2e", limits=limits, busy={})
     command: placements.PlacementCommand = source.choice(
         (
@@ -206,7 +206,7 @@ def _placement(source: random.Random) -> Directed:
             placements.RecordPlan(digest="1f2e", summary={"moves": source.randint(0, 9)}),
             placements.RecordFailure(reason="nobody answers"),
             apply,
-            placement_runs.StartRollback(limits=None, busy={}),
+            placement_runs.StartRollback(limits={}, busy={}),
             placement_runs.Pause(),
             placement_runs.Resume(),
             placement_runs.Cancel(),

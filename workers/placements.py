@@ -39,6 +39,7 @@ from backend.queries.placements import (
     keep_documents,
     read_reassignment,
     requested_placements,
+    running_placements,
 )
 from backend.settings import PROJECT_ROOT, Settings
 from workers import AN_ERROR_OF_OURS, context, leases
@@ -134,6 +135,7 @@ def _documents(engine: Engine, settings: Settings, row: PlacementRow) -> PlanDoc
     with engine.connect() as connection:
         cluster = next((each for each in list_clusters(connection) if each.name == row.cluster), None)
         given = None if row.given is None else read_reassignment(connection, row.id)
+        _refuse_in_the_midst(running_placements(connection), row)
     if cluster is None:
         raise CannotPlan(f"there is no cluster {row.cluster} any more")
     seen = read(cluster)
@@ -146,7 +148,19 @@ def _documents(engine: Engine, settings: Settings, row: PlacementRow) -> PlanDoc
         question = cluster_document(seen)
         answer = _alone({**question, "reassignment": given}, settings)
     _check(seen, answer["partitions"])
-    return PlanDocuments(question=question, plan=answer)
+    notes = [*answer["notes"], *_at_the_minimum(seen, answer["partitions"])]
+    return PlanDocuments(question=question, plan={**answer, "notes": notes})
+
+
+def _refuse_in_the_midst(running: Sequence[PlacementRow], row: PlacementRow) -> None:
+    """A plan is for the cluster as it is read. While another placement is carried out, paused too, that is not how
+    it will be left, and the plan could only be refused when it is applied. Raises CannotPlan."""
+    for each in running:
+        if each.cluster == row.cluster:
+            raise CannotPlan(
+                f"placement {each.id} is {each.state}: a plan made in its midst would not fit afterwards; let it "
+                "come to its end, or cancel it"
+            )
 
 
 def read(cluster: ClusterRow) -> ClusterReplicas:
@@ -215,6 +229,23 @@ def _check(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]]) -> None:
         )
     if nowhere:
         raise CannotPlan(f"replicas are to be on brokers that are not there ({few(nowhere)}): start them first")
+
+
+def _at_the_minimum(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A note for the operator, where another number of replicas leaves no broker that may be away."""
+    topics = set()
+    for row in planned:
+        topic, count = row["topic"], len(row["replicas"])
+        if count == seen.min_insync_replicas.get(topic) and count != len(
+            seen.partitions[topic, row["partition"]].replicas
+        ):
+            topics.add(topic)
+    if not topics:
+        return []
+    return [
+        f"topics get as many replicas as min.insync.replicas ({few(sorted(topics))}): while a broker that holds "
+        "one is away, producers with acks=all are refused; have one replica more, or lower that"
+    ]
 
 
 def _alone(question: dict[str, Any], settings: Settings) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from backend.domain.placement_runs import (
     HIGHEST_RATE,
     MOST_MOVES,
     Cancel,
+    NamedLimits,
     Pause,
     PlacementRunCommand,
     Resume,
@@ -29,10 +30,10 @@ router = APIRouter(prefix="/placements", tags=["placements"])
 
 
 class HowFast(Body):
-    """What is left out is as in `RunLimits`."""
+    """How fast replicas are moved."""
 
     bytes_per_second: int | None = Field(
-        None, ge=1, le=HIGHEST_RATE, description="A broker sends, and gets; as fast as it can, if left out."
+        None, ge=1, le=HIGHEST_RATE, description="A broker sends, and gets; null: as fast as it can."
     )
     moves_per_broker: int = Field(
         RunLimits.moves_per_broker, ge=1, le=MOST_MOVES, description="That a broker takes part in at once."
@@ -40,12 +41,19 @@ class HowFast(Body):
     partitions_at_once: int = Field(RunLimits.partitions_at_once, ge=1, le=MOST_MOVES)
 
     def limits(self) -> RunLimits:
-        """What the domain takes."""
-        return RunLimits(
-            bytes_per_second=self.bytes_per_second,
-            moves_per_broker=self.moves_per_broker,
-            partitions_at_once=self.partitions_at_once,
-        )
+        """All of them, the usual ones where none is named."""
+        return RunLimits(**self.named())
+
+    def named(self) -> NamedLimits:
+        """Those that were sent."""
+        sent: NamedLimits = {}
+        if "bytes_per_second" in self.model_fields_set:
+            sent["bytes_per_second"] = self.bytes_per_second
+        if "moves_per_broker" in self.model_fields_set:
+            sent["moves_per_broker"] = self.moves_per_broker
+        if "partitions_at_once" in self.model_fields_set:
+            sent["partitions_at_once"] = self.partitions_at_once
+        return sent
 
 
 class Applying(HowFast):
@@ -56,9 +64,10 @@ class Applying(HowFast):
 
 @router.post("/{placement}/apply", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def apply_placement(placement: str, body: Applying, write: Writing) -> Response:
-    """Move replicas as planned, one of a partition at a time. While that goes on: change its limits. A cluster
-    that is not as it was when the plan was made is left as it is: the answer to GET says why."""
-    limits, digest = body.limits(), body.digest
+    """Move replicas as planned, one of a partition at a time. While that goes on: change its limits. What is not
+    named stays as it was. A cluster that is not as it was when the plan was made is left as it is: the answer to
+    GET says why."""
+    limits, digest = body.named(), body.digest
 
     return _carry_out(placement, write, lambda connection: changes.applying(connection, digest, limits))
 
@@ -83,9 +92,9 @@ def cancel_placement(placement: str, write: Writing) -> Response:
 
 @router.post("/{placement}/rollback", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def roll_placement_back(placement: str, write: Writing, body: HowFast | None = None) -> Response:
-    """Move replicas back to where they were when the plan was made, from wherever they are; without limits with
-    those that it was applied with."""
-    limits = None if body is None else body.limits()
+    """Move replicas back to where they were when the plan was made, from wherever they are. Of limits what is not
+    named stays as it was."""
+    limits: NamedLimits = {} if body is None else body.named()
 
     return _carry_out(placement, write, lambda connection: changes.going_back(connection, limits))
 

@@ -15,7 +15,7 @@ from backend.dispatch import Outcome
 from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.placement_aims import Aims
 from backend.domain.placement_proposals import Proposal
-from backend.domain.placement_runs import PlacementRunCommand, RunLimits, StartApplying, StartRollback
+from backend.domain.placement_runs import NamedLimits, PlacementRunCommand, StartApplying, StartRollback
 from backend.domain.placements import GivePlacement, Placement, PlacementCommand, RequestPlacement
 from backend.placement.errors import PlacementInvalid
 from backend.placement.reassignment import read_reassignment
@@ -72,12 +72,12 @@ def give_placement(placement: str, cluster: str, document: dict[str, Any]) -> Pl
     return Change(PLACEMENT, event_stream(placement), build, keep)
 
 
-def applying(connection: Connection, digest: str, limits: RunLimits) -> StartApplying:
+def applying(connection: Connection, digest: str, limits: NamedLimits) -> StartApplying:
     """Move replicas as planned, if nobody else moves any there."""
     return StartApplying(digest=digest, limits=limits, busy=_busy(connection))
 
 
-def going_back(connection: Connection, limits: RunLimits | None) -> StartRollback:
+def going_back(connection: Connection, limits: NamedLimits) -> StartRollback:
     """Move replicas back, if nobody else moves any there."""
     return StartRollback(limits=limits, busy=_busy(connection))
 

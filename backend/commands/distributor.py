@@ -76,7 +76,7 @@ def set_(
     """Limit a distributor's bandwidth, or choose how its copies are compressed."""
     changes: dict[str, Any] = {}
     if bytes_per_second is not None:
-        changes["bytes_per_second"] = _limit(bytes_per_second)
+        changes["bytes_per_second"] = rate_of(bytes_per_second)
     if compression is not None:
         changes["compression"] = compression.value
     if not changes:
@@ -93,7 +93,8 @@ def show_(cluster: Cluster, level: Level, form: FormOption = Form.TABLE, as_json
     show(found, Form.JSON if as_json else form, ("field", "value"), rows)
 
 
-def _limit(text: str) -> int | None:
+def rate_of(text: str) -> int | None:
+    """Bytes a second; None: no limit. Exits with 2 for what is neither."""
     if text == NO_LIMIT:
         return None
     try:

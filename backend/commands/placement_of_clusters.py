@@ -11,6 +11,7 @@ from urllib.parse import quote
 import typer
 
 from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.placement_progress import say_run
 from backend.commands.rest import answer, fail, rest_client
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def _tell(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None,
         if row["state"] == "failed":
             fail(f"{row['cluster']} was not planned: {row['reason']}")
         return
-    tell(plan, "; nothing was moved")
+    tell(plan)
+    say_run(row)
     if reassignment is not None:
         moves = answer(client.get(f"{_path(row['id'])}/reassignment"))
         write(reassignment, moves)
@@ -75,12 +77,12 @@ def _tell(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None,
     show(row, form, COLUMNS, rows)
 
 
-def tell(plan: dict[str, Any], moved: str = "") -> None:
+def tell(plan: dict[str, Any]) -> None:
     """A plan in some sentences, on stderr."""
     bound = "the fewest possible" if plan["gap"] == 0 else f"at least {plan['lower_bound']:,} needed"
     bound = "as handed in" if plan.get("given") else bound
     typer.echo(f"{plan['moves']:,} replica moves ({bound}), {plan['moved_bytes']:,} bytes", err=True)
-    typer.echo(f"{plan['leader_changes']:,} leader changes; digest {plan['digest']}{moved}", err=True)
+    typer.echo(f"{plan['leader_changes']:,} leader changes; digest {plan['digest']}", err=True)
     for each in plan["violations"]:
         typer.echo(f"{each['constraint']}: {each['count']:,} partitions: {each['detail']}", err=True)
     for note in plan["notes"]:

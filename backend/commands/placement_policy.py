@@ -8,6 +8,7 @@ from urllib.parse import quote
 import typer
 
 from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.placement_limits import named_limits
 from backend.commands.rest import answer, fail, rest_client
 from backend.domain.placement_policy import Policy
 
@@ -24,8 +25,7 @@ def policy(
         int | None, typer.Option(min=1, help="A broker that is away for longer has left.")
     ] = None,
     bytes_per_second: Annotated[
-        int | None,
-        typer.Option(min=0, help="That a broker sends, and gets, of what is applied; 0: as fast as it can."),
+        str | None, typer.Option(help='That a broker sends, and gets, of what is applied; "none": no limit.')
     ] = None,
     moves_per_broker: Annotated[
         int | None, typer.Option(min=1, help="Moves of that which a broker takes part in at once.")
@@ -39,12 +39,7 @@ def policy(
 ) -> None:
     """Show what is done about replicas when brokers come or go, or set it. What is not named stays."""
     path = f"/clusters/{quote(cluster, safe='')}/placement-policy"
-    limits = {
-        "bytes_per_second": bytes_per_second,
-        "moves_per_broker": moves_per_broker,
-        "partitions_at_once": partitions_at_once,
-    }
-    named: dict[str, int | None] = {name: value for name, value in limits.items() if value is not None}
+    named = named_limits(bytes_per_second, moves_per_broker, partitions_at_once)
     sets = wanted is not None or away_minutes is not None or bool(named)
     if dry_run and not sets:
         fail("--dry-run goes with what is to be set, such as --set propose", 2)
@@ -52,8 +47,6 @@ def policy(
         read = client.get(path)
         found: dict[str, Any] = answer(read)
         if sets:
-            if bytes_per_second == 0:
-                named["bytes_per_second"] = None
             body = {
                 "policy": found["policy"] if wanted is None else str(wanted),
                 "away_minutes": found["away_minutes"] if away_minutes is None else away_minutes,

@@ -12,7 +12,9 @@ from urllib.parse import quote
 import typer
 
 from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.placement_limits import named_limits, say_limits
 from backend.commands.placement_of_clusters import read_placement, tell
+from backend.commands.placement_progress import progress_of, say_what_others_did
 from backend.commands.rest import answer, fail, rest_client
 
 if TYPE_CHECKING:
@@ -24,10 +26,12 @@ _COLUMNS = ("id", "cluster", "state", "partitions", "arrived", "elected")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Of a placement; `plan --cluster` tells it.")]
 Rate = Annotated[
-    int | None, typer.Option(min=1, help="Bytes a second that a broker sends, and gets; else as fast as it can.")
+    str | None, typer.Option(help='Bytes a second that a broker sends, and gets; "none", as at first: no limit.')
 ]
-PerBroker = Annotated[int, typer.Option(min=1, help="Moves that a broker takes part in at once.")]
-AtOnce = Annotated[int, typer.Option(min=1, help="Partitions that are moved at once.")]
+PerBroker = Annotated[
+    int | None, typer.Option(min=1, help="Moves that a broker takes part in at once; at first 5.")
+]
+AtOnce = Annotated[int | None, typer.Option(min=1, help="Partitions that are moved at once; at first 1000.")]
 Watch = Annotated[bool, typer.Option("--watch/--no-watch", help="Follow it to its end.")]
 
 
@@ -41,16 +45,16 @@ def apply(
     placement: Id,
     digest: Annotated[str | None, typer.Option(help="Of the plan that was looked at.")] = None,
     bytes_per_second: Rate = None,
-    moves_per_broker: PerBroker = 5,
-    partitions_at_once: AtOnce = 1000,
+    moves_per_broker: PerBroker = None,
+    partitions_at_once: AtOnce = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask: the plan has been looked at.")] = False,
     follow: Watch = True,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Move replicas as planned: shows the plan, asks for the cluster's name, follows it. Of one that is being
-    applied: change how fast."""
-    limits = _limits(bytes_per_second, moves_per_broker, partitions_at_once)
+    applied: change how fast. Of the limits what is not named stays."""
+    limits = named_limits(bytes_per_second, moves_per_broker, partitions_at_once)
     with rest_client() as client:
         if digest is None:
             digest = _agreed(read_placement(client, placement), yes=yes)
@@ -86,21 +90,18 @@ def cancel(
 def rollback(
     placement: Id,
     bytes_per_second: Rate = None,
-    moves_per_broker: PerBroker = 5,
-    partitions_at_once: AtOnce = 1000,
+    moves_per_broker: PerBroker = None,
+    partitions_at_once: AtOnce = None,
     follow: Watch = True,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Move replicas back to where they were when the plan was made, from wherever they are."""
-    limits = _limits(bytes_per_second, moves_per_broker, partitions_at_once)
+    """Move replicas back to where they were when the plan was made, from wherever they are. Of the limits what is
+    not named stays."""
+    limits = named_limits(bytes_per_second, moves_per_broker, partitions_at_once)
     with rest_client() as client:
         row = answer(client.post(_path(placement, "rollback"), json=limits))
         _go_on(client, row, Form.JSON if as_json else form, follow=follow)
-
-
-def _limits(rate: int | None, moves: int, partitions: int) -> dict[str, Any]:
-    return {"bytes_per_second": rate, "moves_per_broker": moves, "partitions_at_once": partitions}
 
 
 def _agreed(row: dict[str, Any], *, yes: bool) -> str:
@@ -122,6 +123,7 @@ def _say(placement: str, word: str, form: Form, as_json: bool) -> None:
 
 
 def _go_on(client: httpx2.Client, row: dict[str, Any], form: Form, *, follow: bool) -> None:
+    say_limits(row)
     if follow:
         row = _followed(client, row)
     _show(row, form)
@@ -135,7 +137,7 @@ def _followed(client: httpx2.Client, row: dict[str, Any]) -> dict[str, Any]:
     """The placement once nothing moves any more; progress is told on stderr as it changes."""
     said, began = None, time.monotonic()
     while row["state"] in _GOING_ON:
-        words = _progress(row)
+        words = progress_of(row)
         if words != said:
             said = words
             typer.echo(f"{time.monotonic() - began:6.1f} s  {words}", err=True)
@@ -144,32 +146,10 @@ def _followed(client: httpx2.Client, row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _progress(row: dict[str, Any]) -> str:
-    now = row.get("now") or {}
-    words = [row["state"]]
-    if "moves_done" in now:
-        whole = now["moves_done"] + now["moves_in_flight"] + now["moves_left"]
-        words.append(f"{now['moves_done']:,} of {whole:,} moves ({now['fraction']:.0%})")
-        words.append(f"{now['moves_in_flight']:,} under way")
-        if now["seconds_left"]:
-            words.append(f"about {now['seconds_left']:,.0f} s left")
-        held = now["held_up"]
-        if held:
-            place, why = next(iter(held.items()))
-            words.append(f"{place} waits: {why}" + (f", and {len(held) - 1} more" if len(held) > 1 else ""))
-    if now.get("failing"):
-        words.append(str(now["failing"]))
-    return ", ".join(words)
-
-
 def _show(row: dict[str, Any], form: Form) -> None:
     report = row["report"] or {}
     show(row, form, _COLUMNS, [{**row, **{name: report.get(name, "") for name in _COLUMNS[3:]}}])
-    for what in ("gone", "changed_by_others", "grown", "not_led"):
-        told = report.get(what)
-        if told and told["count"]:
-            names = ", ".join(told["examples"][:5])
-            typer.echo(f"{what.replace('_', ' ')}: {told['count']:,} partitions ({names})", err=True)
+    say_what_others_did(report)
 
 
 def _path(placement: str, word: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 from backend.domain.errors import FieldError
 from backend.domain.event import Event
@@ -46,6 +46,15 @@ RUNNING = frozenset(
 HAS_PLAN = frozenset(PlacementState) - {PlacementState.REQUESTED, PlacementState.FAILED}
 
 
+class NamedLimits(TypedDict, total=False):
+    """Limits of a run that are to be set. What is not named stays as it is: who changes one shall not take away a
+    throttle that somebody else wanted."""
+
+    bytes_per_second: int | None
+    moves_per_broker: int
+    partitions_at_once: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunLimits:
     """How fast replicas are moved."""
@@ -55,6 +64,14 @@ class RunLimits:
     moves_per_broker: int = 5
     """Moves that a broker takes part in at once."""
     partitions_at_once: int = 1000
+
+    def named(self) -> NamedLimits:
+        """All of them."""
+        return {
+            "bytes_per_second": self.bytes_per_second,
+            "moves_per_broker": self.moves_per_broker,
+            "partitions_at_once": self.partitions_at_once,
+        }
 
 
 def wrong_limits(limits: RunLimits, where: str = "") -> list[FieldError]:
@@ -159,7 +176,7 @@ class StartApplying:
     """Move replicas as planned; of one that is being applied, change the limits."""
 
     digest: str
-    limits: RunLimits
+    limits: NamedLimits
     busy: Mapping[str, str]
     """Clusters with the placement that is at work there."""
 
@@ -168,8 +185,7 @@ class StartApplying:
 class StartRollback:
     """Move replicas back to where they were when the plan was made."""
 
-    limits: RunLimits | None
-    """None: as before."""
+    limits: NamedLimits
     busy: Mapping[str, str]
 
 

@@ -30,6 +30,7 @@ from backend.domain.placement_runs import (
     RUNNING,
     Cancel,
     EndRun,
+    NamedLimits,
     Pause,
     PlacementCancelled,
     PlacementLimitsChanged,
@@ -250,14 +251,14 @@ def _decide_apply(state: Placement, command: StartApplying) -> list[PlacementEve
             f"the plan of placement {state.id} is {state.digest[:12]}, not {command.digest[:12]!a}: look at it",
             (FieldError("/digest", "is of another plan"),),
         )
-    _check_limits(command.limits)
+    limits = _limits(state, command.limits)
     if state.state in (PlacementState.APPLYING, PlacementState.PAUSED):
-        if command.limits == state.limits:
+        if limits == state.limits:
             return []
-        return [PlacementLimitsChanged(**_of(state), limits=command.limits)]
+        return [PlacementLimitsChanged(**_of(state), limits=limits)]
     if state.state is PlacementState.APPLIED:
         raise StateConflict(f"placement {state.id} is applied already")
-    return [_started(state, command.limits, command.busy, back=False)]
+    return [_started(state, limits, command.busy, back=False)]
 
 
 def _decide_rollback(state: Placement, command: StartRollback) -> list[PlacementEvent]:
@@ -265,9 +266,7 @@ def _decide_rollback(state: Placement, command: StartRollback) -> list[Placement
         raise StateConflict(f"placement {state.id} has moved nothing that could go back: it is {state.state}")
     if state.state in (PlacementState.ROLLING_BACK, PlacementState.ROLLED_BACK):
         raise StateConflict(f"placement {state.id} is {state.state} already")
-    limits = command.limits or state.limits
-    _check_limits(limits)
-    return [_started(state, limits, command.busy, back=True)]
+    return [_started(state, _limits(state, command.limits), command.busy, back=True)]
 
 
 def _started(state: Placement, limits: RunLimits, busy: Mapping[str, str], *, back: bool) -> PlacementRunStarted:
@@ -316,10 +315,14 @@ def _of(state: Placement) -> dict[str, str]:
     return {"placement": state.id, "cluster": state.cluster}
 
 
-def _check_limits(limits: RunLimits) -> None:
+def _limits(state: Placement, named: NamedLimits) -> RunLimits:
+    """Those that are to hold; of what is not named those of the run before, or the usual ones. Raises
+    ValueInvalid."""
+    limits = replace(state.limits, **named)
     errors = wrong_limits(limits)
     if errors:
         raise ValueInvalid(f"{errors[0].pointer[1:]} {errors[0].detail}", tuple(errors))
+    return limits
 
 
 # --- evolve

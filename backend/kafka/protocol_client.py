@@ -6,13 +6,16 @@ translated here, and secrets are resolved by `client_config.resolve`.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
+import random
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from kafka.errors import KafkaError, for_code
+from kafka.errors import IncompatibleBrokerVersion, KafkaError, RequestTimedOutError, for_code
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
@@ -24,6 +27,11 @@ from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _BROKERS_AT_ONCE = 50
 """Asked side by side: each answers with all that it holds, which is many megabytes of a large cluster."""
+_SERVER_SECONDS = 3.0
+"""For a bootstrap server the first time that it is asked, unless it is the only one; twice that the next time."""
+_CONNECT_SECONDS = 10.0
+_AGAIN_SECONDS = 0.1
+"""Between two rounds of all bootstrap servers; twice that the next time, up to a second."""
 
 # It logs its configuration, secrets too, and each failure that its exceptions tell as well.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -38,10 +46,12 @@ class ProtocolClient:
         Raises LoginUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
         cannot use their certificates.
         """
+        self._servers = bootstrap_servers.split(",")
         self._timeout_ms = int(1000 * timeout_seconds)
         self._config = {
-            "bootstrap_servers": bootstrap_servers.split(","),
             "request_timeout_ms": self._timeout_ms,
+            # A broker that hangs accepts connections and says nothing: time is to be left for another one.
+            "socket_connection_setup_timeout_ms": int(min(1000 * _CONNECT_SECONDS, self._timeout_ms / 3)),
             "reconnect_backoff_max_ms": 1000,
             # Answers of thousands of principals are larger than its default of 1 MB.
             "receive_message_max_bytes": 100_000_000,
@@ -127,15 +137,70 @@ class ProtocolClient:
 
     def _opened(self) -> KafkaConnectionManager:
         if self._connections is None:
-            self._loop = NetworkSelector(**self._config)
-            self._connections = KafkaConnectionManager(self._loop, **self._config)
-            self._loop.start()
-            self._connections.bootstrap(self._timeout_ms)
+            self._connections = self._bootstrapped()
         return self._connections
+
+    def _bootstrapped(self) -> KafkaConnectionManager:
+        """Connections that know the brokers, from the first bootstrap server that tells them.
+
+        kafka-python gives the one that it happens to ask first all the time that there is. A broker that hangs
+        would use it up, and clusters with healthy ones seem to be down: here each has a part of it.
+        """
+        deadline = time.monotonic() + self._timeout_ms / 1000
+        servers = random.sample(self._servers, len(self._servers))
+        for turn in itertools.count():
+            rounds, at = divmod(turn, len(servers))
+            left = deadline - time.monotonic()
+            share = left if len(servers) == 1 else min(_SERVER_SECONDS * 2**rounds, left / 2)
+            try:
+                return self._told_by(servers[at], max(1, int(1000 * share)))
+            except IncompatibleBrokerVersion:
+                self.close()
+                raise
+            except KafkaError as error:
+                self.close()
+                if at == len(servers) - 1:
+                    time.sleep(min(_AGAIN_SECONDS * 2**rounds, 1.0))
+                if time.monotonic() + _AGAIN_SECONDS > deadline:
+                    raise _nobody(self._servers, error) from error
+        raise AssertionError("it counts without end")
+
+    def _told_by(self, server: str, timeout_ms: int) -> KafkaConnectionManager:
+        self._loop = NetworkSelector(**self._config)
+        connections = self._connections = KafkaConnectionManager(
+            self._loop, bootstrap_servers=[server], **self._config
+        )
+        self._loop.start()
+        connections.run(_hear, connections, timeout_ms)
+        return connections
+
+
+async def _hear(connections: KafkaConnectionManager, timeout_ms: int) -> None:
+    # Waited for here: its own time-out is for the connection alone, not for what is told then.
+    await connections.wait_for(connections.call_soon(_bootstrap, connections, timeout_ms), timeout_ms)
+
+
+async def _bootstrap(connections: KafkaConnectionManager, timeout_ms: int) -> None:
+    (server,) = connections.cluster.bootstrap_brokers()
+    # Fails at once where nobody listens; by itself it would try the same server again until its time is over.
+    await connections.get_connection(
+        server.node_id,
+        timeout_ms=timeout_ms,
+        pop_on_close=False,
+        refresh_metadata_on_err=False,
+        reset_backoff_on_connect=False,
+    )
+    await connections.bootstrap_async(timeout_ms)
+
+
+def _nobody(servers: list[str], error: KafkaError) -> KafkaCallFailed:
+    return KafkaCallFailed(f"no broker answers at {', '.join(servers)}: {error}")
 
 
 def _failed(error: KafkaError) -> KafkaCallFailed:
-    return KafkaCallFailed(str(error), getattr(error, "errno", None))
+    # kafka-python tells its own impatience by a class that has a broker's code; no broker has refused anything.
+    is_refusal = not isinstance(error, RequestTimedOutError)
+    return KafkaCallFailed(str(error), getattr(error, "errno", None) if is_refusal else None)
 
 
 def refusal(result: Any) -> KafkaCallFailed:

@@ -11,7 +11,8 @@ class PlacementInvalid(ValueError):
     """The question makes no sense; the message says where, and what to do."""
 
 
-def few(names: Sequence[object]) -> str:
-    """The first of them, and how many more there are."""
-    shown = ", ".join(map(str, names[:_NAMED]))
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+def few(names: Sequence[object], count: int | None = None) -> str:
+    """The first of them, and how many more there are; of `count` in all, if these are only some."""
+    shown = names[:_NAMED]
+    more = (len(names) if count is None else count) - len(shown)
+    return ", ".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")

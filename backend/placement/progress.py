@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from backend.placement.applying import Course, Place, Standing
 
+_MOST_WHILE_UNDER_WAY = 0.99
+"""Else a hundred small partitions behind a large one would all be to go at 100 %."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
@@ -21,7 +24,7 @@ class Progress:
     """With what has come of the moves in flight."""
     bytes_left: int
     fraction: float
-    """Of what is to be copied, 0 to 1; 1.0 if that is nothing."""
+    """Of the bytes that are to be copied, 0 to 1; 1.0 only if nothing is left."""
     partitions_left: int
     """Also those whose order alone is to change."""
 
@@ -56,25 +59,27 @@ def progress(
         # An empty replica is a move too: without the 1 a plan of empty topics would be done before it began.
         whole += total * (size + 1)
         done += (total - missing) * (size + 1) + come
+    partitions_left = len(standing.moving) + len(standing.pending)
     return Progress(
         moves_done=moves["done"],
         moves_in_flight=moves["flight"],
         moves_left=moves["left"],
         bytes_done=bytes_done,
         bytes_left=bytes_left,
-        fraction=done / whole if whole else 1.0,
-        partitions_left=len(standing.moving) + len(standing.pending),
+        fraction=min(done / whole if whole else 1.0, _MOST_WHILE_UNDER_WAY if partitions_left else 1.0),
+        partitions_left=partitions_left,
     )
 
 
-def seconds_left(samples: Sequence[tuple[float, int]], bytes_left: int) -> float | None:
-    """At the pace of these samples, (seconds of any clock, bytes done by then), oldest first; None if they show no
-    pace: one sample alone, or nothing copied between the first and the last."""
-    if bytes_left == 0:
+def seconds_left(samples: Sequence[tuple[float, int]], bytes_left: int, *, is_finished: bool) -> float | None:
+    """At the pace of these samples, (seconds of any clock, bytes done by then), oldest first; at least a second
+    as long as it is not finished. None if they show no pace: one sample alone, nothing copied between the first
+    and the last, or only empty replicas left."""
+    if is_finished:
         return 0.0
-    if len(samples) < 2:
+    if len(samples) < 2 or not bytes_left:
         return None
     (began, before), (ended, after) = samples[0], samples[-1]
     if ended <= began or after <= before:
         return None
-    return bytes_left * (ended - began) / (after - before)
+    return max(1.0, bytes_left * (ended - began) / (after - before))

@@ -20,6 +20,8 @@ _MAP, _WIDEST_CELL = 420, 36
 _TOP, _RACK_GAP = 58, 7
 _CHARACTER = 6.4
 """Of the letters of labels, on average."""
+_WIDE_CHARACTER, _LABEL_GAP, _LEAST_OF_A_NAME = 7.2, 6, 10
+"""Of names that stand side by side and must not run into each other; characters below which one is not told."""
 _MOST_SPOKEN = 1_500
 """Cells that say what they are."""
 
@@ -270,8 +272,10 @@ def _topics(columns: Sequence[Column], cell: int) -> list[Band]:
         some = list(group)
         name = "several topics" if topic is None else topic
         length = len(some) * cell - 2
-        fits = int(length / _CHARACTER)
-        found.append(Band(some[0] * cell, length, shortened(name, fits) if fits >= 4 else "", name))
+        # Names of topics begin alike: a few letters would say nothing. The whole one is told to who points at it.
+        fits = int((length - _LABEL_GAP) / _WIDE_CHARACTER)
+        is_told = len(name) <= fits or fits >= _LEAST_OF_A_NAME
+        found.append(Band(some[0] * cell, length, shortened(name, fits) if is_told else "", name))
     return found
 
 

@@ -21,6 +21,7 @@ from backend.web.forms import Fields, Form
 from backend.web.measures import size_bytes, size_shown, whole_number
 from backend.web.pages import PageRoute, enter
 from backend.web.placement_policy_view import POLICY_SAID
+from backend.web.placement_run_view import AS_FAST
 from backend.web.placements_page import PLACEMENTS
 from backend.web.replication_page import REPLICATION, existing_cluster
 from backend.web.same_change import SameChange, curl
@@ -29,7 +30,6 @@ from backend.web.services import ConsoleServices, Shared, Viewer
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 FORM = REPLICATION + "/-policy"
-AS_FAST = "as fast as it can"
 
 
 def _wanted(given: Fields) -> PlacementPolicy:
@@ -79,10 +79,11 @@ def _shown(policy: PlacementPolicy) -> dict[str, str]:
 
 def _same(cluster: str, policy: PlacementPolicy) -> SameChange:
     limits = policy.limits
-    words = [f"--set {policy.policy}", f"--away-minutes {policy.away_minutes}"]
-    if limits.bytes_per_second is not None:
-        words.append(f"--bytes-per-second {limits.bytes_per_second}")
-    words += [
+    words = [
+        f"--set {policy.policy}",
+        f"--away-minutes {policy.away_minutes}",
+        # What is not named stays: without a limit it is to be taken away.
+        f"--bytes-per-second {limits.bytes_per_second or 'none'}",
         f"--moves-per-broker {limits.moves_per_broker}",
         f"--partitions-at-once {limits.partitions_at_once}",
     ]

@@ -14,18 +14,18 @@ from backend.deciders import PLACEMENT as DECIDER
 from backend.dispatch import Directed
 from backend.domain.access import Action, Caller
 from backend.domain.errors import DomainError, FieldError, ValueInvalid
-from backend.domain.placement_runs import Cancel, Pause, PlacementRunCommand, Resume, RunLimits
+from backend.domain.placement_runs import Cancel, NamedLimits, Pause, PlacementRunCommand, Resume
 from backend.eventlog.recorded import Metadata
 from backend.queries.placements import find_placement
 from backend.web.forms import Fields, Form
-from backend.web.measures import whole_number
+from backend.web.measures import size_bytes, whole_number
 from backend.web.pages import PageRoute, enter
 from backend.web.placement_page import PLACEMENT, shown_page
+from backend.web.placement_run_view import AS_FAST
 from backend.web.services import ConsoleServices, Shared, Viewer
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 _WORDS: dict[str, PlacementRunCommand] = {"pause": Pause(), "resume": Resume(), "cancel": Cancel()}
-_MEGABYTE = 1_000_000
 
 
 @router.post(PLACEMENT + "/-apply")
@@ -51,7 +51,7 @@ def say_to_placement(placement: str, request: Request, services: Shared, viewer:
 
     def build(connection: Connection) -> PlacementRunCommand:
         if word == "rollback":
-            return changes.going_back(connection, None)
+            return changes.going_back(connection, {})
         if word not in _WORDS:
             raise ValueInvalid("this form was not sent by its page: look at it again")
         return _WORDS[word]
@@ -59,18 +59,15 @@ def say_to_placement(placement: str, request: Request, services: Shared, viewer:
     return _carry_out(request, services, caller, placement, build)
 
 
-def _limits(fields: Fields) -> RunLimits:
-    rate = _number(fields, "megabytes_per_second")
-    moves = _number(fields, "moves_per_broker")
-    return RunLimits(
-        bytes_per_second=None if rate is None else rate * _MEGABYTE,
-        moves_per_broker=RunLimits.moves_per_broker if moves is None else moves,
-    )
-
-
-def _number(fields: Fields, name: str) -> int | None:
-    text = fields.get(name, "")
-    return whole_number(text, f"/{name}") if text.strip() else None
+def _limits(fields: Fields) -> NamedLimits:
+    """As the form has them; partitions at once are not in it, and stay. Raises ValueInvalid."""
+    rate = fields.get("bytes_per_second", "").strip()
+    limits: NamedLimits = {
+        "bytes_per_second": None if rate in ("", AS_FAST) else size_bytes(rate, "/bytes_per_second")
+    }
+    if moves := fields.get("moves_per_broker", "").strip():
+        limits["moves_per_broker"] = whole_number(moves, "/moves_per_broker")
+    return limits
 
 
 def _carry_out(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from backend.domain.placement_runs import PlacementState
+from backend.domain.placement_runs import RUNNING, PlacementState, RunLimits
+from backend.placement.errors import few
 from backend.queries.placements import PlacementRow
 from backend.web.figures import counted, sized
+from backend.web.measures import size_shown
 from backend.web.switch_words import span
 
 _WORDS = {
@@ -25,6 +27,7 @@ _LEFT = {
     "grown": "are new",
     "not_led": "are led by another broker",
 }
+AS_FAST = "as fast as it can"
 _NAMED = 3
 
 
@@ -43,6 +46,29 @@ class PlacementRunView:
     def buttons(self) -> list[tuple[str, str]]:
         """What can be said to it now: word and label."""
         return [(word, _BUTTONS[word]) for word in _WORDS.get(self.row.state, ())]
+
+    @property
+    def limits(self) -> RunLimits:
+        """Those that hold, and would hold if it is applied now."""
+        return self.row.limits or RunLimits()
+
+    @property
+    def rate(self) -> str:
+        """Bytes a second, as the form has it; empty: as fast as it can."""
+        rate = self.limits.bytes_per_second
+        return "" if rate is None else size_shown(rate)
+
+    @property
+    def limits_said(self) -> str:
+        """A sentence without its full stop, while they hold; else nothing."""
+        if self.row.state not in RUNNING:
+            return ""
+        rate = f"{self.rate} a second" if self.rate else AS_FAST
+        limits = self.limits
+        return (
+            f"each broker copies {rate} and takes part in {counted(limits.moves_per_broker, 'move')} at once, "
+            f"{counted(limits.partitions_at_once, 'partition')} move at once"
+        )
 
     @property
     def share(self) -> float | None:
@@ -85,6 +111,6 @@ class PlacementRunView:
         for what, words in _LEFT.items():
             found = report.get(what) or {}
             if found.get("count"):
-                names = ", ".join(found["examples"][:_NAMED])
+                names = few(found["examples"], found["count"])
                 said += f"; {counted(found['count'], 'partition')} {words} ({names})"
         return said

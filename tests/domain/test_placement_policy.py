@@ -77,4 +77,4 @@ def test_a_proposal_is_told_with_what_was_asked_for_and_held_back_once() -> None
     assert event == PlacementHeldBack(placement="p1", cluster="c1", reason="look at it")
     assert decide_placement(state, hold) == []
     # An operator applies it all the same.
-    assert decide_placement(state, StartApplying(digest="1f", limits=RunLimits(), busy={}))
+    assert decide_placement(state, StartApplying(digest="1f", limits={}, busy={}))

@@ -31,8 +31,8 @@ from backend.domain.placements import Placement, decide, evolve
 
 PLANNED = Placement(id="p1", cluster="c1", state=PlacementState.PLANNED, digest="1f")
 LIMITS = RunLimits(bytes_per_second=1000)
-APPLY = StartApplying(digest="1f", limits=LIMITS, busy={})
-BACK = StartRollback(limits=None, busy={})
+APPLY = StartApplying(digest="1f", limits={"bytes_per_second": 1000}, busy={})
+BACK = StartRollback(limits={}, busy={})
 
 
 def after(state: Placement, *commands: Any) -> Placement:
@@ -84,22 +84,35 @@ def test_a_refused_run_leaves_it_as_it_was() -> None:
 def test_limits_change_while_it_goes_on() -> None:
     state = after(PLANNED, APPLY)
     assert decide(state, APPLY) == []
-    faster = replace(APPLY, limits=RunLimits())
+    faster = replace(APPLY, limits=RunLimits().named())
     (changed,) = decide(state, faster)
     assert isinstance(changed, PlacementLimitsChanged)
     assert after(state, Pause(), faster).state is PlacementState.PAUSED
     assert after(state, faster).limits == RunLimits()
 
 
+def test_what_is_not_named_of_limits_stays_and_a_throttle_is_taken_away_on_purpose() -> None:
+    state = after(PLANNED, APPLY, Pause())
+    (changed,) = decide(state, replace(APPLY, limits={"moves_per_broker": 2}))
+    assert isinstance(changed, PlacementLimitsChanged)
+    assert changed.limits == RunLimits(bytes_per_second=1000, moves_per_broker=2)
+    state = after(state, replace(APPLY, limits={"moves_per_broker": 2}), replace(BACK, limits={}))
+    assert state.limits == changed.limits
+    state = after(state, end(state), replace(APPLY, limits={"partitions_at_once": 7}))
+    assert state.limits == replace(changed.limits, partitions_at_once=7), "those of the run before"
+    assert after(state, replace(APPLY, limits={"bytes_per_second": None})).limits.bytes_per_second is None
+    (began,) = decide(PLANNED, replace(APPLY, limits={}))
+    assert isinstance(began, PlacementRunStarted) and began.limits == RunLimits()
+
+
 @pytest.mark.parametrize("limits", [{"bytes_per_second": 0}, {"moves_per_broker": 0}, {"partitions_at_once": -1}])
 @pytest.mark.parametrize("back", [False, True])
-def test_a_limit_that_lets_nothing_move_is_refused(limits: dict[str, int], back: bool) -> None:
-    wrong = RunLimits(**limits)
+def test_a_limit_that_lets_nothing_move_is_refused(limits: Any, back: bool) -> None:
     with pytest.raises(ValueInvalid) as told:
         if back:
-            decide(after(PLANNED, APPLY), replace(BACK, limits=wrong))
+            decide(after(PLANNED, APPLY), replace(BACK, limits=limits))
         else:
-            decide(PLANNED, replace(APPLY, limits=wrong))
+            decide(PLANNED, replace(APPLY, limits=limits))
     assert told.value.errors[0].pointer == f"/{next(iter(limits))}"
 
 

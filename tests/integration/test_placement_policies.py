@@ -309,7 +309,7 @@ def test_on_the_command_line(watched: Watched, tmp_path: Path) -> None:
         )
         dry = shell("placement", "policy", "c1", "--away-minutes", "7", "--dry-run")
         assert "dry run" in dry.stderr and watched.rest("GET", POLICY).json()["away_minutes"] == 30
-        now = shell.json("placement", "policy", "c1", "--bytes-per-second", "0", "--away-minutes", "7")
+        now = shell.json("placement", "policy", "c1", "--bytes-per-second", "none", "--away-minutes", "7")
         assert (now["policy"], now["away_minutes"], now["limits"]["bytes_per_second"]) == ("apply", 7, None)
         unknown = shell("placement", "policy", "c9")
         assert unknown.exit_code == 1 and "there is no cluster 'c9'" in unknown.stderr

@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 
 from backend import deciders
+from backend.dispatch import Dispatcher
 from backend.domain.cluster import RecordOnline
+from backend.domain.placement_runs import EndRun, PlacementState
 from backend.domain.placements import RecordFailure, RecordPlan
-from backend.queries.placements import PlanDocuments, keep_documents, read_reassignment
+from backend.eventlog.registry import domain_registry
+from backend.projections.catalogue import PROJECTIONS
+from backend.queries import placement_runs
+from backend.queries.placements import PlanDocuments, find_placement, keep_documents, read_reassignment
 from tests.database_fixture import Database
-from tests.integration.conftest import TOKEN, Rest, problem
+from tests.integration.conftest import TOKEN, Rest, problem, rest_settings
 from tests.integration.shell import shell_of
 from tests.integration.streams import PROD, applied, worker_records
+from workers import context
+from workers.placements import compute
 
 
 def partition(number: int, *replicas: int) -> dict[str, Any]:
@@ -190,6 +197,81 @@ def test_of_two_values_of_one_name_none_is_taken(clusters: Rest, body: str, name
 def test_a_large_reassignment_is_taken(clusters: Rest) -> None:
     rows = [partition(number, 1, 2, 3) for number in range(30_000)]
     assert asked(clusters, reassignment={"version": 1, "partitions": rows})["given"] == 30_000
+
+
+def planned(rest: Rest, database: Database) -> str:
+    placement: str = asked(rest)["id"]
+    plan = PLAN | dict.fromkeys(("lower_bound", "gap", "moved_bytes", "leader_changes"), 0) | {"notes": []}
+    plan |= {name: {"1": 1, "2": 1} for name in ("replicas_per_broker", "leaders_per_broker")}
+    with database.engine.begin() as connection:
+        keep_documents(connection, placement, PlanDocuments(question=QUESTION, plan=plan))
+    recorded(rest, placement, RecordPlan(digest="1f", summary={"moves": 1}))
+    return placement
+
+
+def recorded(rest: Rest, placement: str, command: Any) -> None:
+    worker_records(rest, command, deciders.PLACEMENT, f"placement-{placement}")
+
+
+def test_of_the_limits_what_is_not_named_stays(clusters: Rest, database: Database, tmp_path: Path) -> None:
+    one = planned(clusters, database)
+    with shell_of(database.url, tmp_path) as shell:
+
+        def limits(word: str, *words: str) -> tuple[int | None, int, int]:
+            found = shell.json("placement", word, one, "--no-watch", *words)["limits"]
+            return found["bytes_per_second"], found["moves_per_broker"], found["partitions_at_once"]
+
+        apply = ("apply", "--digest", "1f")
+        assert limits(*apply, "--bytes-per-second", "2000000") == (2_000_000, 5, 1000)
+        assert limits(*apply, "--moves-per-broker", "4") == (2_000_000, 4, 1000)
+        assert limits("rollback") == (2_000_000, 4, 1000)
+        assert limits(*apply, "--bytes-per-second", "none") == (None, 4, 1000), "taken away on purpose"
+        told = shell("placement", "apply", one, "--no-watch", "--digest", "1f", "--partitions-at-once", "7").stderr
+        assert "limits: as fast as brokers can, 4 moves of a broker and 7 partitions at once" in told
+    sent = {"digest": "1f", "bytes_per_second": 5000}
+    assert clusters("POST", f"/placements/{one}/apply", sent).json()["limits"]["moves_per_broker"] == 4
+    sent = {"digest": "1f", "bytes_per_second": None}
+    assert clusters("POST", f"/placements/{one}/apply", sent).json()["limits"]["bytes_per_second"] is None
+    back = clusters("POST", f"/placements/{one}/rollback", {"partitions_at_once": 3}).json()["limits"]
+    assert back == {"bytes_per_second": None, "moves_per_broker": 4, "partitions_at_once": 3}
+
+
+def test_show_tells_how_far_it_is_and_what_came_of_it(clusters: Rest, database: Database, tmp_path: Path) -> None:
+    one = planned(clusters, database)
+    told = {"moves_done": 5, "moves_in_flight": 2, "moves_left": 7, "fraction": 0.99, "seconds_left": 1.0}
+    gone = {"count": 9, "examples": [f"t-{number}" for number in range(9)]}
+    report = {"partitions": 14, "arrived": 5, "elected": 3, "gone": gone}
+    with shell_of(database.url, tmp_path) as shell:
+        assert "planned; nothing was moved" in shell("placement", "show", one).stderr
+        assert shell("placement", "apply", one, "--no-watch", "--digest", "1f").exit_code == 0
+        with database.engine.begin() as connection:
+            placement_runs.tell(connection, one, {**told, "held_up": {}, "failing": None})
+        said = shell("placement", "show", one).stderr
+        assert "applying, 5 of 14 moves (99% of bytes), 2 under way, about 1 s left" in said
+        assert "limits: as fast as brokers can" in said and "nothing was moved" not in said
+        recorded(clusters, one, EndRun(run=1, after=PlacementState.APPLYING, report=report))
+        said = shell("placement", "show", one).stderr
+        assert "applied\n" in said and "5 of 14 partitions that change are as they are to be; 3 leaders" in said
+        assert "gone: 9 partitions (t-0, t-1, t-2, t-3, t-4 and 4 more)" in said
+
+
+@pytest.mark.parametrize("handed_in", [False, True])
+@pytest.mark.parametrize("word", ["pause", "rollback"])
+def test_nothing_is_planned_while_a_placement_is_carried_out_not_even_paused(
+    clusters: Rest, database: Database, monkeypatch: pytest.MonkeyPatch, word: str, handed_in: bool
+) -> None:
+    dispatcher = Dispatcher(database.engine, domain_registry(), PROJECTIONS)
+    monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
+    one = planned(clusters, database)
+    clusters("POST", f"/placements/{one}/apply", {"digest": "1f"})
+    state = clusters("POST", f"/placements/{one}/{word}").json()["state"]
+    other = asked(clusters, **({"reassignment": GIVEN} if handed_in else {}))["id"]
+    with database.engine.connect() as connection:
+        row = find_placement(connection, other)
+    compute(database.engine, rest_settings(database.url), row)
+    found = clusters("GET", f"/placements/{other}").json()
+    assert found["state"] == "failed"
+    assert found["reason"].startswith(f"placement {one} is {state}: a plan made in its midst would not fit")
 
 
 def test_nobody_knows_an_unknown_placement(clusters: Rest) -> None:

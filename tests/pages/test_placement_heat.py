@@ -154,6 +154,19 @@ def test_rows_and_cells_say_what_they_are() -> None:
     assert [number for _, number in drawing.numbers] == [0, 1, 0, 1]
 
 
+def test_names_of_topics_have_room_or_are_told_where_they_are_pointed_at() -> None:
+    topics = {"acme-retail-prod-orders": 20, "acme-retail-prod-returns": 1, "acme-shop": 4, "big": 4}
+    rows = [partition(topic, number, 1, 2) for topic, count in topics.items() for number in range(count)]
+    drawing = draw(heat(compare({"brokers": brokers("x", "y"), "partitions": rows}, {"partitions": rows})))
+    labels = {band.name: band.label for band in drawing.topics}
+    assert labels == {"acme-retail-prod-orders": labels["acme-retail-prod-orders"], "big": "big"} | dict.fromkeys(
+        ["acme-retail-prod-returns", "acme-shop"], ""
+    )
+    for band in drawing.topics:
+        # A character is 7 pixels wide at most on average, and something is left to the next name.
+        assert not band.label or 7 * len(band.label) + 4 <= band.length
+
+
 def test_a_cell_shows_the_share_that_moves_and_neither_part_vanishes() -> None:
     kept = spread_out(large(300, 20_000, 20))
     drawing = draw(heat(compare(kept.question, kept.plan), most_rows=12, most_columns=12))

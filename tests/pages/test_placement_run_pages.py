@@ -46,13 +46,14 @@ def test_it_is_applied_once_the_cluster_is_typed(operator: Visitor, database: Da
     assert apply(operator, confirm="c2") == 422
     assert apply(operator, moves_per_broker="0") == 422
     assert apply(operator, digest="0" * 32) == 409
-    assert apply(operator, megabytes_per_second="50") == 303
+    assert apply(operator, bytes_per_second="50 MiB") == 303
     assert "A worker looks at c1." in said(operator.get("/placements/p1"))
     tell(database)
     page = operator.get("/placements/p1/-live")
     text = said(page)
     assert "3 of 10 moves done, 2 under way, 3.0 MiB to copy, about 42.0 s left." in text
-    assert "25 % copied" in text and "orders-3 waits: broker 7, which is to get a replica" in text
+    assert "Each broker copies 50 MiB a second and takes part in 5 moves at once, 1,000 partitions move" in text
+    assert "25 % of bytes copied" in text and "orders-3 waits: broker 7, which is to get a replica" in text
     assert "HX-Refresh" not in page.headers
     tell(database, failing="c1: nobody answers")
     assert "tries again: c1: nobody answers" in said(operator.get("/placements/p1/-live"))
@@ -70,14 +71,30 @@ def test_it_is_paused_cancelled_and_taken_back(operator: Visitor, database: Data
         assert label in text and then in text, word
     late = operator.send("/placements/p1/-say", word="pause")
     assert late.status_code == 409 and "it cannot be paused" in said(late)
-    report = {"partitions": 9, "arrived": 4, "gone": {"count": 2, "examples": ["orders-1", "orders-2"]}}
+    report = {
+        "partitions": 9,
+        "arrived": 4,
+        "gone": {"count": 7, "examples": [f"orders-{each}" for each in range(6)]},
+    }
     end = EndRun(run=1, after=PlacementState.CANCELLING, report=report)
     record(database, end, PLACEMENT, "placement-p1")
     text = said(operator.get("/placements/p1"))
-    assert "4 of 9 partitions that change are as planned; 2 partitions were deleted (orders-1, orders-2)." in text
+    assert "4 of 9 partitions that change are as planned; 7 partitions were deleted (orders-0, orders-1, " in text
+    assert "orders-4 and 2 more)." in text
     assert operator.send("/placements/p1/-say", word="rollback").status_code == 303
     record(database, EndRun(run=2, after=PlacementState.ROLLING_BACK, report=report), PLACEMENT, "placement-p1")
     assert "Rolled back 4 of 9 partitions that change are as they were" in said(operator.get("/placements/p1"))
+
+
+def test_the_form_has_the_limits_that_would_hold(operator: Visitor, database: Database) -> None:
+    assert apply(operator, bytes_per_second="3 MiB", moves_per_broker="2") == 303
+    assert operator.send("/placements/p1/-say", word="cancel").status_code == 303
+    end = EndRun(run=1, after=PlacementState.CANCELLING, report={"partitions": 9, "arrived": 0})
+    record(database, end, PLACEMENT, "placement-p1")
+    page = operator.get("/placements/p1").text
+    assert 'value="3 MiB"' in page and 'name="moves_per_broker" id="moves" inputmode="numeric" value="2"' in page
+    assert operator.send("/placements/p1/-say", word="rollback").status_code == 303
+    assert "Each broker copies 3 MiB a second and takes part in 2 moves" in said(operator.get("/placements/p1"))
 
 
 def test_why_it_was_refused_is_said(operator: Visitor, database: Database) -> None:

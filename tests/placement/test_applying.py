@@ -154,6 +154,7 @@ def test_what_is_done_only_grows_until_all_of_it_is(course, racks, limits, data)
         assert each.moves_done + each.moves_in_flight + each.moves_left == total
         assert each.bytes_done + each.bytes_left == last.bytes_done
         assert 0 <= each.fraction <= 1
+        assert each.is_finished or each.fraction < 0.995, "nor is it rounded up to all"
     done = [each.moves_done for each in seen]
     assert done == sorted(done)
 
@@ -313,8 +314,20 @@ def test_limits_that_let_nothing_move_are_refused(limits):
         ([(0.0, 100), (10.0, 100)], 50, None),
         ([(0.0, 100), (10.0, 40)], 50, None),
         ([(10.0, 0), (10.0, 40)], 50, None),
-        ([], 0, 0.0),
+        ([(0.0, 0), (10.0, 10_000)], 1, 1.0),
+        ([(0.0, 0), (10.0, 10_000)], 0, None),
     ],
 )
 def test_the_time_left_is_at_the_pace_of_what_was_seen(samples, bytes_left, seconds):
-    assert seconds_left(samples, bytes_left) == seconds
+    assert seconds_left(samples, bytes_left, is_finished=False) == seconds
+    assert seconds_left(samples, bytes_left, is_finished=True) == 0
+
+
+def test_it_is_not_told_to_be_whole_while_small_partitions_are_still_to_go():
+    places = [("t", number) for number in range(14)]
+    course = Course(originals=dict.fromkeys(places, (1,)), targets=dict.fromkeys(places, (2,)))
+    cluster = Simulated(course, dict.fromkeys(BROKERS))
+    cluster.advance(course, PLENTY)
+    cluster.complete(places[0])
+    found = progress(course, stand(course, cluster.now()), dict.fromkeys(places, 0) | {places[0]: 10**9})
+    assert (found.moves_done, found.moves_in_flight, f"{found.fraction:.0%}") == (1, 13, "99%")

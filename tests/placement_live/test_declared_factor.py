@@ -123,7 +123,7 @@ def test_a_factor_that_is_declared_comes_by_a_placement_and_the_minimum_follows(
     assert estate.minimum() == 1, "producers with acks=all go on while replicas are copied"
     # Topics that are being moved do not count.
     eventually(lambda: estate.watching.tick() or not estate.alerted(), "it is told no longer", 0.1)
-    planner.apply(plan)
+    planner.apply(plan, bytes_per_second=None)
     assert planner.over(plan["id"])["state"] == "applied"
 
     assert estate.minimum() == 2

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from typing import Any
+
 import pytest
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
+from kafka.errors import RequestTimedOutError
 
 from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.protocol_client import _failed
 from backend.kafka.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
@@ -130,3 +135,28 @@ def test_where_nobody_answers_the_cluster_is_named() -> None:
 def test_a_login_that_is_not_known_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(KafkaCallFailed, match="east: the control plane logs in by OAUTHBEARER"):
         ReplicaAdmin("east", "127.0.0.1:9", {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"})
+
+
+def test_a_bootstrap_server_that_hangs_leaves_time_for_the_others(brokers: Brokers) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # As a stopped process: the kernel takes the connection, and nobody reads.
+        servers = f"127.0.0.1:{silent.getsockname()[1]},{brokers.servers.partition(',')[0]}"
+        for _ in range(4):  # whichever it happens to ask first
+            with ReplicaAdmin("east", servers, {}, timeout_seconds=3) as admin:
+                assert len(admin.read(whole=False).brokers) == 3
+
+
+def test_a_broker_that_does_not_answer_in_time_refuses_nothing_and_another_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter([_failed(RequestTimedOutError("after 1665 ms")), "an answer"])
+
+    def ask(_: Any) -> Any:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with ReplicaAdmin("east", "127.0.0.1:9", {}, timeout_seconds=5) as admin:
+        monkeypatch.setattr(admin._client, "ask", ask)
+        assert admin._ask(None) == "an answer"

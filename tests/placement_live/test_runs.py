@@ -116,6 +116,21 @@ def test_a_reassignment_that_does_not_fit_the_cluster_is_explained_and_moves_not
     assert replicas_of(admin, topic) == [(1, 2)] * 3
 
 
+def test_a_plan_that_leaves_no_broker_that_may_be_away_says_so(
+    make_planner: Made, topic: str, brokers: Brokers
+) -> None:
+    planner = make_planner()
+    configure(brokers.servers, topic, {"min.insync.replicas": "3"})
+    told = f"topics get as many replicas as min.insync.replicas ({topic}): while a broker"
+    for more, is_told in (([1, 2, 3], True), ([2, 1], False)):
+        rows = [{"topic": topic, "partition": 0, "replicas": more}]
+        found = planner.plan(reassignment={"version": 1, "partitions": rows})
+        assert any(note.startswith(told) for note in found["plan"]["notes"]) is is_told, found["plan"]["notes"]
+    assert any(note.startswith(told) for note in planner.plan_for(topic, 3)["plan"]["notes"]), (
+        "a computed one, too"
+    )
+
+
 def test_one_is_paused_goes_on_and_is_cancelled(
     make_planner: Made, topic: str, brokers: Brokers, admin: ReplicaAdmin
 ) -> None:
@@ -129,7 +144,7 @@ def test_one_is_paused_goes_on_and_is_cancelled(
     assert all_rates(brokers)[3] != {}, "it is throttled"
     assert planner.say(plan["id"], "pause")["state"] == "paused"
     # What moves goes on, faster now; nothing else is begun.
-    planner.apply(plan, partitions_at_once=3)
+    planner.apply(plan, bytes_per_second=None, partitions_at_once=3)
     row = planner.until(plan["id"], "the one has come", lambda row: row["now"]["moves_done"] == 1)
     assert (row["state"], row["now"]["moves_in_flight"], row["now"]["moves_left"]) == ("paused", 0, 2)
     assert sorted(len(each) for each in replicas_of(admin, topic)) == [2, 2, 3]
@@ -141,7 +156,7 @@ def test_one_is_paused_goes_on_and_is_cancelled(
     assert admin.ongoing() == {}
     assert sorted(len(each) for each in replicas_of(admin, topic)) == [2, 2, 3], "what had come stays"
     assert all(rates == {} for rates in all_rates(brokers).values())
-    planner.say(plan["id"], "rollback", partitions_at_once=3)
+    planner.say(plan["id"], "rollback", bytes_per_second=None)
     assert planner.over(plan["id"])["state"] == "rolled-back"
     assert [sorted(each) for each in replicas_of(admin, topic)] == [[1, 2]] * 3
 
@@ -160,7 +175,8 @@ def test_another_worker_goes_on_where_one_has_stopped(
     with monkeypatch.context() as patched:
         planner.stop(patched)
         assert all_rates(brokers)[3] != {}
-    planner.apply(plan)  # without a limit, and to a thread that knows nothing of the one before
+    # To a thread that knows nothing of the one before.
+    planner.apply(plan, bytes_per_second=None)
     assert planner.over(plan["id"])["state"] == "applied"
     assert all(rates == {} for rates in all_rates(brokers).values())
 
@@ -199,8 +215,8 @@ def test_of_two_plans_one_is_applied(make_planner: Made, topic: str, brokers: Br
     planner.until(first["id"], "it moves", lambda row: (row["now"] or {}).get("moves_in_flight", 0) > 0)
     answer = planner.rest("POST", f"/placements/{second['id']}/apply", {"digest": second["digest"]})
     assert answer.status_code == 409 and f"placement {first['id']} is moving replicas of east" in answer.text
-    assert "replicas are being moved" in planner.plan()["reason"], "nor is anything planned meanwhile"
-    planner.apply(first)
+    assert f"placement {first['id']} is applying" in planner.plan()["reason"], "nor is anything planned meanwhile"
+    planner.apply(first, bytes_per_second=None)
     assert planner.over(first["id"])["state"] == "applied"
     planner.apply(second)
     found = planner.over(second["id"])

@@ -116,7 +116,7 @@ def _next(
         return HoldBack(reason=reason)
     if any(each.state in RUNNING for each in rows):
         return None
-    return changes.applying(connection, row.digest, policy.limits)
+    return changes.applying(connection, row.digest, policy.limits.named())
 
 
 def _asked(connection: Connection, rows: Sequence[PlacementRow]) -> list[Asked]:

@@ -214,7 +214,7 @@ class PlacementRunner:
         held_up = {**waiting, **refused}
         told = {
             **vars(found),
-            "seconds_left": seconds_left(list(self._samples), found.bytes_left),
+            "seconds_left": seconds_left(list(self._samples), found.bytes_left, is_finished=found.is_finished),
             "changed_by_others": [name(each) for each in sorted(standing.strangers)[:_NAMED]],
             "gone": [name(each) for each in standing.gone[:_NAMED]],
             "held_up": {name(each): why for each, why in sorted(held_up.items())[:_NAMED]},
