@@ -77,7 +77,8 @@ def broken(problem: Problem, replicas: Replicas) -> dict[str, Ints]:
         DOUBLED: owners[first[times > 1]],
         OUTSIDE: owners[outside],
         FACTOR: np.flatnonzero(replicas.counts != problem.wanted),
-        RACKS: unspread[replicas.counts[unspread] == problem.wanted[unspread]],
+        # Of those that are on brokers that are to hold nothing that is told.
+        RACKS: unspread[counts[unspread].sum(axis=1) == problem.wanted[unspread]],
         LEADERS: np.flatnonzero(led & is_barred[firsts]),
     }
     return {rule: np.unique(partitions) for rule, partitions in found.items() if len(partitions)}
