@@ -126,6 +126,7 @@ class Broker:
             "transaction.state.log.min.isr": 1,
             "share.coordinator.state.topic.replication.factor": internal_copies,
             "share.coordinator.state.topic.min.isr": 1,
+            "replica.lag.time.max.ms": cluster.replica_lag_time_max_ms,
             **COMMON,
             **({} if self.added is None else {"process.roles": "broker"}),
             **(self._security() if secured else {}),

@@ -43,6 +43,8 @@ class ClusterSpec:
     sasl: str | None
     acls: bool
     via_proxy: bool
+    replica_lag_time_max_ms: int = 30_000
+    """How long a follower may be behind and stay in sync; Kafka's own default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,7 @@ def _cluster(name: str, section: ClusterSection) -> ClusterSpec:
         sasl=section.security.sasl if section.security else None,
         acls=section.security.acls if section.security else False,
         via_proxy=section.listeners_via_proxy,
+        replica_lag_time_max_ms=section.replica_lag_time_max_ms,
     )
 
 

@@ -29,6 +29,7 @@ class ClusterSection(_Strict):
     subject_format: str = DEFAULT_SUBJECT_FORMAT
     security: SecuritySection | None = None
     listeners_via_proxy: bool = False
+    replica_lag_time_max_ms: int = Field(30_000, ge=1_000)
 
 
 class StreamSection(_Strict):

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from backend.estate.broker import Broker, BrokerPorts
-from backend.estate.document import Estate, read_estate
+from backend.estate.document import Estate, EstateInvalid, read_estate
 from backend.estate.home import Home
 from backend.estate.jars import JavaMissing, ensure_jars, java_version
 from backend.estate.plan import Kafka, Layout, control_plane_environment, lay_out, make_plan
@@ -91,7 +91,7 @@ def test_clients_are_told_the_proxys_port_and_brokers_speak_beside_it(tmp_path: 
     assert f"advertised.listeners=CLIENT://127.0.0.1:{ports.advertised},INTERNAL" in text
 
 
-def broker_settings(tmp_path: Path, file: str, cluster: str, node: int) -> dict[str, str]:
+def broker_settings(tmp_path: Path, file: str | Path, cluster: str, node: int) -> dict[str, str]:
     estate = read_estate(PROJECT_ROOT / "estates" / file)
     spec = next(spec for spec in estate.clusters if spec.name == cluster)
     ports = tuple(
@@ -100,6 +100,18 @@ def broker_settings(tmp_path: Path, file: str, cluster: str, node: int) -> dict[
     )
     broker = Broker(cluster=spec, node=node, ports=ports, folder=tmp_path, password="secret")
     return dict(line.split("=", 1) for line in broker.properties().splitlines())
+
+
+def test_how_long_followers_may_be_behind_is_for_the_estate_file_to_say(tmp_path: Path) -> None:
+    file, document = tmp_path / "estate.yaml", SMALL_ESTATE.read_text()
+    file.write_text(document.replace("zone: az2", "zone: az2, replica_lag_time_max_ms: 10000"))
+    lags = [
+        broker_settings(tmp_path, file, name, 1)["replica.lag.time.max.ms"] for name in ("cluster-1", "cluster-2")
+    ]
+    assert lags == ["30000", "10000"]
+    file.write_text(document.replace("zone: az2", "zone: az2, replica_lag_time_max_ms: 10"))
+    with pytest.raises(EstateInvalid, match="replica_lag_time_max_ms"):
+        read_estate(file)
 
 
 def test_several_brokers_are_one_quorum_with_their_zones_as_racks(tmp_path: Path) -> None:
