@@ -15,7 +15,8 @@ from backend.placement.flows import Network
 from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas
 
 _MANY = 200_000
-"""From so many candidates on a choice that is within a thousandth of the fewest changes will do."""
+"""From so many candidates on a choice will do that is within a hundredth of what changes anyhow: of a million, one
+more than the fewest was seen, and the fewest take longer than all the rest of a plan."""
 _ROUNDS = 3
 _WIDTH = 2
 """Levels next to the average at which brokers are expected; tried wider where that does not hold."""
@@ -181,7 +182,7 @@ def _directly(totals: Totals, part: Part) -> tuple[Candidates, Ints] | None:
     over = np.maximum(kept[leaders] - level, 0)
     unled = totals.count - int(totals.kept.sum())
     must = unled + int(over.sum()) - min(rest, int((over > 0).sum()))
-    allowed = must + (must // 1000 if totals.candidates > _MANY else 0)
+    allowed = must + (must // 100 if totals.candidates > _MANY else 0)
     is_stuck = np.zeros(total, dtype=bool)
     for _ in range(_ROUNDS):
         asked = part(Rules(kept > level, is_stuck))

@@ -43,6 +43,12 @@ class Flow:
     loads: Ints
     """By broker: what it has of all groups then."""
 
+    def planned(self, brokers: Brokers, groups: Groups) -> Ints:
+        """By broker: how many new ones it gets that came by way of its rack, if what is kept stays."""
+        total = len(brokers.broker_ids)
+        here = np.bincount(groups.holder, self.kept, total) + np.bincount(self.broker, self.times, total)
+        return self.loads - here.astype(np.int64)
+
 
 def least_moves(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> Flow:
     """The cheapest flow; `fixed` is what brokers have besides. Raises NoFlow."""

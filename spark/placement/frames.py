@@ -94,7 +94,10 @@ class Placing:
         grouped, groups, fixed, flow = self._flow(partitions, bounds, kinds, apart=first is None)
         stage = stages.opened(brokers, bounds, groups, flow)
         opened = self._by_group(grouped, stage, stages.OPENED).persist()
-        wanted = fixed + flow.loads - self._loads(opened, f.concat("kept", "direct"))
+        wanted = flow.planned(brokers, groups)
+        if groups.sharing(bounds).any():
+            # Not all that the flow keeps may stay: what stays is counted.
+            wanted = fixed + flow.loads - self._loads(opened, f.concat("kept", "direct"))
         new = (
             opened.select("p", "topic", f.posexplode("racks").alias("place", "rack"))
             .groupBy("rack")
