@@ -159,10 +159,11 @@ class ProtocolClient:
                 raise
             except KafkaError as error:
                 self.close()
-                if at == len(servers) - 1:
-                    time.sleep(min(_AGAIN_SECONDS * 2**rounds, 1.0))
-                if time.monotonic() + _AGAIN_SECONDS > deadline:
+                left = deadline - time.monotonic()
+                if left < _AGAIN_SECONDS:
                     raise _nobody(self._servers, error) from error
+                if at == len(servers) - 1:
+                    time.sleep(min(_AGAIN_SECONDS * 2**rounds, 1.0, left - _AGAIN_SECONDS / 2))
         raise AssertionError("it counts without end")
 
     def _told_by(self, server: str, timeout_ms: int) -> KafkaConnectionManager:

@@ -130,7 +130,8 @@ class _Placements:
         to more."""
         found = []
         for b in self._usable if brokers is None else brokers:
-            steps = [self._model.new_bool_var("") for _ in range(max(0, most - int(besides[b])))]
+            room = min(len(self._free), max(0, most - int(besides[b])))
+            steps = [self._model.new_bool_var("") for _ in range(room)]
             self._model.add(sum(of[p, b] for p in self._free) == sum(steps))
             found += [(2 * (int(besides[b]) + at) + 1) * step for at, step in enumerate(steps)]
         return _sum(found)

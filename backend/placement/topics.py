@@ -74,7 +74,9 @@ def rows_of(some: Problem, partitions: Ints, replicas: Replicas, leaders: Ints) 
     usable = some.is_usable[keys[starts] % total]
     keys, flags = keys[starts][usable], flags[usable]
     owners, brokers = keys // total, keys % total
-    flags += _LEADS * (leaders[owners] == brokers) + _MAY * ~some.is_fixed[owners]
+    # One that is led where nothing is to be led has no other choice: it would have one after an exchange.
+    may = ~some.is_fixed[owners] & some.may_lead[leaders[owners]]
+    flags += _LEADS * (leaders[owners] == brokers) + _MAY * may
     rack = some.rack_of[brokers]
     block = some.topic_of[owners] // np.maximum(1, _COUNTS // np.maximum(1, some.rack_sizes))[rack]
     firsts = some.now.firsts[owners]

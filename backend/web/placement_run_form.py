@@ -60,12 +60,14 @@ def say_to_placement(placement: str, request: Request, services: Shared, viewer:
 
 
 def _limits(fields: Fields) -> NamedLimits:
-    """As the form has them; partitions at once are not in it, and stay. Raises ValueInvalid."""
-    rate = fields.get("bytes_per_second", "").strip()
-    limits: NamedLimits = {
-        "bytes_per_second": None if rate in ("", AS_FAST) else size_bytes(rate, "/bytes_per_second")
-    }
-    if moves := fields.get("moves_per_broker", "").strip():
+    """Those that were changed in the form; others stay, for they may be other ones by now than those that it was
+    drawn with. Partitions at once are not in it. Raises ValueInvalid."""
+    limits: NamedLimits = {}
+    rate, shown = (fields.get(name, "").strip() for name in ("bytes_per_second", "shown_bytes_per_second"))
+    if rate != shown:
+        limits["bytes_per_second"] = None if rate in ("", AS_FAST) else size_bytes(rate, "/bytes_per_second")
+    moves, shown = (fields.get(name, "").strip() for name in ("moves_per_broker", "shown_moves_per_broker"))
+    if moves and moves != shown:
         limits["moves_per_broker"] = whole_number(moves, "/moves_per_broker")
     return limits
 

@@ -97,6 +97,14 @@ def test_the_form_has_the_limits_that_would_hold(operator: Visitor, database: Da
     assert "Each broker copies 3 MiB a second and takes part in 2 moves" in said(operator.get("/placements/p1"))
 
 
+def test_a_page_from_before_takes_no_throttle_away(operator: Visitor, database: Database) -> None:
+    before = hidden(operator.get("/placements/p1"))
+    assert apply(operator, bytes_per_second="3 MiB", moves_per_broker="2") == 303
+    sent = {**before, "confirm": "c1", "bytes_per_second": "", "moves_per_broker": "5"}
+    assert operator.client.post("/placements/p1/-apply", data=sent).status_code == 303
+    assert "Each broker copies 3 MiB a second and takes part in 2 moves" in said(operator.get("/placements/p1"))
+
+
 def test_why_it_was_refused_is_said(operator: Visitor, database: Database) -> None:
     assert apply(operator) == 303
     why = "c1 is not as it was planned for: topics were deleted (orders); make a new plan"

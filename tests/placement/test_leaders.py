@@ -88,6 +88,21 @@ def test_what_stays_on_a_broker_that_is_to_hold_nothing_is_told_as_that() -> Non
     assert [each.constraint for each in make(read_problem(asked)).violations] == ["brokers"]
 
 
+def test_whoever_could_lead_instead_of_a_broker_that_is_to_lead_nothing_does() -> None:
+    """Nor does spreading topics bring one that may lead to a partition that has none: it would have to lead."""
+    rng = np.random.default_rng(1)
+    partitions = [
+        {"topic": f"t{at // 250}", "partition": at % 250, "replicas": (1 + rng.permutation(25)[:2]).tolist()}
+        for at in range(5000)
+    ]
+    brokers = [{"id": each} for each in range(1, 31)]
+    asked = {"brokers": brokers, "partitions": partitions, "no_leaders": list(range(1, 13))}
+    plan = make(read_problem(asked), most_arcs=0)
+    may = np.arange(1, 31) > 12
+    first, second = plan.replicas.brokers.reshape(-1, 2).T
+    assert int((~may[first]).sum()) > 0 and not (~may[first] & may[second]).any()
+
+
 def test_what_a_broker_leads_comes_to_all_others_when_it_dies() -> None:
     """All replicas in one order: one broker would inherit all."""
     brokers = list(range(5))
