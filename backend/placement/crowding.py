@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from backend.placement.flows import matched
-from backend.placement.grouping import Grouped, holding_keys, in_racks, is_first, is_preferred
+from backend.placement.grouping import Grouped, holdings_at, in_racks, is_first
 from backend.placement.moving import Flow
 from backend.placement.problem import Bools, Ints, Problem, Replicas, nth, starts_of
 from backend.placement.shares import Bounds
@@ -28,26 +28,24 @@ def relieved(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Rep
     is_crowded = crowded[owner, rack]
     replicas, owner, rack = replicas[is_crowded], owner[is_crowded], rack[is_crowded]
     group = grouped.group_of[owner]
-    holdings = holding_keys(some, groups.held_by, groups.holder, groups.preferred)
-    order = np.argsort(holdings)
-    at = holding_keys(some, group, now.brokers[replicas], is_first(now)[replicas])
-    kept = flow.kept[order][np.searchsorted(holdings[order], at)]
+    preferred = is_first(now)[replicas]
+    holding = holdings_at(some, groups, group, now.brokers[replicas], preferred)
+    kept = flow.kept[holding]
     place = group * len(some.racks) + rack
     stays = np.ones(len(now.brokers), dtype=bool)
     by_place = np.argsort(place, kind="stable")
     for mine in np.split(by_place, np.flatnonzero(np.diff(place[by_place])) + 1):
         if len(mine):
             limit = int(bounds.most[some.wanted[owner[mine[0]]], rack[mine[0]]])
-            stays[replicas[mine]] = _staying(owner[mine], at[mine], kept[mine], limit)
+            stays[replicas[mine]] = _staying(owner[mine], holding[mine], preferred[mine], kept[mine], limit)
     return Replicas(starts_of(np.bincount(now.owners[stays], minlength=len(now))), now.brokers[stays])
 
 
-def _staying(owner: Ints, holding: Ints, kept: Ints, limit: int) -> Bools:
+def _staying(owner: Ints, holding: Ints, preferred: Bools, kept: Ints, limit: int) -> Bools:
     """Which of these replicas stay: `limit` of each partition, preferred ones first, of no holding more than the
     flow says as far as there is a way. What is missing then is made up for by each partition's first ones."""
     owners, left = np.unique(owner, return_inverse=True)
     _, first, right = np.unique(holding, return_index=True, return_inverse=True)
-    preferred = is_preferred(holding)
     stays = preferred & (nth(right) < kept)
     rest = np.flatnonzero(~preferred)
     free = limit - np.bincount(left[stays], minlength=len(owners))

@@ -49,13 +49,8 @@ class _Placements:
     def __init__(
         self, problem: Problem, placed: Replicas, leaders: Ints, free: list[int], usable: list[int]
     ) -> None:
-        self._problem, self._placed, self._leaders, self._free, self._usable = (
-            problem,
-            placed,
-            leaders,
-            free,
-            usable,
-        )
+        self._problem, self._placed, self._leaders = problem, placed, leaders
+        self._free, self._usable = free, usable
         self._model = cp_model.CpModel()
         self._has = {(p, b): self._model.new_bool_var("") for p in free for b in usable}
         self._leads = {pair: self._model.new_bool_var("") for pair in self._has}

@@ -149,9 +149,12 @@ def holding_keys(brokers: Brokers, groups: Ints, holders: Ints, preferred: Bools
     return keys
 
 
-def is_preferred(holdings: Ints) -> Bools:
-    """Of holdings' numbers, whether these are preferred replicas."""
-    return np.asarray(holdings % 2 == 1, bool)
+def holdings_at(brokers: Brokers, groups: Groups, group: Ints, holders: Ints, preferred: Bools) -> Ints:
+    """Of replicas, which row of the groups' holdings each belongs to; all are on brokers that may hold some."""
+    keys = holding_keys(brokers, groups.held_by, groups.holder, groups.preferred)
+    order = np.argsort(keys)
+    found: Ints = order[np.searchsorted(keys[order], holding_keys(brokers, group, holders, preferred))]
+    return found
 
 
 def groups_of(brokers: Brokers, kinds: Ints, sizes: Ints, holdings: Ints, held: Ints, loads: Ints) -> Groups:
@@ -166,7 +169,7 @@ def groups_of(brokers: Brokers, kinds: Ints, sizes: Ints, holdings: Ints, held: 
         kinds[:, 0],
         holdings // 2 // total,
         holders,
-        is_preferred(holdings),
+        holdings % 2 == 1,
         held,
         holdings % 2 * 2,
         np.ceil(held * staying).astype(np.int64),

@@ -64,7 +64,7 @@ def _mended(
 ) -> Replicas:
     """What is left over of groups is placed once more, one by one, and others with it where it takes them."""
     left_over = ~sound(some, placed, bounds)
-    bad = bool(left_over.any())
+    bad = int(left_over.sum())
     for most in AGAIN:
         loads = fixed + some.loads(placed)
         if not bad and squares_of(some, loads) == squares:
@@ -73,9 +73,9 @@ def _mended(
         rows = np.flatnonzero(left_over | (partitions % each == 0) if each else left_over)
         again = place_again(some.some(rows), placed.some(rows), bounds, loads)
         placed = placed if again is None else placed.replaced(rows, again)
-        bad = not sound(some.some(rows), placed.some(rows), bounds).all()
+        bad = int((~sound(some.some(rows), placed.some(rows), bounds)).sum())
     if bad:
-        raise ArithmeticError("some partitions could not be placed")
+        raise ArithmeticError(f"{bad} partitions could not be placed")
     return placed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from backend.placement.grouping import Grouped, Groups, holding_keys, is_first
+from backend.placement.grouping import Grouped, Groups, holdings_at, is_first
 from backend.placement.moving import Flow
 from backend.placement.problem import Bools, Brokers, Ints, Problem, nth
 from backend.placement.shares import Bounds
@@ -16,18 +16,17 @@ def staying(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> tupl
     several in racks, else 0). Groups do not depend on each other."""
     now, groups = some.now, grouped.groups
     stays: Bools = some.is_usable[now.brokers]
-    holdings = holding_keys(some, groups.held_by, groups.holder, groups.preferred)
-    order = np.argsort(holdings)
     replicas = np.flatnonzero(stays)
     owner, broker = now.owners[replicas], now.brokers[replicas]
     group, rack = grouped.group_of[owner], some.rack_of[broker]
-    at = holding_keys(some, group, broker, is_first(now)[replicas])
-    holding = order[np.searchsorted(holdings[order], at)]
+    holding = holdings_at(some, groups, group, broker, is_first(now)[replicas])
     leaving = (groups.held - flow.kept)[holding]
     lost = now.counts - np.bincount(owner, minlength=len(now))
     shared = groups.sharing(bounds)
     sharing = _sharing(some, grouped, bounds, flow)
-    limits, place = _limits(some, groups, flow, group, broker), nth(grouped.group_of)
+    # Nobody asks for them where no rack is shared.
+    limits = _limits(some, groups, flow, group, broker) if sharing else group
+    place = nth(grouped.group_of) if sharing else grouped.group_of
     for each in range(len(some.racks)):
         mine = np.flatnonzero(rack == each)
         is_shared = shared[group[mine], each]
