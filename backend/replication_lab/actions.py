@@ -1,0 +1,164 @@
+"""All that can happen in one step, by name; `perform` does it and checks the invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from backend.replication_lab import faults
+from backend.replication_lab.answering import sent_by
+from backend.replication_lab.checking import after_step
+from backend.replication_lab.committing import committer_thread, follower_is_late
+from backend.replication_lab.fetching import epoch_end, replica_fetch
+from backend.replication_lab.following import fetched, replica_fetcher_thread, truncate_to_leader
+from backend.replication_lab.leading import become_leader, has_everyone, leader_election
+from backend.replication_lab.messages import EpochRequest, EpochResponse, FetchRequest, FetchResponse, ProduceResponse
+from backend.replication_lab.network import answer_lost, lost, take
+from backend.replication_lab.producing import answered, begin_anew, produce, produce_request_handler, time_is_over
+from backend.replication_lab.startup import end_session, hw_checkpoint_thread, notice, state_change_listener
+from backend.replication_lab.state import Broker, Fetcher, Role
+from backend.replication_lab.world import Action, World
+
+Handler = Callable[..., bool]
+
+
+def deliver(world: World, sender: int, receiver: int) -> bool:
+    """The oldest message from one to the other arrives, or is lost if the other is gone or out of reach."""
+    if receiver > 0 and world.brokers[receiver].paused:
+        return False  # it stays in the socket until the broker goes on
+    message = take(world, sender, receiver)
+    if message is None:
+        return False
+    if receiver < 0:
+        if not isinstance(message, ProduceResponse):
+            return False
+        return answered(world, world.producers[-1 - receiver], message) or True
+    broker = world.brokers[receiver]
+    if isinstance(message, FetchRequest):
+        if broker.alive and not world.is_cut(sender, receiver):
+            return replica_fetch(world, broker, message)
+        lost(world, message)
+    elif isinstance(message, FetchResponse):
+        if world.is_cut(sender, receiver):
+            answer_lost(world, receiver)
+        elif broker.alive:
+            fetched(world, broker, message)
+    elif isinstance(message, EpochRequest):
+        if broker.alive and not world.is_cut(sender, receiver):
+            return epoch_end(world, broker, message)
+        lost(world, message)
+    elif isinstance(message, EpochResponse):
+        if world.is_cut(sender, receiver):
+            answer_lost(world, receiver)
+        elif broker.alive:
+            truncate_to_leader(world, broker, message)
+    elif broker.alive and not isinstance(message, ProduceResponse):
+        return produce_request_handler(world, broker, message)
+    return True
+
+
+def _on_broker(handler: Callable[[World, Broker], bool]) -> Handler:
+    """A step of one broker, which is not taken while that is gone or paused."""
+
+    def step(world: World, broker_id: int, *_rest: int) -> bool:
+        broker = world.brokers[broker_id]
+        return broker.alive and not broker.paused and handler(world, broker)
+
+    return step
+
+
+def _elect(world: World, broker: Broker) -> bool:
+    return leader_election(world, broker, waited=True)
+
+
+def _lead(world: World, broker: Broker) -> bool:
+    return has_everyone(world, broker) and _lead_anyway(world, broker)
+
+
+def _lead_anyway(world: World, broker: Broker) -> bool:
+    return become_leader(world, broker, broker.partition.isr, broker.partition.ar, waited=True)
+
+
+def _late(world: World, broker_id: int, offset: int, in_sync: int) -> bool:
+    """KeepInSyncTime has passed; the request that waits and the ISR are still those that it was measured for."""
+    broker = world.brokers[broker_id]
+    queue = broker.partition.commit_q
+    if not broker.alive or broker.paused or not queue or queue[0].offset != offset:
+        return False
+    return len(broker.partition.isr) == in_sync and committer_thread(world, broker, late=True)
+
+
+def _shrink(world: World, broker_id: int, replica: int) -> bool:
+    broker = world.brokers[broker_id]
+    return broker.alive and not broker.paused and follower_is_late(world, broker, replica)
+
+
+def _expire(world: World, broker_id: int) -> bool:
+    """A session ends by itself if the store has heard nothing for so long."""
+    broker = world.brokers[broker_id]
+    silent = not broker.alive or broker.paused or not world.sees_store(broker)
+    return silent and end_session(world, broker)
+
+
+HANDLERS: Mapping[str, Handler] = MappingProxyType(
+    {
+        "deliver": deliver,
+        "fetch": _on_broker(replica_fetcher_thread),
+        "commit": _on_broker(committer_thread),
+        "late": _late,
+        "shrink": _shrink,
+        "checkpoint": _on_broker(hw_checkpoint_thread),
+        "notice": _on_broker(notice),
+        "request": _on_broker(state_change_listener),
+        "elect": _on_broker(_elect),
+        "lead": _on_broker(_lead),
+        "lead_anyway": _on_broker(_lead_anyway),
+        "expire": _expire,
+        "produce": lambda world, producer: produce(world, world.producers[producer]),
+        "timeout": lambda world, producer, attempt: time_is_over(world, world.producers[producer], attempt),
+        "begin_anew": lambda world, producer: begin_anew(world, world.producers[producer]),
+        **faults.HANDLERS,
+    }
+)
+"""By name of the action. Each gives False where there was nothing to do: then it was no step."""
+
+
+def perform(world: World, action: Action) -> bool:
+    """Take one step, if there is anything to do, and check the invariants.
+
+    Raises:
+        KeyError: there is no such action, broker or producer.
+    """
+    name, *whom = action
+    done = HANDLERS[name](world, *whom)  # type: ignore[index]
+    if world.direct:
+        _answer_at_once(world)
+    if done and world.history.violated is None:
+        after_step(world)
+    return done
+
+
+def _answer_at_once(world: World) -> None:
+    while True:
+        while world.channels:
+            sender, receiver = next(iter(world.channels))
+            deliver(world, sender, receiver)
+        if not (world.prompt and any([_go_on(world, each) for each in world.brokers.values()])):
+            return
+
+
+def _go_on(world: World, broker: Broker) -> bool:
+    """What is over in the step that begins it."""
+    if broker.role is Role.STANDING:
+        return leader_election(world, broker, waited=True)
+    return broker.fetcher is Fetcher.ASKS and broker.alive and _can_ask(world, broker) and replica_fetcher_thread(world, broker)
+
+
+def _can_ask(world: World, broker: Broker) -> bool:
+    """The leader will answer; otherwise the question is asked again as a step."""
+    leader = world.brokers[broker.partition.leader]
+    same = leader.partition.epoch == broker.partition.epoch or not world.rules.fenced
+    return leader.alive and leader.role >= Role.BECOMING and same and not world.is_cut(leader.id, broker.id)
+
+
+__all__ = ["HANDLERS", "perform", "sent_by"]

@@ -1,0 +1,72 @@
+"""What a leader tells producers, and what becomes of those that wait when it leads no more."""
+
+from __future__ import annotations
+
+from backend.replication_lab.history import Invariant
+from backend.replication_lab.messages import NOBODY, Pending, ProduceRequest, ProduceResponse
+from backend.replication_lab.network import post
+from backend.replication_lab.state import Broker, Role
+from backend.replication_lab.world import World
+
+NOT_LEADER = "not the leader"
+TOO_FEW_IN_SYNC = "fewer in sync than min ISR"
+FENCED = "a newer producer has this id"
+
+
+def sent_by(producer: int) -> int:
+    """The end of a producer's connection: below 0, since brokers are above."""
+    return -1 - producer
+
+
+def refuse(world: World, leader: Broker, request: ProduceRequest, error: str) -> None:
+    """Answer that the record was not taken."""
+    answer = ProduceResponse(request.attempt, request.number, -1, error)
+    post(world, leader.id, sent_by(request.producer), answer)
+
+
+def acknowledge(world: World, leader: Broker, request: ProduceRequest, first: int, offset: int) -> None:
+    """Answer that the record is committed or, without acks=all, that the leader has it.
+
+    The promises of synchronous replication are looked at here, where they are given.
+    """
+    if request.acks_all:
+        in_sync, least = len(leader.partition.isr), world.configuration.min_isr
+        if in_sync < least:
+            world.history.violate(
+                Invariant.BELOW_MIN_ISR,
+                f"broker {leader.id} acknowledged record {named(request)} with {in_sync} in sync; min ISR is {least}",
+            )
+        if leader.hw < offset:
+            world.history.violate(
+                Invariant.NOT_READABLE,
+                f"broker {leader.id} acknowledged record {named(request)} at offset {first}, but its HW is {leader.hw}",
+            )
+    post(world, leader.id, sent_by(request.producer), ProduceResponse(request.attempt, request.number, first, ""))
+
+
+def named(request: ProduceRequest) -> str:
+    """A record in words, as `History` and stories name it: producer and number."""
+    return f"{chr(ord('a') + request.producer)}{request.number}"
+
+
+def step_down(world: World, broker: Broker) -> None:
+    """Lead no more. The documents stop the commit thread; what waits in the commitQ is answered by nobody.
+
+    Mend: each gets an error, and its producer tries again with the new leader.
+    """
+    partition = broker.partition
+    waiting: tuple[Pending, ...] = tuple(each for each in partition.commit_q if each.request.acks_all)
+    partition.commit_q = ()
+    if broker.role is not Role.NONE:
+        broker.role = Role.NONE
+        partition.leader = NOBODY
+        broker.stop_threads()
+    if world.rules.answers_first:
+        for each in waiting:
+            refuse(world, broker, each.request, NOT_LEADER)
+    elif waiting:
+        names = ", ".join(named(each.request) for each in waiting)
+        world.history.violate(
+            Invariant.UNANSWERED,
+            f"broker {broker.id} stepped down and stopped its commit thread; nobody will answer for {names}",
+        )

@@ -1,0 +1,190 @@
+"""The invariants that are checked after every step, on the replicas that the step changed.
+
+Looked for: a committed record that a leader lacks; a follower whose log differs below its HW; a record that readers see
+although not all in sync have had it; a record committed twice; different records committed by two leaders at one
+offset. (Acknowledgements are judged where they are given, in `answering`; AR = ISR + CUR in `isr`.)
+
+Readers see what is below the HW of a broker that takes itself for the leader, at once. A record is committed when a
+reader may see it, and all in sync "have applied it to their log" (ADS, "Replication").
+"""
+
+from __future__ import annotations
+
+from backend.replication_lab.history import Invariant
+from backend.replication_lab.isr import ids
+from backend.replication_lab.messages import Record
+from backend.replication_lab.state import UNCUT, Broker, Fetcher, Role
+from backend.replication_lab.world import World
+
+
+def after_step(world: World) -> None:
+    """Check what the step changed, and forget that it did. Nothing is promised where acknowledgement is asynchronous."""
+    dirty = world.dirty
+    if world.store.deleted or not world.configuration.acks_all:
+        dirty.clear()
+        return
+    while dirty and world.history.violated is None:
+        broker = world.brokers[dirty.pop()]
+        _note(world, broker)
+        if broker.fell_from:
+            what = f"the HW of broker {broker.id} fell from {broker.fell_from} to {broker.hw}"
+            world.history.violate(Invariant.HW_FELL, what)
+        elif broker.alive:
+            if broker.role is Role.LEADER:
+                _check_leader(world, broker)
+            elif _follows(world, broker):
+                _check_follower(world, broker)
+    dirty.clear()
+
+
+def _note(world: World, broker: Broker) -> None:
+    """Keep which brokers have had what is not committed yet."""
+    history, log = world.history, broker.log
+    end, committed = len(log), len(history.committed)
+    if broker.cut_to != UNCUT:
+        history.noted[broker.id] = min(history.noted.get(broker.id, 0), broker.cut_to)
+        history.checked[broker.id] = min(history.checked.get(broker.id, 0), broker.cut_to)
+        broker.cut_to = UNCUT
+    noted = history.noted.get(broker.id, 0)
+    if noted >= end:
+        return
+    for offset in range(max(noted, committed), end):
+        record = log[offset]
+        found = history.applied.get(offset, ())
+        for at, (known, brokers) in enumerate(found):
+            if known == record:
+                if broker.id not in brokers:
+                    history.applied[offset] = (*found[:at], (known, brokers | {broker.id}), *found[at + 1 :])
+                break
+        else:
+            history.applied[offset] = (*found, (record, frozenset((broker.id,))))
+    history.noted[broker.id] = end
+
+
+def _agrees_to(world: World, broker: Broker, end: int) -> int:
+    """Up to which offset a log agrees with the committed records, looked at up to `end`."""
+    history = world.history
+    at = history.checked.get(broker.id, 0)
+    end = min(end, len(broker.log), len(history.committed))
+    log, committed = broker.log, history.committed
+    while at < end and log[at] == committed[at]:
+        at += 1
+    history.checked[broker.id] = at
+    return at
+
+
+def _check_leader(world: World, broker: Broker) -> None:
+    history = world.history
+    is_current = world.store.leader == broker.id
+    if is_current:
+        agrees = _agrees_to(world, broker, len(history.committed))
+        if agrees < len(history.committed):
+            _lost(world, broker, agrees)
+            if history.violated is not None:
+                return
+    exposed = min(broker.hw, len(broker.log))
+    agrees = _agrees_to(world, broker, exposed)
+    if agrees < min(exposed, len(history.committed)):
+        history.violate(
+            Invariant.TWO_LEADERS,
+            f"at offset {agrees}, {named(history.committed[agrees])} was committed, and broker {broker.id}, which "
+            f"takes itself for the leader, commits {named(broker.log[agrees])}",
+        )
+        return
+    if exposed > len(history.committed):
+        _commit(world, broker, exposed)
+        if history.violated is None:
+            _check_others(world, broker, is_current)
+
+
+def _commit(world: World, broker: Broker, end: int) -> None:
+    """Readers see more records: these are committed, if all in sync have had them."""
+    history, isr = world.history, broker.partition.isr
+    for offset in range(len(history.committed), end):
+        record = broker.log[offset]
+        had = next((brokers for known, brokers in history.applied.get(offset, ()) if known == record), frozenset())
+        missing = isr - had
+        if missing:
+            history.violate(
+                Invariant.UNCOMMITTED_READ,
+                f"readers see {named(record)} at offset {offset} of broker {broker.id}, but of the ISR {ids(isr)} "
+                f"{ids(missing)} never had it",
+            )
+            return
+        identity = (record.producer, record.number)
+        if identity in history.identities:
+            first = next(at for at, other in enumerate(history.committed) if (other.producer, other.number) == identity)
+            history.violate(
+                Invariant.WRITTEN_TWICE,
+                f"{named(record)} is committed at offset {first} and again at offset {offset}",
+            )
+            return
+        history.identities.add(identity)
+        history.committed.append(record)
+        history.applied.pop(offset, None)
+    history.checked[broker.id] = max(history.checked.get(broker.id, 0), end)
+
+
+def _check_others(world: World, committer: Broker, is_current: bool) -> None:
+    """More is committed: does the leader have it, if that is another, and do followers that have more agree?"""
+    history = world.history
+    leader = world.leader()
+    if not is_current and leader is not None:
+        agrees = _agrees_to(world, leader, len(history.committed))
+        if agrees < len(history.committed):
+            history.violate(
+                Invariant.TWO_LEADERS,
+                f"broker {committer.id} takes itself for the leader and commits {named(history.committed[agrees])} at "
+                f"offset {agrees}; broker {leader.id}, which is the leader, does not have it",
+            )
+            return
+    for broker in world.brokers.values():
+        if broker.alive and _follows(world, broker):
+            _check_follower(world, broker)
+
+
+def _follows(world: World, broker: Broker) -> bool:
+    """It has cut its log back for its leader. Who has not heard of the next one yet may have what was lost with consent."""
+    return (
+        broker.role is Role.FOLLOWER
+        and (broker.fetcher is Fetcher.READY or broker.fetcher is Fetcher.WAITS)
+        and not (world.history.expected_losses and "leader_change" in broker.notices)
+    )
+
+
+def _check_follower(world: World, broker: Broker) -> None:
+    history = world.history
+    end = min(broker.hw, len(broker.log), len(history.committed))
+    agrees = _agrees_to(world, broker, end)
+    if agrees < end:
+        history.violate(
+            Invariant.LOGS_DIFFER,
+            f"at offset {agrees}, below its HW {broker.hw}, broker {broker.id} has {named(broker.log[agrees])}; "
+            f"committed there is {named(history.committed[agrees])}",
+        )
+
+
+def _lost(world: World, leader: Broker, agrees: int) -> None:
+    """A leader lacks committed records: that is a violation, unless no in-sync replica lived meanwhile."""
+    history = world.history
+    lost = tuple((at, history.committed[at]) for at in range(agrees, len(history.committed)))
+    if len(history.committed) > history.lost_promise:
+        names = ", ".join(f"{named(record)} (offset {offset})" for offset, record in lost)
+        history.violate(
+            Invariant.COMMITTED_LOST,
+            f"broker {leader.id} leads, and its log, which ends at {len(leader.log)}, lacks committed {names}",
+        )
+        return
+    history.expected_losses += lost
+    del history.committed[agrees:]
+    history.identities = {(each.producer, each.number) for each in history.committed}
+    history.lost_promise = agrees
+    for id_, broker in world.brokers.items():
+        history.noted[id_] = min(history.noted.get(id_, 0), agrees)
+        history.checked[id_] = min(history.checked.get(id_, 0), agrees)
+        _note(world, broker)
+
+
+def named(record: Record) -> str:
+    """A record in words: its producer's letter and its number."""
+    return f"{chr(ord('a') + record.producer)}{record.number}"

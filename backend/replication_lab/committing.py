@@ -1,0 +1,170 @@
+"""How a leader commits: the committer thread and what it calls; and the HW that rises with the fetches, its mend."""
+
+from __future__ import annotations
+
+from backend.replication_lab.answering import acknowledge, step_down
+from backend.replication_lab.isr import all_accounted_for, write_isr
+from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.rules import OffByOne
+from backend.replication_lab.state import Broker, Role
+from backend.replication_lab.store import Request
+from backend.replication_lab.world import World
+
+
+def committer_thread(world: World, leader: Broker, *, late: bool = False) -> bool:
+    """Committer thread for partition p, one turn: the request at the head of the commitQ.
+
+    Until every replica in ISR has reached its offset the turn ends and comes again. `late` says that KeepInSyncTime
+    has passed for the one that is waited for, which then leaves the ISR. The block's order is kept: CUR is looked at,
+    reassigned replicas, load balancing (either may stop this thread), and only then HW and acknowledgement.
+    Mend: there is no such thread; `advance_hw` does its work with each fetch.
+    """
+    partition = leader.partition
+    if leader.role is not Role.LEADER or not partition.commit_q or world.rules.judges_by_progress:
+        return False
+    pending = partition.commit_q[0]
+    last = leader.id
+    for replica in sorted(partition.isr - {leader.id}):
+        last = replica
+        if not offset_reached(world, leader, replica, pending.offset):
+            if not late:
+                return False
+            partition.cur |= {replica}
+            write_isr(world, leader, partition.isr - {replica})
+            _wait_for_head(world, leader)
+            return True
+    for replica in sorted(partition.cur):
+        if partition.leo.get(replica, 0) >= pending.offset:
+            partition.cur -= {replica}
+            write_isr(world, leader, partition.isr | {replica})
+    all_accounted_for(world, leader)
+    if check_reassigned_replicas(world, leader, pending.offset) or check_load_balancing(world, leader):
+        return True
+    if world.rules.committer_sets_leader_hw:
+        leader.set_hw(max(leader.hw, pending.offset))
+    elif last != leader.id:
+        partition.leo[last] = max(partition.leo.get(last, 0), pending.offset)  # r.hw of a copy that nobody reads
+    partition.commit_q = partition.commit_q[1:]
+    if pending.request.acks_all:
+        acknowledge(world, leader, pending.request, pending.first, pending.offset)
+    _wait_for_head(world, leader)
+    return True
+
+
+def _wait_for_head(world: World, leader: Broker) -> None:
+    """The committer's next turn, and the end of its patience with whom it waits for."""
+    queue = leader.partition.commit_q
+    if queue:
+        world.wake(("commit", leader.id), 0)
+        world.wake(("late", leader.id, queue[0].offset, len(leader.partition.isr)), world.configuration.times.keep_in_sync)
+
+
+def offset_reached(world: World, leader: Broker, replica: int, offset: int) -> bool:
+    """offsetReached(r, offset), without the wait: the committer comes again, and knows when it has waited long enough."""
+    leo = leader.partition.leo.get(replica, 0)
+    return leo + (world.rules.off_by_one is OffByOne.REACHED) >= offset
+
+
+def check_load_balancing(world: World, leader: Broker) -> bool:
+    """checkLoadBalancing(): give way to the preferred replica if it is in sync; the thread stops (True)."""
+    store, partition = world.store, leader.partition
+    preferred = partition.ar[0] if partition.ar else leader.id
+    if leader.id == preferred or preferred not in partition.isr or not world.sees_store(leader):
+        return False
+    if world.rules.compare_and_set and store.leader != leader.id:
+        return False
+    store.leader = NOBODY
+    step_down(world, leader)
+    world.leader_changed()
+    return True
+
+
+def check_reassigned_replicas(world: World, leader: Broker, offset: int) -> bool:
+    """checkReassignedReplicas(pr, RAR, ISR): hand over to the new replicas when all have reached the offset.
+
+    True if the thread stops. Mend: they have to be in sync, ISR and replicas change in one write over the version
+    known, and the leader stays if it is one of them.
+    """
+    store, rules, partition = world.store, world.rules, leader.partition
+    rar = partition.rar
+    if not rar or not world.sees_store(leader):
+        return False
+    leo = partition.leo
+    if not all(each == leader.id or leo.get(each, 0) >= offset for each in rar):
+        return False
+    if rules.compare_and_set:
+        if not partition.isr.issuperset(rar) or not write_isr(world, leader, partition.isr & frozenset(rar)):
+            return False
+    else:
+        partition.isr |= frozenset(rar)
+        store.write_isr(partition.isr, frozenset())
+    for gone in set(store.replicas) - set(rar):
+        store.request(gone, Request.REPLICA_UNASSIGNED)
+        world.wake(("request", gone), world.configuration.times.network)
+    store.replicas, store.reassigned = rar, ()
+    partition.ar, partition.rar = rar, ()
+    partition.cur = frozenset(rar) - partition.isr
+    if rules.compare_and_set and leader.id in rar:
+        return False
+    store.leader = NOBODY
+    step_down(world, leader)
+    world.leader_changed()
+    return True
+
+
+def advance_hw(world: World, leader: Broker) -> None:
+    """Mend: the HW is what all in sync have, and rises with each fetch; what waits below it is acknowledged.
+
+    With fewer than min ISR in sync nothing is committed (KIP-966).
+    """
+    partition, log = leader.partition, leader.log
+    rules, isr = world.rules, partition.isr
+    if not (rules.min_isr_at_commit and len(isr) < world.configuration.min_isr):
+        hw = len(log)
+        leo = partition.leo
+        for replica in isr:
+            if replica != leader.id:
+                reached = leo.get(replica, 0)
+                if reached < hw:
+                    hw = reached
+        if hw > leader.hw:
+            leader.set_hw(hw)
+            while partition.commit_q and partition.commit_q[0].offset <= hw:
+                pending = partition.commit_q[0]
+                partition.commit_q = partition.commit_q[1:]
+                if pending.request.acks_all:
+                    acknowledge(world, leader, pending.request, pending.first, pending.offset)
+    if partition.rar and check_reassigned_replicas(world, leader, leader.hw):
+        return
+    if leader.id != partition.ar[0] and not partition.commit_q and _preferred_has_all(leader):
+        check_load_balancing(world, leader)
+
+
+def _preferred_has_all(leader: Broker) -> bool:
+    """Nothing is under way that would have to be sent again if the preferred replica led."""
+    return leader.partition.leo.get(leader.partition.ar[0], 0) >= len(leader.log) == leader.hw
+
+
+def follower_is_late(world: World, leader: Broker, replica: int) -> bool:
+    """Mend: KeepInSyncTime has passed since this follower had all, whether anybody produces or not."""
+    partition, now = leader.partition, world.now
+    if leader.role is not Role.LEADER or replica not in partition.isr:
+        return False
+    if world.timed:
+        since = partition.caught_up_at.get(replica, 0.0)
+        wait = world.configuration.times.keep_in_sync
+        if now - since < wait:
+            world.wake(("shrink", leader.id, replica), since + wait - now)
+            return False
+    elif partition.leo.get(replica, 0) >= len(leader.log) and world.brokers[replica].alive:
+        return False
+    return drop_follower(world, leader, replica)
+
+
+def drop_follower(world: World, leader: Broker, replica: int) -> bool:
+    """Take it out of the ISR; what waited for it alone is committed."""
+    if not write_isr(world, leader, leader.partition.isr - {replica}):
+        world.wake(("shrink", leader.id, replica), world.configuration.times.fetch * 10)
+        return False
+    advance_hw(world, leader)
+    return True

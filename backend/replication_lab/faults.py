@@ -1,0 +1,141 @@
+"""What goes wrong, and what administrators ask for; each as an action that can stand in a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.startup import broker_startup, crash, end_session
+from backend.replication_lab.state import Broker, Fetcher, Role
+from backend.replication_lab.world import World
+
+
+def _pause(world: World, broker: Broker) -> bool:
+    """The process stands still (SIGSTOP): it neither sends nor answers, and its session ends after a while."""
+    if not broker.alive or broker.paused:
+        return False
+    broker.paused = True
+    world.wake(("expire", broker.id), world.configuration.times.session)
+    return True
+
+
+def _resume(world: World, broker: Broker) -> bool:
+    """It goes on, with what it believed when it stopped."""
+    if not broker.paused:
+        return False
+    broker.paused = False
+    wake_threads(world, broker)
+    return True
+
+
+def wake_threads(world: World, broker: Broker) -> None:
+    """All that the broker had to do when it stopped is due."""
+    for (sender, receiver), messages in list(world.channels.items()):
+        if receiver == broker.id:
+            for _ in messages:
+                world.wake(("deliver", sender, receiver), 0)
+    network = world.configuration.times.network
+    for action in ("notice", "request", "elect", "lead_anyway", "fetch", "commit"):
+        world.wake((action, broker.id), network)
+    partition = broker.partition
+    if partition.commit_q:
+        world.wake(("late", broker.id, partition.commit_q[0].offset, len(partition.isr)), network)
+    for replica in partition.isr - {broker.id}:
+        world.wake(("shrink", broker.id, replica), network)
+
+
+def cut(world: World, one: int, other: int) -> bool:
+    """Nothing comes through between two brokers, or a broker and the store (0), until `heal`."""
+    pair = (min(one, other), max(one, other))
+    if pair in world.cuts:
+        return False
+    world.cuts |= {pair}
+    if pair[0] == NOBODY:
+        world.wake(("expire", pair[1]), world.configuration.times.session)
+    return True
+
+
+def heal(world: World, one: int, other: int) -> bool:
+    """The connection is back."""
+    pair = (min(one, other), max(one, other))
+    if pair not in world.cuts:
+        return False
+    world.cuts -= {pair}
+    if pair[0] == NOBODY:
+        broker = world.brokers[pair[1]]
+        for action in ("notice", "request", "elect"):
+            world.wake((action, broker.id), world.configuration.times.network)
+        if broker.role is Role.NONE and broker.alive:
+            world.notify(broker, "leader_change")
+    return True
+
+
+def _slow(world: World, broker: Broker) -> bool:
+    """A follower that takes long to fetch."""
+    changed, broker.slow = not broker.slow, True
+    return changed
+
+
+def _slow_disk(world: World, broker: Broker) -> bool:
+    """A disk that takes long to write what was fetched, and to flush."""
+    changed, broker.slow_disk = not broker.slow_disk, True
+    return changed
+
+
+def _fast(world: World, broker: Broker) -> bool:
+    """Follower and disk are as fast as others."""
+    changed = broker.slow or broker.slow_disk
+    broker.slow = broker.slow_disk = False
+    if broker.fetcher in (Fetcher.READY, Fetcher.ASKS):
+        world.wake(("fetch", broker.id), 0)
+    return changed
+
+
+def reassign(world: World, *replicas: int) -> bool:
+    """An administrator writes /brokers/partitions_reassigned/[topic]/[partition_id]."""
+    if world.store.reassigned == replicas or world.store.deleted:
+        return False
+    world.store.reassigned = replicas
+    _tell_leader(world, "partition_reassigned")
+    return True
+
+
+def delete_topic(world: World) -> bool:
+    """An administrator deletes the topic."""
+    if world.store.deleted:
+        return False
+    world.store.deleted = True
+    _tell_leader(world, "replica_change")
+    return True
+
+
+def _tell_leader(world: World, listener: str) -> None:
+    """Listeners "ONLY on the leader"."""
+    leader = world.leader()
+    if leader is not None:
+        world.notify(leader, listener)
+
+
+def _of_broker(handler: Callable[[World, Broker], bool]) -> Callable[..., bool]:
+    return lambda world, broker: handler(world, world.brokers[broker])
+
+
+HANDLERS: Mapping[str, Callable[..., bool]] = MappingProxyType(
+    {
+        "crash": _of_broker(crash),
+        "power_loss": lambda world, broker: crash(world, world.brokers[broker], loses_tail=True),
+        "restart": _of_broker(broker_startup),
+        "pause": _of_broker(_pause),
+        "resume": _of_broker(_resume),
+        "session_expiry": _of_broker(end_session),
+        "cut": cut,
+        "heal": heal,
+        "slow": _of_broker(_slow),
+        "slow_disk": _of_broker(_slow_disk),
+        "fast": _of_broker(_fast),
+        "reassign": reassign,
+        "delete_topic": delete_topic,
+    }
+)
+"""By name of the fault."""

@@ -1,0 +1,70 @@
+"""What the leader does with followers' requests: replicaFetch, and the answer about epochs that KIP-101 adds."""
+
+from __future__ import annotations
+
+from backend.replication_lab.committing import advance_hw
+from backend.replication_lab.isr import write_isr
+from backend.replication_lab.leading import lead_if_caught_up
+from backend.replication_lab.messages import UNKNOWN, EpochRequest, EpochResponse, FetchRequest, FetchResponse
+from backend.replication_lab.network import post
+from backend.replication_lab.state import Broker, Role
+from backend.replication_lab.world import World
+
+
+def replica_fetch(world: World, leader: Broker, request: FetchRequest) -> bool:
+    """replicaFetch(f), the handler at the leader. One that is still becoming it answers, or nobody could catch up.
+
+    Mend: a request in another leader epoch is refused (KIP-320).
+    """
+    replica, incarnation, thread, offset, epoch = request
+    partition = leader.partition
+    if leader.role < Role.BECOMING or (world.rules.fenced and epoch != partition.epoch):
+        post(world, leader.id, replica, FetchResponse(incarnation, thread, 0, None))
+        return True
+    partition.leo[replica] = offset
+    log = leader.log
+    end = len(log)
+    records = tuple(log[offset : offset + world.configuration.most_fetched]) if offset < end else ()
+    post(world, leader.id, replica, FetchResponse(incarnation, thread, leader.hw, records))
+    if leader.role is Role.BECOMING:
+        lead_if_caught_up(world, leader)
+    elif world.rules.judges_by_progress:
+        _judge(world, leader, request)
+    elif partition.commit_q:
+        world.wake(("commit", leader.id), 0)
+    return True
+
+
+def _judge(world: World, leader: Broker, request: FetchRequest) -> None:
+    """What a follower's progress changes: it comes back in sync, and the HW rises.
+
+    It is back when it has all that is committed, also what this leader's own HW does not know yet: what was written
+    before its epoch. With broker epochs, only as the one that is registered now (KIP-903).
+    """
+    partition, replica, offset = leader.partition, request.replica_id, request.offset
+    if offset >= len(leader.log):
+        partition.caught_up_at[replica] = world.now
+    is_back = (
+        replica not in partition.isr
+        and offset >= leader.hw
+        and offset >= partition.epoch_start
+        and replica in (*partition.ar, *partition.rar)
+    )
+    if is_back and _is_registered(world, request):
+        write_isr(world, leader, partition.isr | {replica})
+    advance_hw(world, leader)
+
+
+def _is_registered(world: World, request: FetchRequest) -> bool:
+    """The one that asks is the one that the store knows."""
+    registered = world.store.registered.get(request.replica_id)
+    return registered is not None and (not world.rules.broker_epochs or registered == request.incarnation)
+
+
+def epoch_end(world: World, leader: Broker, request: EpochRequest) -> bool:
+    """Answer OffsetForLeaderEpoch: the greatest epoch that is not above the one asked for, and its end (KIP-101)."""
+    replica, incarnation, thread, epoch, asked = request
+    refused = leader.role < Role.BECOMING or (world.rules.fenced and epoch != leader.partition.epoch)
+    found, end = (0, UNKNOWN) if refused else leader.end_of_epoch(asked)
+    post(world, leader.id, replica, EpochResponse(incarnation, thread, found, end))
+    return True

@@ -1,0 +1,80 @@
+"""What was committed, and what was promised about it: the memory that the invariants need."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from backend.replication_lab.messages import Record
+
+
+class Invariant(StrEnum):
+    """What must hold after every step. With asynchronous acknowledgement the documents promise less: see `checking`."""
+
+    COMMITTED_LOST = "committed_record_lost"
+    LOGS_DIFFER = "logs_differ_below_hw"
+    UNCOMMITTED_READ = "uncommitted_record_read"
+    BELOW_MIN_ISR = "acknowledged_below_min_isr"
+    WRITTEN_TWICE = "record_written_twice"
+    TWO_LEADERS = "two_leaders_commit"
+    NOT_READABLE = "acknowledged_record_not_readable"
+    UNANSWERED = "request_never_answered"
+    FORGOTTEN = "replica_forgotten"
+    HW_FELL = "high_watermark_fell"
+    NEVER_SETTLES = "never_settles"
+
+
+IN_WORDS = {
+    Invariant.COMMITTED_LOST: "a committed record is never lost while one in-sync replica lives",
+    Invariant.LOGS_DIFFER: "the logs of all replicas agree up to their HW",
+    Invariant.UNCOMMITTED_READ: "only committed records are read",
+    Invariant.BELOW_MIN_ISR: "acks=all with fewer replicas in sync than min ISR is refused",
+    Invariant.WRITTEN_TWICE: "a record that is sent again is written once",
+    Invariant.TWO_LEADERS: "two brokers never commit different records at one offset",
+    Invariant.NOT_READABLE: "what was acknowledged as committed can be read",
+    Invariant.UNANSWERED: "a leader that steps down answers every request that it took",
+    Invariant.FORGOTTEN: "every assigned replica is in sync or catching up (AR = ISR + CUR)",
+    Invariant.HW_FELL: "a replica's HW does not fall, but by a restart",
+    Invariant.NEVER_SETTLES: "when all faults are healed, all replicas come back in sync and all requests are answered",
+}
+
+
+class History:
+    """Committed records in order, and the first invariant that did not hold."""
+
+    __slots__ = ("applied", "committed", "expected_losses", "identities", "lost_promise", "noted", "violated", "what", "checked")
+
+    def __init__(self) -> None:
+        self.committed: list[Record] = []
+        self.identities: set[tuple[int, int]] = set()
+        """Producer and number of each committed record."""
+        self.applied: dict[int, tuple[tuple[Record, frozenset[int]], ...]] = {}
+        """By offset, where nothing is committed: records, and the brokers that have had them in their logs."""
+        self.noted: dict[int, int] = {}
+        """By broker: up to which offset its log is in `applied`."""
+        self.lost_promise = 0
+        """So many of the committed may be lost: for a moment no in-sync replica lived."""
+        self.expected_losses: tuple[tuple[int, Record], ...] = ()
+        """Those that were: by their offsets."""
+        self.checked: dict[int, int] = {}
+        """By broker: up to which offset its log was seen to agree with the committed records."""
+        self.violated: Invariant | None = None
+        self.what = ""
+        """What happened, in words."""
+
+    def violate(self, invariant: Invariant, what: str) -> None:
+        """Keep the first violation."""
+        if self.violated is None:
+            self.violated, self.what = invariant, what
+
+    def copy(self) -> History:
+        """Another one of the same."""
+        twin = History.__new__(History)
+        twin.committed, twin.identities = self.committed.copy(), self.identities.copy()
+        twin.applied, twin.lost_promise = dict(self.applied), self.lost_promise
+        twin.expected_losses, twin.checked = self.expected_losses, dict(self.checked)
+        twin.noted, twin.violated, twin.what = dict(self.noted), self.violated, self.what
+        return twin
+
+    def key(self) -> tuple[object, ...]:
+        """What tells two of them apart."""
+        return (tuple(self.committed), self.lost_promise, tuple([(at, frozenset(self.applied[at])) for at in sorted(self.applied)]))

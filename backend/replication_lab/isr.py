@@ -1,0 +1,91 @@
+"""Writing the in-sync replicas to the store, and what holds about them there."""
+
+from __future__ import annotations
+
+from backend.replication_lab.history import Invariant
+from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.state import Broker, Role
+from backend.replication_lab.store import Store
+from backend.replication_lab.world import World
+
+
+def write_isr(world: World, leader: Broker, isr: frozenset[int]) -> bool:
+    """Write p.ISR (and CUR) to the store, in one step with the leader's own memory.
+
+    Mend: only over the version that the leader knows (compare and set), so that one that was replaced cannot. Where
+    fewer than min ISR are left, those that go stay eligible to lead: nothing is committed until they are back (KIP-966).
+    """
+    if not world.sees_store(leader):
+        return False
+    store, partition = world.store, leader.partition
+    if world.rules.compare_and_set and (store.isr_version != partition.isr_version or store.leader != leader.id):
+        refresh_isr(world, leader)
+        return False
+    elr: frozenset[int] = frozenset()
+    if world.rules.broker_epochs and len(isr) < world.configuration.min_isr:
+        elr = (store.elr | store.isr) - isr
+    partition.isr, partition.cur = isr, frozenset(partition.ar) - isr if world.rules.judges_by_progress else partition.cur
+    store.write_isr(isr, partition.cur, elr)
+    partition.isr_version = store.isr_version
+    leader.dirty.append(leader.id)
+    see_promise(world)
+    return True
+
+
+def refresh_isr(world: World, leader: Broker) -> None:
+    """A leader reads the ISR of the store again, if that still calls it the leader."""
+    store, partition = world.store, leader.partition
+    if store.leader == leader.id and leader.role is Role.LEADER and store.leader_epoch == partition.epoch:
+        partition.isr, partition.isr_version = store.isr, store.isr_version
+        partition.cur = frozenset(partition.ar) - store.isr
+
+
+def see_promise(world: World) -> None:
+    """The documents promise committed records "as long as there is at least one in sync replica alive, at all times".
+
+    Where there is none, what is committed so far may be lost: that is expected, and named if it happens.
+    """
+    store, history = world.store, world.history
+    in_sync = store.isr | store.elr
+    if in_sync and not any(world.brokers[each].alive for each in in_sync):
+        history.lost_promise = len(history.committed)
+
+
+def comes_back_unclean(world: World, broker: Broker) -> None:
+    """Mend: who was registered before and crashed may have lost its tail, and is in sync no more (KIP-903, KIP-966).
+
+    The last one that is left stays, since nobody has more than it; what it lost is lost.
+    """
+    store = world.store
+    if world.rules.broker_epochs and broker.incarnation > 1 and broker.id in store.isr | store.elr:
+        isr, elr = store.isr - {broker.id}, store.elr - {broker.id}
+        if isr or elr:
+            store.write_isr(isr, store.cur | {broker.id}, elr)
+            see_promise(world)
+            if store.leader != NOBODY:
+                world.notify(world.brokers[store.leader], "leader_change")
+
+
+def all_accounted_for(world: World, leader: Broker) -> None:
+    """AR = ISR + CUR, as the documents say: who is in neither would never be looked at again."""
+    partition = leader.partition
+    forgotten = set(partition.ar) - partition.isr - partition.cur
+    if forgotten:
+        names = " and ".join(str(each) for each in sorted(forgotten))
+        world.history.violate(
+            Invariant.FORGOTTEN,
+            f"broker {leader.id} leads with ISR {ids(partition.isr)} and CUR {ids(partition.cur)}: "
+            f"replica {names} is in neither and will never be in sync again",
+        )
+
+
+def ids(brokers: frozenset[int]) -> str:
+    """A set of brokers in words."""
+    return "{" + ", ".join(str(each) for each in sorted(brokers)) + "}"
+
+
+def may_lead(store: Store, broker: Broker) -> bool:
+    """leaderElection's condition: assigned, and in sync where anybody is; or eligible (KIP-966)."""
+    return broker.id in store.replicas and (
+        not (store.isr or store.elr) or broker.id in store.isr or broker.id in store.elr
+    )

@@ -1,0 +1,144 @@
+"""How a replica comes to lead: leaderElection and becomeLeader."""
+
+from __future__ import annotations
+
+from backend.replication_lab.committing import advance_hw
+from backend.replication_lab.isr import all_accounted_for, may_lead, see_promise
+from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.rules import NewLeaderHw, Truncation
+from backend.replication_lab.state import Broker, Role
+from backend.replication_lab.store import Request
+from backend.replication_lab.world import World
+
+
+def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bool:
+    """leaderElection(r): stand if in sync (or if nobody is), wait, and lead if the leader's node can be written.
+
+    The step of the wait's end comes with `waited`. ISR and AR are those that were read before the wait. Mend: the node
+    is written only over the ISR that was read, with the next leader epoch, and brokers that are gone leave the ISR.
+    """
+    store, partition = world.store, broker.partition
+    if not waited:
+        if store.leader != NOBODY or not may_lead(store, broker) or not world.sees_store(broker):
+            return False
+        partition.ar, partition.isr, partition.cur = store.replicas, store.isr, store.cur
+        partition.isr_version = store.isr_version
+        broker.role = Role.STANDING
+        broker.stop_threads()
+        world.wake(("elect", broker.id), _election_wait(world, broker))
+        return True
+    if broker.role is not Role.STANDING:
+        return False
+    registered = store.registered.get(broker.id) == broker.incarnation
+    if store.leader != NOBODY or not registered or not world.sees_store(broker):
+        broker.role = Role.NONE
+        if not registered:
+            world.notify(broker, "session_lost")
+        return True
+    if world.rules.compare_and_set and store.isr_version != partition.isr_version:
+        broker.role = Role.NONE
+        return leader_election(world, broker)
+    store.leader = broker.id
+    if world.rules.has_epochs:
+        store.leader_epoch += 1
+    if world.rules.compare_and_set:
+        _take_isr_over(world, broker)
+    passed = partition.ar if world.rules.passes_ar else tuple(sorted(partition.cur))
+    return become_leader(world, broker, partition.isr, passed)
+
+
+def _election_wait(world: World, broker: Broker) -> float:
+    """PreferredReplicaTime for all but the preferred replica; in the other reading, for those that see a higher HW."""
+    preferred = world.store.replicas[0] == broker.id
+    if world.rules.yields_to_higher_hw:
+        in_sync = [each for id_, each in world.brokers.items() if id_ in world.store.isr and each.alive]
+        behind = any(each.hw > broker.hw for each in in_sync if not world.is_cut(each.id, broker.id))
+        return world.configuration.times.leader_election_wait if behind and not preferred else 0
+    return 0 if preferred else world.configuration.times.leader_election_wait
+
+
+def _take_isr_over(world: World, broker: Broker) -> None:
+    """Mend: who is not registered is in sync no more; below min ISR those stay eligible to lead (KIP-966)."""
+    store, partition = world.store, broker.partition
+    isr = frozenset(each for each in store.isr if each in store.registered) | {broker.id}
+    elr: frozenset[int] = frozenset()
+    if world.rules.broker_epochs and len(isr) < world.configuration.min_isr:
+        elr = (store.elr | store.isr) - isr
+    partition.isr, partition.cur = isr, frozenset(store.replicas) - isr
+    store.write_isr(isr, partition.cur, elr)
+    partition.isr_version = store.isr_version
+    see_promise(world)
+
+
+def become_leader(
+    world: World, broker: Broker, isr: frozenset[int], ar: tuple[int, ...], *, waited: bool = False
+) -> bool:
+    """becomeLeader(r, ISR, AR): wait until the live replicas in AR have caught up, write the ISR, and open for clients.
+
+    The step of the wait's end comes with `waited`. Mend: no wait, since nobody leaves the ISR by it and the HW stays
+    what it was; what is above it is committed when all in sync have fetched it in this epoch. Followers hear of their
+    leader by the leader-change listener alone, not by a request as well.
+    """
+    partition, rules = broker.partition, world.rules
+    if not waited:
+        partition.isr, partition.ar, partition.leo = isr, ar, {}
+        partition.leader, partition.epoch, partition.epoch_start = broker.id, world.store.leader_epoch, len(broker.log)
+        if rules.new_leader_hw is NewLeaderHw.LEO:
+            broker.set_hw(len(broker.log))
+        elif rules.new_leader_hw is NewLeaderHw.CHECKPOINT:
+            broker.set_hw(min(broker.checkpoint, len(broker.log)))
+        broker.role = Role.BECOMING
+        world.leader_changed(by=broker.id)
+        if rules.new_leader_hw is not NewLeaderHw.OWN:
+            world.wake(("lead_anyway", broker.id), world.configuration.times.keep_in_sync)
+            lead_if_caught_up(world, broker)
+            return True
+    if broker.role is not Role.BECOMING:
+        return False
+    if rules.new_leader_hw is not NewLeaderHw.OWN:
+        partition.isr = _in_sync_now(broker)
+        partition.cur = frozenset(partition.ar) - partition.isr
+        world.store.write_isr(partition.isr, partition.cur)
+        partition.isr_version = world.store.isr_version
+        see_promise(world)
+    partition.ar = world.store.replicas
+    partition.rar = world.store.reassigned
+    broker.role = Role.LEADER
+    broker.dirty.append(broker.id)
+    all_accounted_for(world, broker)
+    if rules.truncation is Truncation.HW:
+        for replica in (*world.store.replicas, *partition.rar):
+            if replica != broker.id:
+                world.store.request(replica, Request.BECOME_FOLLOWER)
+                world.wake(("request", replica), world.configuration.times.network)
+    _start_threads(world, broker)
+    return True
+
+
+def _start_threads(world: World, broker: Broker) -> None:
+    """The commit thread or, mended, the watch over followers that fall behind."""
+    partition = broker.partition
+    if world.rules.judges_by_progress:
+        for replica in partition.isr - {broker.id}:
+            partition.caught_up_at[replica] = world.now
+            world.wake(("shrink", broker.id, replica), world.configuration.times.keep_in_sync)
+        advance_hw(world, broker)
+
+
+def lead_if_caught_up(world: World, broker: Broker) -> None:
+    """The end of becomeLeader's wait, as soon as everyone that lives has what the new leader has."""
+    if has_everyone(world, broker):
+        world.wake(("lead", broker.id), 0)
+
+
+def has_everyone(world: World, broker: Broker) -> bool:
+    """Every live replica in AR has caught up with the one that is becoming the leader: its leo == r.hw."""
+    leo, hw, registered = broker.partition.leo, broker.hw, world.store.registered
+    return all(leo.get(each, -1) >= hw for each in broker.partition.ar if each != broker.id and each in registered)
+
+
+def _in_sync_now(broker: Broker) -> frozenset[int]:
+    """The current set of replicas in sync with r, of those that becomeLeader was given."""
+    leo = broker.partition.leo
+    caught_up = [each for each in broker.partition.ar if leo.get(each, -1) >= broker.hw]
+    return frozenset((broker.id, *caught_up))

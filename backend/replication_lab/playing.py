@@ -1,0 +1,55 @@
+"""Playing a scenario: its cues on a seeded clock, to a violation or until all has settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backend.replication_lab.beginnings import wake_all
+from backend.replication_lab.history import Invariant
+from backend.replication_lab.scenarios.scenario import Cue, Scenario
+from backend.replication_lab.settling import settles, unsettled
+from backend.replication_lab.timed import Clock, start_all
+from backend.replication_lab.world import Action, World
+
+
+@dataclass(frozen=True)
+class Played:
+    """A run of a scenario."""
+
+    world: World
+    """As it is at the end."""
+    steps: tuple[Action, ...]
+    """All that did something, from the scenario's beginning."""
+
+    @property
+    def violated(self) -> Invariant | None:
+        """The invariant that did not hold."""
+        return self.world.history.violated
+
+
+def play(scenario: Scenario, mode: str, seed: int) -> Played:
+    """Play it; the same arguments give the same run."""
+    clock = Clock(scenario.world(mode), seed)
+    if scenario.starts_empty:
+        start_all(clock)
+    else:
+        wake_all(clock.world)
+    for cue in scenario.cues:
+        _await(clock, cue)
+    if clock.world.history.violated is None and not settles(clock):
+        clock.world.history.violate(Invariant.NEVER_SETTLES, unsettled(clock.world))
+    return Played(clock.world, tuple(clock.steps))
+
+
+def _await(clock: Clock, cue: Cue) -> None:
+    world = clock.world
+    latest = world.now + cue.at_latest
+    while world.history.violated is None and not cue.when(world):
+        next_at = clock.next_at()
+        if next_at is None or next_at > latest:
+            world.now = latest
+            break
+        clock.step()
+    for action in cue.steps:
+        if world.history.violated is None:
+            clock.take(action)

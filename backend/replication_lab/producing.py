@@ -1,0 +1,117 @@
+"""Produce requests at the leader, and the producers that send them."""
+
+from __future__ import annotations
+
+from backend.replication_lab.answering import FENCED, NOT_LEADER, TOO_FEW_IN_SYNC, acknowledge, refuse, sent_by
+from backend.replication_lab.committing import advance_hw
+from backend.replication_lab.messages import UNKNOWN, Pending, ProduceRequest, ProduceResponse, Record
+from backend.replication_lab.network import post
+from backend.replication_lab.state import Broker, Producer, Role, producer_state
+from backend.replication_lab.world import World
+
+
+def produce_request_handler(world: World, broker: Broker, request: ProduceRequest) -> bool:
+    """produceRequestHandler(pr): append to the log, and leave the answer to the committer.
+
+    With acks=all and fewer in sync than min ISR it is refused (ADS, "Replication"). Mend: a record that the log has
+    already is not written again (KIP-98).
+    """
+    partition, rules = broker.partition, world.rules
+    if broker.role is not Role.LEADER:
+        refuse(world, broker, request, NOT_LEADER)
+        return True
+    if request.acks_all and len(partition.isr) < world.configuration.min_isr:
+        refuse(world, broker, request, TOO_FEW_IN_SYNC)
+        return True
+    if rules.idempotent:
+        epoch, number, end = producer_state(broker.log, request.producer)
+        if request.producer_epoch < epoch:
+            refuse(world, broker, request, FENCED)
+            return True
+        if request.producer_epoch == epoch and request.number <= number:
+            _answer_again(world, broker, request, end if request.number == number else 0)
+            return True
+    first = len(broker.log)
+    epoch = partition.epoch if rules.has_epochs else 0
+    broker.append((Record(epoch, request.producer, request.producer_epoch, request.number),))
+    pending = Pending(request, first, first + 1)
+    if not request.acks_all:
+        acknowledge(world, broker, request, first, first + 1)
+    if rules.judges_by_progress:
+        partition.commit_q = (*partition.commit_q, pending)
+        advance_hw(world, broker)
+        return True
+    partition.commit_q = (*partition.commit_q, pending)
+    world.wake(("commit", broker.id), 0)
+    if len(partition.commit_q) == 1:
+        wait = world.configuration.times.keep_in_sync
+        world.wake(("late", broker.id, pending.offset, len(partition.isr)), wait)
+    return True
+
+
+def _answer_again(world: World, broker: Broker, request: ProduceRequest, end: int) -> None:
+    """The record is in the log: it is acknowledged when that is committed, at once if it is."""
+    if not request.acks_all or end <= broker.hw:
+        acknowledge(world, broker, request, end - 1, min(end, broker.hw))
+    else:
+        pending = Pending(request, end - 1, end)
+        queue = broker.partition.commit_q
+        broker.partition.commit_q = tuple(sorted((*queue, pending), key=lambda each: each.offset))
+
+
+def produce(world: World, producer: Producer) -> bool:
+    """A producer hands in its next record."""
+    if producer.waits or not producer.left:
+        return False
+    producer.waits = True
+    producer.attempt += 1
+    if producer.leader == UNKNOWN:
+        world.find_leader(producer)
+    _send(world, producer)
+    return True
+
+
+def time_is_over(world: World, producer: Producer, attempt: int) -> bool:
+    """No answer came in time: the producer looks for the leader, and sends the same record again."""
+    if not producer.waits or producer.attempt != attempt:
+        return False
+    producer.attempt += 1
+    world.find_leader(producer)
+    _send(world, producer)
+    return True
+
+
+def _send(world: World, producer: Producer) -> None:
+    times = world.configuration.times
+    if producer.leader != UNKNOWN:
+        acks_all = world.configuration.acks_all
+        request = ProduceRequest(producer.id, producer.epoch, producer.number, producer.attempt, acks_all)
+        post(world, sent_by(producer.id), producer.leader, request)
+    world.wake(("timeout", producer.id, producer.attempt), times.request)
+
+
+def answered(world: World, producer: Producer, response: ProduceResponse) -> bool:
+    """An acknowledgement ends the record; after an error the producer looks for the leader, and tries again later."""
+    if not producer.waits or response.number != producer.number:
+        return False
+    if response.error:
+        if response.attempt == producer.attempt:
+            world.find_leader(producer)
+        return True
+    producer.waits = False
+    producer.number += 1
+    producer.left -= 1
+    producer.acknowledged += 1
+    world.wake(("produce", producer.id), world.configuration.times.produce)
+    return True
+
+
+def begin_anew(world: World, producer: Producer) -> bool:
+    """The producer is started again: it has a new epoch, and its next record; nobody waits for the one under way."""
+    producer.epoch += 1
+    if producer.waits:
+        producer.waits = False
+        producer.number += 1
+        producer.left -= 1
+    world.wake(("produce", producer.id), world.configuration.times.produce)
+    return True

@@ -1,0 +1,149 @@
+"""Scenarios in which committed records are lost, or logs differ: truncation, fail-overs, disks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from backend.replication_lab.configuration import Configuration
+from backend.replication_lab.history import Invariant
+from backend.replication_lab.rules import FAITHFUL, NewLeaderHw, OffByOne
+from backend.replication_lab.scenarios.scenario import (
+    Cue,
+    Scenario,
+    at_once,
+    everybody,
+    follows,
+    has,
+    has_just,
+    is_chosen,
+    is_without_session,
+    knows_committed,
+    leads,
+)
+
+_TWO = Configuration(brokers=2, replication_factor=2, min_isr=1, records=1)
+_THREE = Configuration(records=1)
+
+LOSSES = (
+    Scenario(
+        name="hw-truncation-loss",
+        title="A follower restarts, cuts a committed record away, and leads before it has fetched it again",
+        document="High-level Design, Follower failure: it first truncates its log to the last checkpointed HW",
+        violated=Invariant.COMMITTED_LOST,
+        configuration=_TWO,
+        cues=(
+            Cue(everybody(knows_committed(1, 3), has(2, 3)), (("crash", 2), ("restart", 2))),
+            Cue(has_just(2, 2), (("crash", 1),), at_latest=5),
+            Cue(leads(2), (("restart", 1),), at_latest=3_000),
+        ),
+    ),
+    Scenario(
+        name="log-divergence",
+        title="Both replicas crash; the one that lost its tail leads, and the other keeps what was there before",
+        document="Detailed Design, becomeFollower: truncate the log to r.hw; start a fetcher from offset r.leo",
+        violated=Invariant.LOGS_DIFFER,
+        configuration=replace(_TWO, producers=2),
+        cues=(
+            Cue(everybody(knows_committed(1, 4), has(2, 4)), (("checkpoint", 1), ("power_loss", 2), ("crash", 1))),
+            Cue(is_without_session(1), (("restart", 2),)),
+            Cue(everybody(leads(2), has(2, 3)), (("restart", 1),), at_latest=1_500),
+        ),
+    ),
+    Scenario(
+        name="fast-double-failover",
+        title="Two leaders fail one after the other; the survivor had cut a committed record away for the second",
+        document="High-level Design, Leader failure, step 3: it truncates its log to its HW and then catches up",
+        violated=Invariant.COMMITTED_LOST,
+        configuration=_THREE,
+        cues=(
+            Cue(everybody(has(2, 3), has(3, 3), knows_committed(1, 3)), (("crash", 1), ("pause", 3))),
+            Cue(is_chosen(2), (("slow", 3), ("resume", 3))),
+            Cue(follows(3, 2), (("crash", 2),)),
+            Cue(is_chosen(3), (("fast", 3), ("restart", 1), ("restart", 2))),
+        ),
+    ),
+    Scenario(
+        name="new-leader-hw-from-leo",
+        title="A new leader counts its whole log as committed, tells a follower, and is gone",
+        document="Detailed Design, becomeLeader: r.hw = r.leo // TODO: check if this should be the checkpointed HW",
+        violated=Invariant.UNCOMMITTED_READ,
+        configuration=replace(_THREE, producers=2, min_isr=2),
+        cues=(
+            Cue(at_once, (("pause", 3),)),
+            Cue(has(2, 3), (("session_expiry", 1),)),
+            Cue(everybody(follows(1, 2), knows_committed(1, 3)), (("crash", 2), ("resume", 3)), at_latest=1_200),
+            Cue(leads(3), (("restart", 2),), at_latest=3_000),
+        ),
+    ),
+    Scenario(
+        name="new-leader-hw-from-checkpoint",
+        title="The other reading of the TODO: a new leader goes back to the HW on its disk",
+        document="Detailed Design, becomeLeader: TODO: check if this should actually be r.hw = last checkpointed HW",
+        violated=Invariant.HW_FELL,
+        configuration=_THREE,
+        readings=replace(FAITHFUL, new_leader_hw=NewLeaderHw.CHECKPOINT),
+        cues=(
+            Cue(everybody(knows_committed(2, 3), knows_committed(3, 3)), (("crash", 1),)),
+            Cue(lambda world: leads(2)(world) or leads(3)(world), (("restart", 1),), at_latest=3_000),
+        ),
+    ),
+    Scenario(
+        name="hw-off-by-one-truncation",
+        title="The HW is the offset of the last committed record, and truncating to it takes that record away",
+        document="High-level Design: HW is the offset of the last committed message; becomeFollower truncates to r.hw",
+        violated=Invariant.COMMITTED_LOST,
+        configuration=_THREE,
+        readings=replace(FAITHFUL, off_by_one=OffByOne.TRUNCATED),
+        cues=(
+            Cue(everybody(knows_committed(2, 3), knows_committed(3, 3)), (("crash", 1), ("pause", 3))),
+            Cue(is_chosen(2), (("slow", 3), ("resume", 3))),
+            Cue(follows(3, 2), (("crash", 2),)),
+            Cue(is_chosen(3), (("fast", 3), ("restart", 1), ("restart", 2))),
+        ),
+    ),
+    Scenario(
+        name="become-follower-twice",
+        title="The listener and the request both make a replica follow: the second cuts away what it has fetched since",
+        document="Detailed Design: leader-change listener on all brokers, and becomeFollowerRequest from the new leader",
+        violated=Invariant.COMMITTED_LOST,
+        configuration=replace(_THREE, records=2, brokers=2, replication_factor=2, min_isr=1),
+        leader=2,
+        isr=frozenset({1, 2}),
+        cues=(
+            Cue(at_once, (("crash", 2),)),
+            Cue(leads(1), (("restart", 2),), at_latest=3_000),
+            Cue(everybody(follows(2, 1), has(2, 3)), ()),
+        ),
+    ),
+    Scenario(
+        name="lost-unflushed-tail",
+        title="A replica comes back without what its disk never had, still counts as in sync, and leads",
+        document="High-level Design, Writes: there is no guarantee that any replica has persisted the message to disks",
+        violated=Invariant.COMMITTED_LOST,
+        configuration=_THREE,
+        cues=(
+            Cue(
+                everybody(knows_committed(1, 3), has(2, 3), has(3, 3)),
+                (("cut", 1, 2), ("power_loss", 2), ("restart", 2), ("crash", 1), ("pause", 3)),
+            ),
+            Cue(leads(2), (("resume", 3), ("restart", 1), ("heal", 1, 2))),
+        ),
+    ),
+    Scenario(
+        name="isr-written-by-the-replaced",
+        title="A leader that was replaced while it stood still writes its ISR over that of the new one",
+        document="Detailed Design, committer thread: write p.ISR to ZK, whatever stands there",
+        violated=Invariant.COMMITTED_LOST,
+        configuration=replace(_THREE, producers=2),
+        cues=(
+            Cue(has(1, 3), (("pause", 1),), at_latest=500),
+            Cue(
+                everybody(leads(2), knows_committed(2, 4)),
+                (("cut", 1, 2), ("resume", 1), ("late", 1, 3, 3), ("shrink", 1, 2), ("crash", 1), ("pause", 3)),
+                at_latest=4_000,
+            ),
+            Cue(is_without_session(1), (("restart", 1), ("crash", 2))),
+            Cue(leads(1), (("resume", 3), ("restart", 2), ("heal", 1, 2))),
+        ),
+    ),
+)

@@ -1,0 +1,50 @@
+"""Whether all is well again after the last fault was healed."""
+
+from __future__ import annotations
+
+from backend.replication_lab.state import Role
+from backend.replication_lab.timed import Clock
+from backend.replication_lab.world import World
+
+PATIENCE_MS = 20_000
+"""Of simulated time: many times what sessions, elections and followers that were dropped take."""
+_BETWEEN_LOOKS_MS = 50
+
+
+def settles(clock: Clock) -> bool:
+    """Go on until all is well, to a violation, or until patience ends; False in the last case."""
+    world = clock.world
+    end = world.now + PATIENCE_MS
+    while world.now < end and world.history.violated is None:
+        clock.run(world.now + _BETWEEN_LOOKS_MS)
+        if is_well(world):
+            return True
+    return world.history.violated is not None
+
+
+def is_well(world: World) -> bool:
+    """One leads, all replicas live and are in sync with the same log, and every producer got its answers."""
+    return not unsettled(world)
+
+
+def unsettled(world: World) -> str:
+    """What is not well, in words; empty if all is."""
+    store = world.store
+    if store.deleted:
+        left = [str(each.id) for each in world.brokers.values() if each.log]
+        return f"the topic is deleted, and brokers {', '.join(left)} still have its log" if left else ""
+    leader = world.leader()
+    if leader is None:
+        return "nobody leads the partition"
+    missing = [str(each) for each in store.replicas if each not in store.isr]
+    if missing:
+        return f"replica {' and '.join(missing)} is not in sync again"
+    waiting = sum(each.left for each in world.producers)
+    if waiting:
+        return f"{waiting} records of producers were never acknowledged"
+    replicas = [world.brokers[each] for each in store.replicas]
+    if any(not each.alive or each.log != leader.log for each in replicas):
+        return "the replicas' logs are not the same"
+    if leader.role is not Role.LEADER or leader.hw != len(leader.log):
+        return f"the HW of broker {leader.id} is {leader.hw}, and its log ends at {len(leader.log)}"
+    return ""

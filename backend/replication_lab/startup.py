@@ -1,0 +1,206 @@
+"""Broker startup, the listeners, and what state-change requests ask for; crashes and sessions that end."""
+
+from __future__ import annotations
+
+from backend.replication_lab.answering import step_down
+from backend.replication_lab.following import become_follower
+from backend.replication_lab.isr import comes_back_unclean, refresh_isr, see_promise
+from backend.replication_lab.leading import leader_election
+from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.network import hang_up
+from backend.replication_lab.state import Broker, Partition, Role
+from backend.replication_lab.store import Request
+from backend.replication_lab.world import World
+
+
+def broker_startup(world: World, broker: Broker) -> bool:
+    """brokerStartup(): register, find the replicas, listen for requests; and open what is assigned to this broker.
+
+    What is left of the last session ends first: its ephemeral nodes are in the way. A leader that is there already is
+    followed at once (High-level Design, "Follower failure"): its change would call no listener any more.
+    """
+    if broker.alive:
+        return False
+    end_session(world, broker)
+    broker.alive, broker.session = True, True
+    broker.incarnation += 1
+    world.store.registered[broker.id] = broker.incarnation
+    comes_back_unclean(world, broker)
+    if world.store.deleted:
+        delete_replica(world, broker)
+    elif broker.id in (*world.store.replicas, *world.store.reassigned):
+        broker.partition.ar = world.store.replicas
+        replica_state_change(world, broker)
+        if world.store.leader != NOBODY:
+            become_follower(world, broker)
+    world.wake(("checkpoint", broker.id), world.configuration.times.checkpoint)
+    world.wake(("request", broker.id), world.configuration.times.network)
+    return True
+
+
+def state_change_listener(world: World, broker: Broker) -> bool:
+    """stateChangeListener(r): read the next request, and do it."""
+    if not world.sees_store(broker):
+        return False
+    request = world.store.take_request(broker.id)
+    if request is None:
+        return False
+    if broker.id in world.store.requests:
+        world.wake(("request", broker.id), world.configuration.times.network)
+    if request is Request.BECOME_FOLLOWER:
+        if broker.started:
+            become_follower(world, broker)
+    elif request is Request.REPLICA_UNASSIGNED:
+        close_replica(world, broker)
+    elif request is Request.DELETE_REPLICA:
+        delete_replica(world, broker)
+    else:
+        replica_state_change(world, broker)
+        become_follower(world, broker)
+    return True
+
+
+def replica_state_change(world: World, broker: Broker) -> bool:
+    """replicaStateChange(r): open the log, with the checkpointed HW or its end; elect a leader if there is none."""
+    if not broker.started:
+        broker.hw = min(broker.checkpoint, len(broker.log))
+        broker.started = True
+        broker.dirty.append(broker.id)
+    if world.store.leader == NOBODY:
+        return leader_election(world, broker)
+    return True
+
+
+def close_replica(world: World, broker: Broker) -> bool:
+    """closeReplica(r): stop the fetcher, close the log."""
+    step_down(world, broker)
+    broker.stop_threads()
+    broker.started = False
+    broker.partition = Partition()
+    return True
+
+
+def delete_replica(world: World, broker: Broker) -> bool:
+    """deleteReplica(r), which the document calls and does not give: close it, and delete what is on disk."""
+    close_replica(world, broker)
+    broker.truncate(0)
+    broker.hw = broker.checkpoint = broker.flushed = 0
+    return True
+
+
+def leader_change_event(world: World, broker: Broker) -> bool:
+    """The leader-change listener, whose section in the document is empty: High-level Design, "Leader failure", 1 to 3.
+
+    Without a leader, stand for election; with another one, follow it. A leader hears of its own node, too, and may
+    find that somebody else changed the ISR.
+    """
+    store = world.store
+    if store.deleted or not broker.started:
+        return False
+    if store.leader == broker.id:
+        if broker.role is Role.LEADER and store.leader_epoch == broker.partition.epoch:
+            if world.rules.compare_and_set:
+                refresh_isr(world, broker)
+            return True
+        return False
+    if store.leader == NOBODY:
+        if broker.role >= Role.BECOMING:
+            step_down(world, broker)
+        if broker.role is not Role.STANDING:
+            leader_election(world, broker)
+        return True
+    return become_follower(world, broker)
+
+
+def notice(world: World, broker: Broker) -> bool:
+    """Call the next listener that is due. One whose session was lost registers again first."""
+    if not broker.notices or not world.sees_store(broker):
+        return False
+    listener, broker.notices = broker.notices[0], broker.notices[1:]
+    if broker.notices:
+        world.wake(("notice", broker.id), world.configuration.times.network)
+    if listener == "session_lost":
+        broker.session = True
+        world.store.registered[broker.id] = broker.incarnation
+        if broker.id in world.store.requests:
+            world.wake(("request", broker.id), world.configuration.times.network)
+    if listener == "replica_change":
+        replica_change_listener(world, broker)
+    elif listener == "partition_reassigned":
+        partition_reassigned_listener(world, broker)
+    else:
+        leader_change_event(world, broker)
+    return True
+
+
+def replica_change_listener(world: World, leader: Broker) -> None:
+    """Replica-change listener, on the leader: a topic that is gone has its replicas deleted, this one last."""
+    if world.store.deleted and leader.role is Role.LEADER:
+        for replica in (*leader.partition.ar, *leader.partition.rar):
+            if replica != leader.id:
+                _ask(world, replica, Request.DELETE_REPLICA)
+        delete_replica(world, leader)
+        if world.store.leader == leader.id:
+            world.store.leader = NOBODY
+
+
+def partition_reassigned_listener(world: World, leader: Broker) -> None:
+    """Partition-reassigned listener, on the leader: take the new replicas over, and have them opened."""
+    if leader.role is Role.LEADER:
+        leader.partition.rar = world.store.reassigned
+        for replica in leader.partition.rar:
+            if replica not in leader.partition.ar:
+                _ask(world, replica, Request.REPLICA_ASSIGNED)
+
+
+def _ask(world: World, replica: int, request: Request) -> None:
+    world.store.request(replica, request)
+    world.wake(("request", replica), world.configuration.times.network)
+
+
+def end_session(world: World, broker: Broker) -> bool:
+    """The store forgets a broker: its ephemeral nodes go, and leader-change listeners are called if it led."""
+    store = world.store
+    if broker.id not in store.registered:
+        return False
+    del store.registered[broker.id]
+    if store.leader == broker.id:
+        store.leader = NOBODY
+        world.leader_changed(by=broker.id)
+    if broker.alive:
+        broker.session = False
+        world.notify(broker, "session_lost")
+    return True
+
+
+def crash(world: World, broker: Broker, *, loses_tail: bool = False) -> bool:
+    """The broker is gone with all that it had in memory; with `loses_tail`, also what its disk had not yet.
+
+    Requests that wait in its commitQ are not answered, which no leader that crashed can help.
+    """
+    if not broker.alive:
+        return False
+    broker.alive = False
+    broker.paused = False
+    broker.session = False
+    broker.notices = ()
+    broker.started = False
+    broker.role = Role.NONE
+    broker.stop_threads()
+    broker.partition = Partition()
+    hang_up(world, broker)
+    if loses_tail:
+        broker.truncate(broker.flushed)
+    world.wake(("expire", broker.id), world.configuration.times.session)
+    see_promise(world)
+    return True
+
+
+def hw_checkpoint_thread(world: World, broker: Broker) -> bool:
+    """HW checkpoint thread: flush r.hw and r.log to disk."""
+    world.wake(("checkpoint", broker.id), world.configuration.times.checkpoint * (8 if broker.slow_disk else 1))
+    if not broker.started or (broker.checkpoint == broker.hw and broker.flushed == len(broker.log)):
+        return False
+    broker.checkpoint = broker.hw
+    broker.flushed = len(broker.log)
+    return True
