@@ -12,7 +12,13 @@ from backend.replication_lab.committing import committer_thread, follower_is_lat
 from backend.replication_lab.fetching import epoch_end, replica_fetch
 from backend.replication_lab.following import fetched, replica_fetcher_thread, truncate_to_leader
 from backend.replication_lab.leading import become_leader, has_everyone, leader_election
-from backend.replication_lab.messages import EpochRequest, EpochResponse, FetchRequest, FetchResponse, ProduceResponse
+from backend.replication_lab.messages import (
+    EpochRequest,
+    EpochResponse,
+    FetchRequest,
+    FetchResponse,
+    ProduceResponse,
+)
 from backend.replication_lab.network import answer_lost, lost, take
 from backend.replication_lab.producing import answered, begin_anew, produce, produce_request_handler, time_is_over
 from backend.replication_lab.startup import end_session, hw_checkpoint_thread, notice, state_change_listener
@@ -143,15 +149,28 @@ def _answer_at_once(world: World) -> None:
         while world.channels:
             sender, receiver = next(iter(world.channels))
             deliver(world, sender, receiver)
-        if not (world.prompt and any([_go_on(world, each) for each in world.brokers.values()])):
+        if not (world.prompt and _all_go_on(world)):
             return
+
+
+def _all_go_on(world: World) -> bool:
+    """True if any of them did."""
+    went_on = False
+    for broker in world.brokers.values():
+        went_on |= _go_on(world, broker)
+    return went_on
 
 
 def _go_on(world: World, broker: Broker) -> bool:
     """What is over in the step that begins it."""
     if broker.role is Role.STANDING:
         return leader_election(world, broker, waited=True)
-    return broker.fetcher is Fetcher.ASKS and broker.alive and _can_ask(world, broker) and replica_fetcher_thread(world, broker)
+    return (
+        broker.fetcher is Fetcher.ASKS
+        and broker.alive
+        and _can_ask(world, broker)
+        and replica_fetcher_thread(world, broker)
+    )
 
 
 def _can_ask(world: World, broker: Broker) -> bool:

@@ -34,12 +34,12 @@ def acknowledge(world: World, leader: Broker, request: ProduceRequest, first: in
         if in_sync < least:
             world.history.violate(
                 Invariant.BELOW_MIN_ISR,
-                f"broker {leader.id} acknowledged record {named(request)} with {in_sync} in sync; min ISR is {least}",
+                f"broker {leader.id} acknowledged {named(request)} with {in_sync} in sync; min ISR is {least}",
             )
         if leader.hw < offset:
             world.history.violate(
                 Invariant.NOT_READABLE,
-                f"broker {leader.id} acknowledged record {named(request)} at offset {first}, but its HW is {leader.hw}",
+                f"broker {leader.id} acknowledged {named(request)} at offset {first}, but its HW is {leader.hw}",
             )
     post(world, leader.id, sent_by(request.producer), ProduceResponse(request.attempt, request.number, first, ""))
 

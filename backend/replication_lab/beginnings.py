@@ -71,7 +71,9 @@ def _join(world: World, broker: Broker) -> None:
     if broker.id == store.leader:
         broker.role = Role.LEADER
         partition.isr, partition.cur, partition.isr_version = store.isr, store.cur, store.isr_version
-        partition.leo = {each: len(broker.log) if each in store.isr else 0 for each in store.replicas if each != broker.id}
+        partition.leo = {
+            each: len(broker.log) if each in store.isr else 0 for each in store.replicas if each != broker.id
+        }
     else:
         broker.role = Role.FOLLOWER
         broker.fetcher = Fetcher.READY

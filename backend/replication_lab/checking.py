@@ -1,11 +1,12 @@
 """The invariants that are checked after every step, on the replicas that the step changed.
 
-Looked for: a committed record that a leader lacks; a follower whose log differs below its HW; a record that readers see
-although not all in sync have had it; a record committed twice; different records committed by two leaders at one
-offset. (Acknowledgements are judged where they are given, in `answering`; AR = ISR + CUR in `isr`.)
+Looked for: a committed record that a leader lacks; a follower whose log differs below its HW; a record that
+readers see although not all in sync have had it; a record committed twice; different records committed by two
+leaders at one offset. (Acknowledgements are judged where they are given, in `answering`; AR = ISR + CUR in
+`isr`.)
 
-Readers see what is below the HW of a broker that takes itself for the leader, at once. A record is committed when a
-reader may see it, and all in sync "have applied it to their log" (ADS, "Replication").
+Readers see what is below the HW of a broker that takes itself for the leader, at once. A record is committed
+when a reader may see it, and all in sync "have applied it to their log" (ADS, "Replication").
 """
 
 from __future__ import annotations
@@ -18,22 +19,26 @@ from backend.replication_lab.world import World
 
 
 def after_step(world: World) -> None:
-    """Check what the step changed, and forget that it did. Nothing is promised where acknowledgement is asynchronous."""
+    """Check what the step changed, and forget that it did. Nothing is promised where acknowledgement is
+    asynchronous.
+    """
     dirty = world.dirty
     if world.store.deleted or not world.configuration.acks_all:
         dirty.clear()
         return
-    while dirty and world.history.violated is None:
+    history = world.history
+    while dirty and history.violated is None:
         broker = world.brokers[dirty.pop()]
         _note(world, broker)
-        if broker.fell_from:
-            what = f"the HW of broker {broker.id} fell from {broker.fell_from} to {broker.hw}"
-            world.history.violate(Invariant.HW_FELL, what)
-        elif broker.alive:
-            if broker.role is Role.LEADER:
+        if broker.alive:
+            if broker.role >= Role.BECOMING:
                 _check_leader(world, broker)
             elif _follows(world, broker):
                 _check_follower(world, broker)
+        if broker.fell_from:
+            history.violate(
+                Invariant.HW_FELL, f"the HW of broker {broker.id} fell from {broker.fell_from} to {broker.hw}"
+            )
     dirty.clear()
 
 
@@ -82,6 +87,8 @@ def _check_leader(world: World, broker: Broker) -> None:
             _lost(world, broker, agrees)
             if history.violated is not None:
                 return
+    if broker.role is not Role.LEADER:
+        return
     exposed = min(broker.hw, len(broker.log))
     agrees = _agrees_to(world, broker, exposed)
     if agrees < min(exposed, len(history.committed)):
@@ -113,7 +120,9 @@ def _commit(world: World, broker: Broker, end: int) -> None:
             return
         identity = (record.producer, record.number)
         if identity in history.identities:
-            first = next(at for at, other in enumerate(history.committed) if (other.producer, other.number) == identity)
+            first = next(
+                at for at, other in enumerate(history.committed) if (other.producer, other.number) == identity
+            )
             history.violate(
                 Invariant.WRITTEN_TWICE,
                 f"{named(record)} is committed at offset {first} and again at offset {offset}",
@@ -134,8 +143,8 @@ def _check_others(world: World, committer: Broker, is_current: bool) -> None:
         if agrees < len(history.committed):
             history.violate(
                 Invariant.TWO_LEADERS,
-                f"broker {committer.id} takes itself for the leader and commits {named(history.committed[agrees])} at "
-                f"offset {agrees}; broker {leader.id}, which is the leader, does not have it",
+                f"broker {committer.id} takes itself for the leader and commits "
+                f"{named(history.committed[agrees])} at offset {agrees}; broker {leader.id}, which is the leader, does not have it",
             )
             return
     for broker in world.brokers.values():
@@ -144,7 +153,9 @@ def _check_others(world: World, committer: Broker, is_current: bool) -> None:
 
 
 def _follows(world: World, broker: Broker) -> bool:
-    """It has cut its log back for its leader. Who has not heard of the next one yet may have what was lost with consent."""
+    """It has cut its log back for its leader. Who has not heard of the next one yet may have what was lost with
+    consent.
+    """
     return (
         broker.role is Role.FOLLOWER
         and (broker.fetcher is Fetcher.READY or broker.fetcher is Fetcher.WAITS)

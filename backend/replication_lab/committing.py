@@ -1,4 +1,6 @@
-"""How a leader commits: the committer thread and what it calls; and the HW that rises with the fetches, its mend."""
+"""How a leader commits: the committer thread and what it calls; and the HW that rises with the fetches, its
+mend.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from backend.replication_lab.world import World
 def committer_thread(world: World, leader: Broker, *, late: bool = False) -> bool:
     """Committer thread for partition p, one turn: the request at the head of the commitQ.
 
-    Until every replica in ISR has reached its offset the turn ends and comes again. `late` says that KeepInSyncTime
-    has passed for the one that is waited for, which then leaves the ISR. The block's order is kept: CUR is looked at,
-    reassigned replicas, load balancing (either may stop this thread), and only then HW and acknowledgement.
-    Mend: there is no such thread; `advance_hw` does its work with each fetch.
+    Until every replica in ISR has reached its offset the turn ends and comes again. `late` says that
+    KeepInSyncTime has passed for the one that is waited for, which then leaves the ISR. The block's order is
+    kept: CUR is looked at, reassigned replicas, load balancing (either may stop this thread), and only then HW
+    and acknowledgement. Mend: there is no such thread; `advance_hw` does its work with each fetch.
     """
     partition = leader.partition
     if leader.role is not Role.LEADER or not partition.commit_q or world.rules.judges_by_progress:
@@ -56,11 +58,15 @@ def _wait_for_head(world: World, leader: Broker) -> None:
     queue = leader.partition.commit_q
     if queue:
         world.wake(("commit", leader.id), 0)
-        world.wake(("late", leader.id, queue[0].offset, len(leader.partition.isr)), world.configuration.times.keep_in_sync)
+        world.wake(
+            ("late", leader.id, queue[0].offset, len(leader.partition.isr)), world.configuration.times.keep_in_sync
+        )
 
 
 def offset_reached(world: World, leader: Broker, replica: int, offset: int) -> bool:
-    """offsetReached(r, offset), without the wait: the committer comes again, and knows when it has waited long enough."""
+    """offsetReached(r, offset), without the wait: the committer comes again, and knows when it has waited long
+    enough.
+    """
     leo = leader.partition.leo.get(replica, 0)
     return leo + (world.rules.off_by_one is OffByOne.REACHED) >= offset
 

@@ -21,7 +21,9 @@ class Times:
     keep_in_sync: float = 1_000
     """KeepInSyncTime: how long a leader waits before it drops a follower."""
     leader_election_wait: float = 300
-    """LeaderElectionWaitTime: how long one that is not the preferred replica waits before it stands for election."""
+    """LeaderElectionWaitTime: how long one that is not the preferred replica waits before it stands for
+    election.
+    """
     session: float = 600
     """After so long without a sign of life a broker's session with the store ends."""
     checkpoint: float = 250

@@ -38,8 +38,8 @@ def replica_fetch(world: World, leader: Broker, request: FetchRequest) -> bool:
 def _judge(world: World, leader: Broker, request: FetchRequest) -> None:
     """What a follower's progress changes: it comes back in sync, and the HW rises.
 
-    It is back when it has all that is committed, also what this leader's own HW does not know yet: what was written
-    before its epoch. With broker epochs, only as the one that is registered now (KIP-903).
+    It is back when it has all that is committed, also what this leader's own HW does not know yet: what was
+    written before its epoch. With broker epochs, only as the one that is registered now (KIP-903).
     """
     partition, replica, offset = leader.partition, request.replica_id, request.offset
     if offset >= len(leader.log):
@@ -62,7 +62,9 @@ def _is_registered(world: World, request: FetchRequest) -> bool:
 
 
 def epoch_end(world: World, leader: Broker, request: EpochRequest) -> bool:
-    """Answer OffsetForLeaderEpoch: the greatest epoch that is not above the one asked for, and its end (KIP-101)."""
+    """Answer OffsetForLeaderEpoch: the greatest epoch that is not above the one asked for, and its end
+    (KIP-101).
+    """
     replica, incarnation, thread, epoch, asked = request
     refused = leader.role < Role.BECOMING or (world.rules.fenced and epoch != leader.partition.epoch)
     found, end = (0, UNKNOWN) if refused else leader.end_of_epoch(asked)

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from backend.replication_lab.answering import step_down
-from backend.replication_lab.messages import NOBODY, UNKNOWN, EpochRequest, EpochResponse, FetchRequest, FetchResponse
+from backend.replication_lab.messages import (
+    NOBODY,
+    UNKNOWN,
+    EpochRequest,
+    EpochResponse,
+    FetchRequest,
+    FetchResponse,
+)
 from backend.replication_lab.network import post
 from backend.replication_lab.rules import OffByOne, Truncation
 from backend.replication_lab.state import Broker, Fetcher, Role
@@ -14,14 +21,17 @@ _SLOW = 400
 
 
 def become_follower(world: World, broker: Broker) -> bool:
-    """becomeFollower(r): of the leader that stands in the store; without one, or as that one, there is nobody to follow.
+    """becomeFollower(r): of the leader that stands in the store; without one, or as that one, there is nobody to
+    follow.
 
     Mend: the log is not cut back to the HW but to where it agrees with the leader's, which is asked for (KIP-101).
     """
     store, rules, partition = world.store, world.rules, broker.partition
     if store.leader in (NOBODY, broker.id):
         return False
-    known = broker.role is Role.FOLLOWER and partition.leader == store.leader and partition.epoch == store.leader_epoch
+    known = (
+        broker.role is Role.FOLLOWER and partition.leader == store.leader and partition.epoch == store.leader_epoch
+    )
     if known and rules.truncation is not Truncation.HW:
         return False
     step_down(world, broker)
@@ -84,8 +94,8 @@ def fetched(world: World, broker: Broker, response: FetchResponse) -> bool:
 def truncate_to_leader(world: World, broker: Broker, response: EpochResponse) -> bool:
     """Cut the log back to where it agrees with the leader's, as far as the answer says (KIP-101, KIP-279).
 
-    Where the leader does not know the epoch asked for, its answer names a lesser one: KIP-101 takes that one's end;
-    KIP-279 cuts down to the greatest epoch that both may have, and asks again until both know it.
+    Where the leader does not know the epoch asked for, its answer names a lesser one: KIP-101 takes that one's
+    end; KIP-279 cuts down to the greatest epoch that both may have, and asks again until both know it.
     """
     if broker.fetcher is not Fetcher.WAITS_FOR_EPOCH or not _is_for(broker, response):
         return False

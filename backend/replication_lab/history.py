@@ -8,7 +8,9 @@ from backend.replication_lab.messages import Record
 
 
 class Invariant(StrEnum):
-    """What must hold after every step. With asynchronous acknowledgement the documents promise less: see `checking`."""
+    """What must hold after every step. With asynchronous acknowledgement the documents promise less: see
+    `checking`.
+    """
 
     COMMITTED_LOST = "committed_record_lost"
     LOGS_DIFFER = "logs_differ_below_hw"
@@ -34,14 +36,24 @@ IN_WORDS = {
     Invariant.UNANSWERED: "a leader that steps down answers every request that it took",
     Invariant.FORGOTTEN: "every assigned replica is in sync or catching up (AR = ISR + CUR)",
     Invariant.HW_FELL: "a replica's HW does not fall, but by a restart",
-    Invariant.NEVER_SETTLES: "when all faults are healed, all replicas come back in sync and all requests are answered",
+    Invariant.NEVER_SETTLES: "when all faults are healed, all replicas come back in sync and every request is answered",
 }
 
 
 class History:
     """Committed records in order, and the first invariant that did not hold."""
 
-    __slots__ = ("applied", "committed", "expected_losses", "identities", "lost_promise", "noted", "violated", "what", "checked")
+    __slots__ = (
+        "applied",
+        "checked",
+        "committed",
+        "expected_losses",
+        "identities",
+        "lost_promise",
+        "noted",
+        "violated",
+        "what",
+    )
 
     def __init__(self) -> None:
         self.committed: list[Record] = []
@@ -77,4 +89,8 @@ class History:
 
     def key(self) -> tuple[object, ...]:
         """What tells two of them apart."""
-        return (tuple(self.committed), self.lost_promise, tuple([(at, frozenset(self.applied[at])) for at in sorted(self.applied)]))
+        return (
+            tuple(self.committed),
+            self.lost_promise,
+            tuple([(at, frozenset(self.applied[at])) for at in sorted(self.applied)]),
+        )

@@ -12,8 +12,9 @@ from backend.replication_lab.world import World
 def write_isr(world: World, leader: Broker, isr: frozenset[int]) -> bool:
     """Write p.ISR (and CUR) to the store, in one step with the leader's own memory.
 
-    Mend: only over the version that the leader knows (compare and set), so that one that was replaced cannot. Where
-    fewer than min ISR are left, those that go stay eligible to lead: nothing is committed until they are back (KIP-966).
+    Mend: only over the version that the leader knows (compare and set), so that one that was replaced cannot.
+    Where fewer than min ISR are left, those that go stay eligible to lead: nothing is committed until they are
+    back (KIP-966).
     """
     if not world.sees_store(leader):
         return False
@@ -24,7 +25,10 @@ def write_isr(world: World, leader: Broker, isr: frozenset[int]) -> bool:
     elr: frozenset[int] = frozenset()
     if world.rules.broker_epochs and len(isr) < world.configuration.min_isr:
         elr = (store.elr | store.isr) - isr
-    partition.isr, partition.cur = isr, frozenset(partition.ar) - isr if world.rules.judges_by_progress else partition.cur
+    partition.isr, partition.cur = (
+        isr,
+        frozenset(partition.ar) - isr if world.rules.judges_by_progress else partition.cur,
+    )
     store.write_isr(isr, partition.cur, elr)
     partition.isr_version = store.isr_version
     leader.dirty.append(leader.id)
@@ -41,7 +45,8 @@ def refresh_isr(world: World, leader: Broker) -> None:
 
 
 def see_promise(world: World) -> None:
-    """The documents promise committed records "as long as there is at least one in sync replica alive, at all times".
+    """The documents promise committed records "as long as there is at least one in sync replica alive, at all
+    times".
 
     Where there is none, what is committed so far may be lost: that is expected, and named if it happens.
     """
@@ -52,7 +57,8 @@ def see_promise(world: World) -> None:
 
 
 def comes_back_unclean(world: World, broker: Broker) -> None:
-    """Mend: who was registered before and crashed may have lost its tail, and is in sync no more (KIP-903, KIP-966).
+    """Mend: who was registered before and crashed may have lost its tail, and is in sync no more (KIP-903,
+    KIP-966).
 
     The last one that is left stays, since nobody has more than it; what it lost is lost.
     """

@@ -14,8 +14,9 @@ from backend.replication_lab.world import World
 def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bool:
     """leaderElection(r): stand if in sync (or if nobody is), wait, and lead if the leader's node can be written.
 
-    The step of the wait's end comes with `waited`. ISR and AR are those that were read before the wait. Mend: the node
-    is written only over the ISR that was read, with the next leader epoch, and brokers that are gone leave the ISR.
+    The step of the wait's end comes with `waited`. ISR and AR are those that were read before the wait. Mend:
+    the node is written only over the ISR that was read, with the next leader epoch, and brokers that are gone
+    leave the ISR.
     """
     store, partition = world.store, broker.partition
     if not waited:
@@ -48,7 +49,9 @@ def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bo
 
 
 def _election_wait(world: World, broker: Broker) -> float:
-    """PreferredReplicaTime for all but the preferred replica; in the other reading, for those that see a higher HW."""
+    """PreferredReplicaTime for all but the preferred replica; in the other reading, for those that see a higher
+    HW.
+    """
     preferred = world.store.replicas[0] == broker.id
     if world.rules.yields_to_higher_hw:
         in_sync = [each for id_, each in world.brokers.items() if id_ in world.store.isr and each.alive]
@@ -73,16 +76,21 @@ def _take_isr_over(world: World, broker: Broker) -> None:
 def become_leader(
     world: World, broker: Broker, isr: frozenset[int], ar: tuple[int, ...], *, waited: bool = False
 ) -> bool:
-    """becomeLeader(r, ISR, AR): wait until the live replicas in AR have caught up, write the ISR, and open for clients.
+    """becomeLeader(r, ISR, AR): wait until the live replicas in AR have caught up, write the ISR, and open for
+    clients.
 
-    The step of the wait's end comes with `waited`. Mend: no wait, since nobody leaves the ISR by it and the HW stays
-    what it was; what is above it is committed when all in sync have fetched it in this epoch. Followers hear of their
-    leader by the leader-change listener alone, not by a request as well.
+    The step of the wait's end comes with `waited`. Mend: no wait, since nobody leaves the ISR by it and the HW
+    stays what it was; what is above it is committed when all in sync have fetched it in this epoch. Followers
+    hear of their leader by the leader-change listener alone, not by a request as well.
     """
     partition, rules = broker.partition, world.rules
     if not waited:
         partition.isr, partition.ar, partition.leo = isr, ar, {}
-        partition.leader, partition.epoch, partition.epoch_start = broker.id, world.store.leader_epoch, len(broker.log)
+        partition.leader, partition.epoch, partition.epoch_start = (
+            broker.id,
+            world.store.leader_epoch,
+            len(broker.log),
+        )
         if rules.new_leader_hw is NewLeaderHw.LEO:
             broker.set_hw(len(broker.log))
         elif rules.new_leader_hw is NewLeaderHw.CHECKPOINT:

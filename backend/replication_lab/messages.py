@@ -54,7 +54,9 @@ class EpochRequest(NamedTuple):
 
 
 class EpochResponse(NamedTuple):
-    """The greatest epoch that is not above the one asked for, and its end; `end` is UNKNOWN where it was refused."""
+    """The greatest epoch that is not above the one asked for, and its end; `end` is UNKNOWN where it was
+    refused.
+    """
 
     incarnation: int
     thread: int

@@ -52,7 +52,9 @@ def try_again(world: World, broker: Broker) -> None:
 
 
 def hang_up(world: World, broker: Broker) -> None:
-    """The broker's process ends: what was under way to it has nobody to read it, and senders of requests see that."""
+    """The broker's process ends: what was under way to it has nobody to read it, and senders of requests see
+    that.
+    """
     for connection in [each for each in world.channels if each[1] == broker.id]:
         for message in world.channels.pop(connection):
             lost(world, message)

@@ -8,7 +8,7 @@ from backend.replication_lab.beginnings import wake_all
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.scenarios.scenario import Cue, Scenario
 from backend.replication_lab.settling import settles, unsettled
-from backend.replication_lab.timed import Clock, start_all
+from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import Action, World
 
 
@@ -30,10 +30,7 @@ class Played:
 def play(scenario: Scenario, mode: str, seed: int) -> Played:
     """Play it; the same arguments give the same run."""
     clock = Clock(scenario.world(mode), seed)
-    if scenario.starts_empty:
-        start_all(clock)
-    else:
-        wake_all(clock.world)
+    wake_all(clock.world)
     for cue in scenario.cues:
         _await(clock, cue)
     if clock.world.history.violated is None and not settles(clock):

@@ -13,8 +13,8 @@ from backend.replication_lab.world import World
 def produce_request_handler(world: World, broker: Broker, request: ProduceRequest) -> bool:
     """produceRequestHandler(pr): append to the log, and leave the answer to the committer.
 
-    With acks=all and fewer in sync than min ISR it is refused (ADS, "Replication"). Mend: a record that the log has
-    already is not written again (KIP-98).
+    With acks=all and fewer in sync than min ISR it is refused (ADS, "Replication"). Mend: a record that the log
+    has already is not written again (KIP-98).
     """
     partition, rules = broker.partition, world.rules
     if broker.role is not Role.LEADER:
@@ -91,7 +91,9 @@ def _send(world: World, producer: Producer) -> None:
 
 
 def answered(world: World, producer: Producer, response: ProduceResponse) -> bool:
-    """An acknowledgement ends the record; after an error the producer looks for the leader, and tries again later."""
+    """An acknowledgement ends the record; after an error the producer looks for the leader, and tries again
+    later.
+    """
     if not producer.waits or response.number != producer.number:
         return False
     if response.error:
@@ -107,7 +109,9 @@ def answered(world: World, producer: Producer, response: ProduceResponse) -> boo
 
 
 def begin_anew(world: World, producer: Producer) -> bool:
-    """The producer is started again: it has a new epoch, and its next record; nobody waits for the one under way."""
+    """The producer is started again: it has a new epoch, and its next record; nobody waits for the one under
+    way.
+    """
     producer.epoch += 1
     if producer.waits:
         producer.waits = False

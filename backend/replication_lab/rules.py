@@ -1,7 +1,8 @@
 """By which rules a world runs: the documents' pseudo-code in one of its readings, or what Kafka does since.
 
-The documents leave things open (docs/decisions/0043 lists each with the reading taken), so that a reading is a value
-here and no branch of the code. Each mend is one value as well: a mode between the two shows what the mend is for.
+The documents leave things open (docs/decisions/0043 lists each with the reading taken), so that a reading is a
+value here and no branch of the code. Each mend is one value as well: a mode between the two shows what the mend
+is for.
 """
 
 from __future__ import annotations
@@ -51,11 +52,14 @@ class Rules:
     new_leader_hw: NewLeaderHw = NewLeaderHw.LEO
     off_by_one: OffByOne = OffByOne.NONE
     committer_sets_leader_hw: bool = True
-    """The `r` of "r.hw = pr.offset" is the leader's replica; otherwise that which the loop before it looked at last."""
+    """The `r` of "r.hw = pr.offset" is the leader's replica; otherwise that which the loop before it looked at
+    last.
+    """
     passes_ar: bool = True
     """becomeLeader gets AR, as it is declared; otherwise CUR, as leaderElection calls it."""
     yields_to_higher_hw: bool = False
-    """Who sees a higher HW among the ISR waits for the preferred replica's time; otherwise everybody else waits."""
+    """Who sees a higher HW among the ISR waits for the preferred replica's time; otherwise everybody else waits.
+    """
 
     truncation: Truncation = Truncation.HW
     fenced: bool = False
@@ -69,7 +73,8 @@ class Rules:
     broker_epochs: bool = False
     """Who comes back from a crash is in sync no more (KIP-903); eligible leader replicas (KIP-966)."""
     judges_by_progress: bool = False
-    """The leader judges followers by what they fetch, not by the request that waits: ISR and HW need no traffic."""
+    """The leader judges followers by what they fetch, not by the request that waits: ISR and HW need no traffic.
+    """
     min_isr_at_commit: bool = False
     """min.insync.replicas holds when a request is committed, not only when it comes."""
     answers_first: bool = False

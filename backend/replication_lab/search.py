@@ -1,7 +1,9 @@
-"""Every order in which things can happen, of small configurations: breadth first, so that a story found is a shortest one.
+"""Every order in which things can happen, of small configurations: breadth first, so that a story found is a
+shortest one.
 
-Messages are answered in the step that sends them, and time is not told: whatever could be due next may come next. States
-are told apart by 64 bits of their hash (hash compaction): of a million states, two share one with a chance of 3 in 10^8.
+Messages are answered in the step that sends them, and time is not told: whatever could be due next may come
+next. States are told apart by 64 bits of their hash (hash compaction): of a million states, two share one with a
+chance of 3 in 10^8.
 """
 
 from __future__ import annotations
@@ -94,7 +96,11 @@ def _of_broker(world: World, broker: Broker, bounds: Bounds) -> Iterator[Action]
         yield ("lead", id_) if has_everyone(world, broker) else ("lead_anyway", id_)
     elif role is Role.LEADER:
         yield from _of_leader(world, broker)
-    if bounds.checkpoints and broker.started and (broker.checkpoint, broker.flushed) != (broker.hw, len(broker.log)):
+    if (
+        bounds.checkpoints
+        and broker.started
+        and (broker.checkpoint, broker.flushed) != (broker.hw, len(broker.log))
+    ):
         yield ("checkpoint", id_)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backend.domain.words import counted
 from backend.replication_lab.state import Role
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import World
@@ -36,12 +37,14 @@ def unsettled(world: World) -> str:
     leader = world.leader()
     if leader is None:
         return "nobody leads the partition"
+    if store.reassigned:
+        return f"the replicas are not moved to {', '.join(str(each) for each in store.reassigned)} yet"
     missing = [str(each) for each in store.replicas if each not in store.isr]
     if missing:
-        return f"replica {' and '.join(missing)} is not in sync again"
+        return f"{counted(len(missing), 'replica')} ({', '.join(missing)}) did not come in sync again"
     waiting = sum(each.left for each in world.producers)
     if waiting:
-        return f"{waiting} records of producers were never acknowledged"
+        return f"{counted(waiting, 'record')} of producers never acknowledged"
     replicas = [world.brokers[each] for each in store.replicas]
     if any(not each.alive or each.log != leader.log for each in replicas):
         return "the replicas' logs are not the same"

@@ -16,8 +16,9 @@ from backend.replication_lab.world import World
 def broker_startup(world: World, broker: Broker) -> bool:
     """brokerStartup(): register, find the replicas, listen for requests; and open what is assigned to this broker.
 
-    What is left of the last session ends first: its ephemeral nodes are in the way. A leader that is there already is
-    followed at once (High-level Design, "Follower failure"): its change would call no listener any more.
+    What is left of the last session ends first: its ephemeral nodes are in the way. A leader that is there
+    already is followed at once (High-level Design, "Follower failure"): its change would call no listener any
+    more.
     """
     if broker.alive:
         return False
@@ -61,7 +62,7 @@ def state_change_listener(world: World, broker: Broker) -> bool:
 
 
 def replica_state_change(world: World, broker: Broker) -> bool:
-    """replicaStateChange(r): open the log, with the checkpointed HW or its end; elect a leader if there is none."""
+    """replicaStateChange(r): open the log, with the checkpointed HW or its end; elect if nobody leads."""
     if not broker.started:
         broker.hw = min(broker.checkpoint, len(broker.log))
         broker.started = True
@@ -89,7 +90,8 @@ def delete_replica(world: World, broker: Broker) -> bool:
 
 
 def leader_change_event(world: World, broker: Broker) -> bool:
-    """The leader-change listener, whose section in the document is empty: High-level Design, "Leader failure", 1 to 3.
+    """The leader-change listener, whose section in the document is empty: High-level Design, "Leader failure", 1
+    to 3.
 
     Without a leader, stand for election; with another one, follow it. A leader hears of its own node, too, and may
     find that somebody else changed the ISR.

@@ -6,7 +6,6 @@ from enum import IntEnum
 
 from backend.replication_lab.messages import NOBODY, UNKNOWN, Pending, Record
 
-
 UNCUT = 1 << 60
 """A log's least end where it was not cut."""
 
@@ -40,7 +39,8 @@ class Partition:
     """Partition: what a broker knows of it. ISR, CUR, RAR and commitQ are kept by the leader alone."""
 
     __slots__ = (
-        "ar", "caught_up_at", "commit_q", "cur", "epoch", "epoch_start", "isr", "isr_version", "leader", "leo", "rar",
+        "ar", "caught_up_at", "commit_q", "cur", "epoch", "epoch_start", "isr", "isr_version", "leader", "leo",
+        "rar",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -59,7 +59,9 @@ class Partition:
         self.epoch_start = 0
         """Where the leader's own epoch begins."""
         self.caught_up_at: dict[int, float] = {}
-        """When a follower last had all that the leader had; a time, no part of the state that a search tells apart."""
+        """When a follower last had all that the leader had; a time, no part of the state that a search tells
+        apart.
+        """
 
     def copy(self) -> Partition:
         """Another one of the same."""
@@ -82,8 +84,8 @@ class Broker:
     """A broker and its replica of the partition. What is on disk outlives a crash; the rest does not."""
 
     __slots__ = (
-        "alive", "checkpoint", "cut_to", "dirty", "fell_from", "fetcher", "flushed", "hw", "id", "incarnation", "log", "loses_tail",
-        "notices", "partition", "paused", "role", "session", "slow", "slow_disk", "started", "thread",
+        "alive", "checkpoint", "cut_to", "dirty", "fell_from", "fetcher", "flushed", "hw", "id", "incarnation",
+        "log", "notices", "partition", "paused", "role", "session", "slow", "slow_disk", "started", "thread",
     )  # fmt: skip
 
     def __init__(self, id_: int, dirty: list[int]) -> None:
@@ -107,9 +109,6 @@ class Broker:
         """Records that are safe on disk."""
         self.checkpoint = 0
         """The HW on disk."""
-        self.loses_tail = False
-        """What was not flushed is gone when it starts again."""
-
         self.cut_to = UNCUT
         """The least end that the log had since the checker looked."""
 
@@ -151,7 +150,9 @@ class Broker:
         return self.log[-1].epoch if self.log else 0
 
     def end_of_epoch(self, asked: int) -> tuple[int, int]:
-        """The greatest epoch in the log that is not above the one asked for, and where it ends (KIP-101, KIP-279)."""
+        """The greatest epoch in the log that is not above the one asked for, and where it ends (KIP-101,
+        KIP-279).
+        """
         for at in range(len(self.log), 0, -1):
             if self.log[at - 1].epoch <= asked:
                 return self.log[at - 1].epoch, at
@@ -165,10 +166,16 @@ class Broker:
     def copy(self, dirty: list[int]) -> Broker:
         """Another one of the same, which tells another list."""
         twin = Broker.__new__(Broker)
-        twin.id, twin.dirty, twin.alive, twin.paused, twin.slow = self.id, dirty, self.alive, self.paused, self.slow
+        twin.id, twin.dirty, twin.alive, twin.paused, twin.slow = (
+            self.id,
+            dirty,
+            self.alive,
+            self.paused,
+            self.slow,
+        )
         twin.slow_disk, twin.incarnation, twin.session = self.slow_disk, self.incarnation, self.session
         twin.notices, twin.log, twin.flushed = self.notices, self.log.copy(), self.flushed
-        twin.checkpoint, twin.loses_tail, twin.started = self.checkpoint, self.loses_tail, self.started
+        twin.checkpoint, twin.started = self.checkpoint, self.started
         twin.hw, twin.role, twin.fetcher, twin.thread = self.hw, self.role, self.fetcher, self.thread
         twin.cut_to, twin.fell_from, twin.partition = self.cut_to, self.fell_from, self.partition.copy()
         return twin
@@ -177,7 +184,7 @@ class Broker:
         """What tells two of them apart; how often threads began does not, where answers come at once."""
         return (
             self.alive, self.paused, self.incarnation, self.session, self.notices, tuple(self.log), self.flushed,
-            self.checkpoint, self.loses_tail, self.started, self.hw, self.role, self.fetcher, self.partition.key(),
+            self.checkpoint, self.started, self.hw, self.role, self.fetcher, self.partition.key(),
         )  # fmt: skip
 
 
@@ -214,7 +221,7 @@ class Producer:
 
 
 def producer_state(log: list[Record], producer: int) -> tuple[int, int, int]:
-    """A producer's last epoch and number in a log, and that record's end offset; UNKNOWN where it wrote nothing."""
+    """A producer's last epoch and number in a log, and that record's end; UNKNOWN where it wrote nothing."""
     for at in range(len(log), 0, -1):
         record = log[at - 1]
         if record.producer == producer:

@@ -1,4 +1,5 @@
-"""The coordination store ("Paths stored in Zookeeper"): linearizable, with ephemeral nodes, listeners and requests.
+"""The coordination store ("Paths stored in Zookeeper"): linearizable, with ephemeral nodes, listeners and
+requests.
 
     /brokers/ids/[broker_id]                              registered   ephemeral
     /brokers/topics/[topic]/[partition_id]/replicas       replicas
@@ -84,5 +85,6 @@ class Store:
         """What tells two of them apart."""
         return (
             tuple(sorted(self.registered.items())), self.replicas, self.leader, self.leader_epoch, self.isr,
-            self.isr_version, self.cur, self.elr, self.reassigned, tuple(sorted(self.requests.items())), self.deleted,
+            self.isr_version, self.cur, self.elr, self.reassigned, tuple(sorted(self.requests.items())),
+            self.deleted,
         )  # fmt: skip

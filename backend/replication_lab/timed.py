@@ -63,12 +63,3 @@ class Clock:
             self.step()
         if history.violated is None:
             world.now = max(world.now, until)
-
-
-def start_all(clock: Clock) -> None:
-    """Start all brokers, one after another in any order, and the producers."""
-    world = clock.world
-    for broker in world.brokers:
-        clock.wake(("restart", broker), world.configuration.times.network)
-    for producer in world.producers:
-        clock.wake(("produce", producer.id), 10 * world.configuration.times.network)

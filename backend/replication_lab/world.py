@@ -23,8 +23,9 @@ def _nobody_waits(_action: Action, _delay: float) -> None:
 class World:
     """A state of the model, in which each message and each end of a wait is a step.
 
-    With `direct`, an answer comes in the step that asks; with `prompt`, elections and the questions of truncation are over
-    in the step that begins them. Both leave out orders of steps, so that a search gets farther.
+    With `direct`, an answer comes in the step that asks; with `prompt`, elections and the questions of
+    truncation are over in the step that begins them. Both leave out orders of steps, so that a search gets
+    farther.
     """
 
     __slots__ = (
@@ -32,7 +33,9 @@ class World:
         "rules", "store", "timed", "wake",
     )  # fmt: skip
 
-    def __init__(self, configuration: Configuration, rules: Rules, *, direct: bool = False, prompt: bool = False) -> None:
+    def __init__(
+        self, configuration: Configuration, rules: Rules, *, direct: bool = False, prompt: bool = False
+    ) -> None:
         self.configuration = configuration
         self.rules = rules
         self.direct = direct
@@ -47,7 +50,9 @@ class World:
         self.store = Store(configuration.assigned)
         self.producers = [Producer(each, configuration.records) for each in range(configuration.producers)]
         self.channels: dict[tuple[int, int], tuple[Message, ...]] = {}
-        """Messages under way from one to another, in the order in which they were sent. Producers have ids below 0."""
+        """Messages under way from one to another, in the order in which they were sent. Producers have ids below
+        0.
+        """
         self.cuts: frozenset[tuple[int, int]] = frozenset()
         """Pairs between which nothing comes through, the smaller id first; NOBODY is the store."""
         self.history = History()
@@ -55,7 +60,12 @@ class World:
     def copy(self) -> World:
         """Another world in the same state; it has no clock."""
         twin = World.__new__(World)
-        twin.configuration, twin.rules, twin.direct, twin.timed = self.configuration, self.rules, self.direct, False
+        twin.configuration, twin.rules, twin.direct, twin.timed = (
+            self.configuration,
+            self.rules,
+            self.direct,
+            False,
+        )
         twin.prompt, twin.now, twin.wake, twin.dirty = self.prompt, self.now, _nobody_waits, []
         twin.brokers = {id_: broker.copy(twin.dirty) for id_, broker in self.brokers.items()}
         twin.store, twin.producers = self.store.copy(), [each.copy() for each in self.producers]
@@ -93,7 +103,9 @@ class World:
         return [each for each in self.brokers.values() if each.alive and each.role is Role.LEADER]
 
     def leader_changed(self, by: int = NOBODY) -> None:
-        """Call the leader-change listener of all that have registered one; several changes are one call (a watch)."""
+        """Call the leader-change listener of all that have registered one; several changes are one call (a
+        watch).
+        """
         for broker in self.brokers.values():
             if broker.alive and broker.started and broker.id != by:
                 self.notify(broker, "leader_change")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from backend.replication_lab.configuration import Configuration
 from backend.replication_lab.history import Invariant
+from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import FAITHFUL, OffByOne
 from backend.replication_lab.scenarios.scenario import (
     Cue,
@@ -16,16 +17,18 @@ from backend.replication_lab.scenarios.scenario import (
     has_just,
     is_chosen,
     is_without_session,
+    knows_committed,
     leads,
 )
 
 _THREE = Configuration(records=1)
+STORE = NOBODY
 
 ACKNOWLEDGEMENTS = (
     Scenario(
         name="duplicate-after-retry",
         title="A slow follower holds the answer up; the producer sends the record again, and it is written twice",
-        document="High-level Design, Leader failure, case 2: ideally ensure that the messages are not written twice",
+        document="High-level Design, Leader failure, 2: ideally ensure that the messages are not written twice",
         violated=Invariant.WRITTEN_TWICE,
         configuration=_THREE,
         cues=(
@@ -36,20 +39,22 @@ ACKNOWLEDGEMENTS = (
     Scenario(
         name="second-leader-failure",
         title="The leader crashes after it wrote a record and before it answered: the open issue on atomicity",
-        document="High-level Design, Open Issues, 1: how can atomicity be guaranteed in the 2nd type of leader failure",
+        document="High-level Design, Open Issues: how can atomicity be guaranteed in the 2nd type of leader failure",
         violated=Invariant.WRITTEN_TWICE,
         configuration=_THREE,
         cues=(
-            Cue(has(1, 3), (("pause", 3),)),
+            Cue(at_once, (("cut", 1, 3),)),
             Cue(has(2, 3), (("crash", 1),)),
-            Cue(is_chosen(2), (("resume", 3),)),
-            Cue(leads(2), (("restart", 1),), at_latest=3_000),
+            Cue(is_without_session(1), (("cut", STORE, 3),)),
+            Cue(is_chosen(2), (("heal", STORE, 3),)),
+            Cue(leads(2), (("heal", 1, 3),), at_latest=3_000),
+            Cue(lambda world: not world.producers[0].left, (("restart", 1),), at_latest=3_000),
         ),
     ),
     Scenario(
         name="step-down-before-acknowledgement",
         title="The committer gives way to the preferred replica before it acknowledges, and its thread is gone",
-        document="Detailed Design, committer thread: checkLoadBalancing() comes before r.hw = pr.offset and the ACK",
+        document="Detailed Design, committer thread: checkLoadBalancing() comes before r.hw = pr.offset and ACK",
         violated=Invariant.UNANSWERED,
         configuration=_THREE,
         leader=2,
@@ -60,20 +65,29 @@ ACKNOWLEDGEMENTS = (
         title="The committer hands over to reassigned replicas before it acknowledges, and its thread is gone",
         document="Detailed Design, checkReassignedReplicas: delete .../leader in ZK; stop this commit thread",
         violated=Invariant.UNANSWERED,
-        configuration=replace(_THREE, brokers=4, records=3),
+        configuration=replace(_THREE, brokers=4, records=40),
         cues=(Cue(at_once, (("reassign", 2, 3, 4),)),),
     ),
     Scenario(
         name="two-leaders",
         title="A leader that stood still goes on, drops everybody from its ISR, and commits beside the new leader",
-        document="Detailed Design, paths: leader is ephemeral; produceRequestHandler asks only this broker's memory",
+        document="Detailed Design, paths: leader is ephemeral; produceRequestHandler asks this broker's memory",
         violated=Invariant.TWO_LEADERS,
-        configuration=replace(_THREE, producers=2, min_isr=1),
+        configuration=replace(_THREE, records=2, min_isr=1),
         cues=(
-            Cue(has(1, 3), (("pause", 1),), at_latest=500),
+            Cue(has(1, 3), (("pause", 1), ("begin_anew", 0))),
+            Cue(is_without_session(1), (("cut", STORE, 3),)),
+            Cue(is_chosen(2), (("heal", STORE, 3),)),
             Cue(
-                everybody(leads(2), has(2, 3), lambda world: world.brokers[2].hw >= 3),
-                (("resume", 1), ("late", 1, 3, 3), ("late", 1, 3, 2), ("commit", 1), ("shrink", 1, 2), ("shrink", 1, 3)),
+                everybody(leads(2), knows_committed(2, 3)),
+                (
+                    ("resume", 1),
+                    ("late", 1, 3, 3),
+                    ("late", 1, 3, 2),
+                    ("commit", 1),
+                    ("shrink", 1, 2),
+                    ("shrink", 1, 3),
+                ),
                 at_latest=4_000,
             ),
         ),
@@ -104,7 +118,7 @@ ACKNOWLEDGEMENTS = (
     Scenario(
         name="hw-off-by-one-read",
         title="A follower that asks for a record counts as one that has it, and readers see it too early",
-        document="Detailed Design: pr.offset = log.LEO, leo = f.offset, and HW the offset of the last committed message",
+        document="Detailed Design: pr.offset = log.LEO, leo = f.offset; HW is the offset of the last committed message",
         violated=Invariant.UNCOMMITTED_READ,
         configuration=_THREE,
         readings=replace(FAITHFUL, off_by_one=OffByOne.REACHED),
@@ -121,7 +135,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="committer-variable-is-the-leader",
-        title="The r of r.hw = pr.offset is the leader: the HW rises there alone, and followers cut what it covers",
+        title="The r of r.hw = pr.offset is the leader: the HW rises there alone; followers cut what it covers",
         document="Detailed Design, committer thread: r.hw = pr.offset; followers learn it with their next fetch",
         violated=Invariant.COMMITTED_LOST,
         configuration=Configuration(brokers=2, replication_factor=2, min_isr=1, records=1),
@@ -135,22 +149,23 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="min-isr-never-reached",
-        title="The first leader opens alone; min ISR refuses every record, and only a commit lets others into the ISR",
-        document="Detailed Design, committer thread: p.ISR.add(c) when a request is committed; ADS, Replication: min ISR",
+        title="The first leader opens alone: min ISR refuses all, and only a commit lets others into the ISR",
+        document="Detailed Design, committer thread: p.ISR.add(c) when a request is committed; ADS: min ISR",
         violated=Invariant.NEVER_SETTLES,
         configuration=_THREE,
         starts_empty=True,
-        cues=(),
+        cues=(
+            Cue(at_once, (("restart", 1),)),
+            Cue(leads(1), (("restart", 2), ("restart", 3))),
+        ),
     ),
     Scenario(
         name="nobody-returns-without-traffic",
         title="A follower that came back catches up, and is not in sync again while nobody produces",
         document="High-level Design, Follower failure: when it fully catches up, the leader will add it back",
         violated=Invariant.NEVER_SETTLES,
-        configuration=replace(_THREE, records=1),
-        cues=(
-            Cue(has(1, 3), (("pause", 3),)),
-            Cue(lambda world: 3 not in world.store.isr, (("resume", 3),), at_latest=4_000),
-        ),
+        configuration=replace(_THREE, producers=0),
+        isr=frozenset({1, 2}),
+        cues=(),
     ),
 )

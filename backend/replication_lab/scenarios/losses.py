@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from backend.replication_lab.configuration import Configuration
+from backend.replication_lab.configuration import Configuration, Times
 from backend.replication_lab.history import Invariant
+from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import FAITHFUL, NewLeaderHw, OffByOne
 from backend.replication_lab.scenarios.scenario import (
     Cue,
@@ -23,6 +24,8 @@ from backend.replication_lab.scenarios.scenario import (
 
 _TWO = Configuration(brokers=2, replication_factor=2, min_isr=1, records=1)
 _THREE = Configuration(records=1)
+_NEVER_FLUSHED = Times(checkpoint=600_000)
+STORE = NOBODY
 
 LOSSES = (
     Scenario(
@@ -42,11 +45,11 @@ LOSSES = (
         title="Both replicas crash; the one that lost its tail leads, and the other keeps what was there before",
         document="Detailed Design, becomeFollower: truncate the log to r.hw; start a fetcher from offset r.leo",
         violated=Invariant.LOGS_DIFFER,
-        configuration=replace(_TWO, producers=2),
+        configuration=replace(_TWO, producers=2, records=2),
         cues=(
             Cue(everybody(knows_committed(1, 4), has(2, 4)), (("checkpoint", 1), ("power_loss", 2), ("crash", 1))),
             Cue(is_without_session(1), (("restart", 2),)),
-            Cue(everybody(leads(2), has(2, 3)), (("restart", 1),), at_latest=1_500),
+            Cue(everybody(leads(2), knows_committed(2, 3)), (("restart", 1),), at_latest=1_500),
         ),
     ),
     Scenario(
@@ -56,31 +59,36 @@ LOSSES = (
         violated=Invariant.COMMITTED_LOST,
         configuration=_THREE,
         cues=(
-            Cue(everybody(has(2, 3), has(3, 3), knows_committed(1, 3)), (("crash", 1), ("pause", 3))),
-            Cue(is_chosen(2), (("slow", 3), ("resume", 3))),
+            Cue(everybody(has(2, 3), has(3, 3), knows_committed(1, 3)), (("crash", 1),)),
+            Cue(is_without_session(1), (("cut", STORE, 3),)),
+            Cue(is_chosen(2), (("heal", STORE, 3),)),
             Cue(follows(3, 2), (("crash", 2),)),
-            Cue(is_chosen(3), (("fast", 3), ("restart", 1), ("restart", 2))),
+            Cue(leads(3), (("restart", 1), ("restart", 2)), at_latest=3_000),
         ),
     ),
     Scenario(
         name="new-leader-hw-from-leo",
         title="A new leader counts its whole log as committed, tells a follower, and is gone",
-        document="Detailed Design, becomeLeader: r.hw = r.leo // TODO: check if this should be the checkpointed HW",
-        violated=Invariant.UNCOMMITTED_READ,
-        configuration=replace(_THREE, producers=2, min_isr=2),
+        document="Detailed Design, becomeLeader: r.hw = r.leo // TODO: check if it should be the checkpointed HW",
+        violated=Invariant.HW_FELL,
+        configuration=replace(_THREE, records=2),
         cues=(
-            Cue(at_once, (("pause", 3),)),
-            Cue(has(2, 3), (("session_expiry", 1),)),
-            Cue(everybody(follows(1, 2), knows_committed(1, 3)), (("crash", 2), ("resume", 3)), at_latest=1_200),
-            Cue(leads(3), (("restart", 2),), at_latest=3_000),
+            Cue(at_once, (("cut", 1, 3), ("cut", 2, 3))),
+            Cue(has(2, 3), (("crash", 1), ("begin_anew", 0))),
+            Cue(is_without_session(1), (("cut", STORE, 3),)),
+            Cue(is_chosen(2), (("heal", STORE, 3), ("restart", 1))),
+            Cue(everybody(follows(1, 2), knows_committed(1, 3)), (("crash", 2), ("heal", 1, 3)), at_latest=1_200),
+            Cue(is_without_session(2), (("cut", STORE, 1),)),
+            Cue(is_chosen(3), (("heal", STORE, 1),)),
+            Cue(leads(3), (("restart", 2), ("heal", 2, 3)), at_latest=3_000),
         ),
     ),
     Scenario(
         name="new-leader-hw-from-checkpoint",
         title="The other reading of the TODO: a new leader goes back to the HW on its disk",
-        document="Detailed Design, becomeLeader: TODO: check if this should actually be r.hw = last checkpointed HW",
+        document="Detailed Design, becomeLeader: TODO: check if this should be r.hw = last checkpointed HW",
         violated=Invariant.HW_FELL,
-        configuration=_THREE,
+        configuration=replace(_THREE, times=_NEVER_FLUSHED),
         readings=replace(FAITHFUL, new_leader_hw=NewLeaderHw.CHECKPOINT),
         cues=(
             Cue(everybody(knows_committed(2, 3), knows_committed(3, 3)), (("crash", 1),)),
@@ -90,35 +98,39 @@ LOSSES = (
     Scenario(
         name="hw-off-by-one-truncation",
         title="The HW is the offset of the last committed record, and truncating to it takes that record away",
-        document="High-level Design: HW is the offset of the last committed message; becomeFollower truncates to r.hw",
+        document="High-level Design: HW is the offset of the last committed message; truncate to r.hw",
         violated=Invariant.COMMITTED_LOST,
         configuration=_THREE,
         readings=replace(FAITHFUL, off_by_one=OffByOne.TRUNCATED),
         cues=(
-            Cue(everybody(knows_committed(2, 3), knows_committed(3, 3)), (("crash", 1), ("pause", 3))),
-            Cue(is_chosen(2), (("slow", 3), ("resume", 3))),
+            Cue(everybody(knows_committed(2, 3), knows_committed(3, 3)), (("crash", 1),)),
+            Cue(is_without_session(1), (("cut", STORE, 3),)),
+            Cue(is_chosen(2), (("heal", STORE, 3),)),
             Cue(follows(3, 2), (("crash", 2),)),
-            Cue(is_chosen(3), (("fast", 3), ("restart", 1), ("restart", 2))),
+            Cue(leads(3), (("restart", 1), ("restart", 2)), at_latest=3_000),
         ),
     ),
     Scenario(
         name="become-follower-twice",
-        title="The listener and the request both make a replica follow: the second cuts away what it has fetched since",
-        document="Detailed Design: leader-change listener on all brokers, and becomeFollowerRequest from the new leader",
+        title="Listener and request both make a replica follow: the second cuts away what it fetched since",
+        document="Detailed Design: leader-change listener on all brokers, and becomeFollowerRequest",
         violated=Invariant.COMMITTED_LOST,
-        configuration=replace(_THREE, records=2, brokers=2, replication_factor=2, min_isr=1),
+        configuration=_THREE,
         leader=2,
-        isr=frozenset({1, 2}),
         cues=(
             Cue(at_once, (("crash", 2),)),
-            Cue(leads(1), (("restart", 2),), at_latest=3_000),
-            Cue(everybody(follows(2, 1), has(2, 3)), ()),
+            Cue(leads(1), (("cut", STORE, 3),), at_latest=3_000),
+            Cue(
+                everybody(knows_committed(1, 3), has(3, 3)),
+                (("heal", STORE, 3), ("request", 3), ("crash", 1)),
+            ),
+            Cue(leads(3), (("restart", 1), ("restart", 2)), at_latest=3_000),
         ),
     ),
     Scenario(
         name="lost-unflushed-tail",
         title="A replica comes back without what its disk never had, still counts as in sync, and leads",
-        document="High-level Design, Writes: there is no guarantee that any replica has persisted the message to disks",
+        document="High-level Design, Writes: no guarantee that any replica has persisted the message to disks",
         violated=Invariant.COMMITTED_LOST,
         configuration=_THREE,
         cues=(
@@ -134,11 +146,13 @@ LOSSES = (
         title="A leader that was replaced while it stood still writes its ISR over that of the new one",
         document="Detailed Design, committer thread: write p.ISR to ZK, whatever stands there",
         violated=Invariant.COMMITTED_LOST,
-        configuration=replace(_THREE, producers=2),
+        configuration=replace(_THREE, records=2),
         cues=(
-            Cue(has(1, 3), (("pause", 1),), at_latest=500),
+            Cue(has(1, 3), (("pause", 1), ("begin_anew", 0))),
+            Cue(is_without_session(1), (("cut", STORE, 3),)),
+            Cue(is_chosen(2), (("heal", STORE, 3),)),
             Cue(
-                everybody(leads(2), knows_committed(2, 4)),
+                everybody(leads(2), knows_committed(2, 3)),
                 (("cut", 1, 2), ("resume", 1), ("late", 1, 3, 3), ("shrink", 1, 2), ("crash", 1), ("pause", 3)),
                 at_latest=4_000,
             ),

@@ -1,0 +1,97 @@
+"""A moment of a run as plain data: what the player draws, and what REST and the command line hand out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend.replication_lab.answering import named as named_request
+from backend.replication_lab.checking import named
+from backend.replication_lab.messages import (
+    UNKNOWN,
+    EpochRequest,
+    EpochResponse,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    ProduceRequest,
+)
+from backend.replication_lab.state import Broker, Role
+from backend.replication_lab.world import World
+
+ROLES = {
+    Role.NONE: "none",
+    Role.FOLLOWER: "follower",
+    Role.STANDING: "standing for election",
+    Role.BECOMING: "becoming leader",
+    Role.LEADER: "leader",
+}
+
+
+def frame(world: World) -> dict[str, Any]:
+    """Brokers with their logs, the store, messages under way, and what is committed. Offsets are end offsets."""
+    store, history = world.store, world.history
+    return {
+        "brokers": [_broker(world, each) for each in world.brokers.values()],
+        "store": {
+            "leader": store.leader or None,
+            "leader_epoch": store.leader_epoch if world.rules.has_epochs else None,
+            "isr": sorted(store.isr),
+            "elr": sorted(store.elr),
+            "replicas": list(store.replicas),
+            "reassigned": list(store.reassigned),
+            "registered": sorted(store.registered),
+        },
+        "messages": [
+            {"from": sender, "to": receiver, "what": told(message)}
+            for (sender, receiver), messages in sorted(world.channels.items())
+            for message in messages
+        ],
+        "cut": [list(each) for each in sorted(world.cuts)],
+        "committed": [named(each) for each in history.committed],
+        "expected_losses": [{"offset": at, "record": named(record)} for at, record in history.expected_losses],
+    }
+
+
+def _broker(world: World, broker: Broker) -> dict[str, Any]:
+    partition = broker.partition
+    leads = broker.role >= Role.BECOMING
+    return {
+        "id": broker.id,
+        "alive": broker.alive,
+        "paused": broker.paused,
+        "role": ROLES[broker.role],
+        "follows": partition.leader or None if broker.role is Role.FOLLOWER else None,
+        "epoch": partition.epoch if world.rules.has_epochs else None,
+        "log": [{"record": named(each), "epoch": each.epoch} for each in broker.log],
+        "leo": len(broker.log),
+        "hw": broker.hw,
+        "flushed": broker.flushed,
+        "checkpoint": broker.checkpoint,
+        "isr": sorted(partition.isr) if leads else [],
+        "cur": sorted(partition.cur) if leads else [],
+        "waiting": [named_request(each.request) for each in partition.commit_q],
+    }
+
+
+def told(message: Message) -> str:
+    """A message in words."""
+    if isinstance(message, FetchRequest):
+        return f"fetch from offset {message.offset}"
+    if isinstance(message, FetchResponse):
+        if message.records is None:
+            return "fetch refused"
+        records = ", ".join(named(each) for each in message.records) or "no records"
+        return f"{records}; HW {message.hw}"
+    if isinstance(message, EpochRequest):
+        return f"where does epoch {message.asked} end?"
+    if isinstance(message, EpochResponse):
+        return "question refused" if message.end == UNKNOWN else f"epoch {message.epoch} ends at {message.end}"
+    if isinstance(message, ProduceRequest):
+        return f"produce {named_request(message)}" + (
+            f" (attempt {message.attempt})" if message.attempt > 1 else ""
+        )
+    return f"{_letter(message.number)}: {message.error}" if message.error else "acknowledged"
+
+
+def _letter(number: int) -> str:
+    return f"record {number}"
