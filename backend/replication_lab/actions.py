@@ -121,7 +121,7 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "lead_anyway": _on_broker(_lead_anyway),
         "expire": _expire,
         "produce": lambda world, producer: produce(world, world.producers[producer]),
-        "timeout": lambda world, producer, attempt: time_is_over(world, world.producers[producer], attempt),
+        "timeout": lambda world, producer, *sent: time_is_over(world, world.producers[producer], *sent),
         "begin_anew": lambda world, producer: begin_anew(world, world.producers[producer]),
         **faults.HANDLERS,
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from backend.domain.words import counted
 
-MOST_BROKERS = 9
+MOST_BROKERS = 20
 MOST_PRODUCERS = 5
 
 

@@ -79,7 +79,7 @@ def possible(world: World, bounds: Bounds, spent: Spent) -> Iterator[tuple[Actio
         if not producer.waits and producer.left:
             yield ("produce", producer.id), spent
         elif producer.waits and producer.attempt < bounds.attempts:
-            yield ("timeout", producer.id, producer.attempt), spent
+            yield ("timeout", producer.id, producer.number, producer.attempt), spent
 
 
 def _of_broker(world: World, broker: Broker, bounds: Bounds) -> Iterator[Action]:
