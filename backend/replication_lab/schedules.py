@@ -81,7 +81,7 @@ def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
     known = {each.name for each in fields(Configuration)} - {"times", "records", "most_fetched"}
     unknown = sorted(str(each) for each in set(document) - known - {"faults"})
     if unknown:
-        raise ImpossibleDrill(f"{unknown[0]!r} is unknown; it has {', '.join(sorted(known))} and faults.")
+        raise ImpossibleDrill(f"{unknown[0]!r} is unknown; take {', '.join(sorted(known))} or faults.")
     given = {key: _plain(key, value) for key, value in document.items() if key != "faults"}
     configuration = Configuration(records=_MUCH, **given)
     listed = document.get("faults")
