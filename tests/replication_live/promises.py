@@ -13,30 +13,41 @@ without unclean elections. It has what was acknowledged if its disk has, as afte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
 
 from tests.replication_live.drill import Observed
 from tests.replication_live.history import NO_LEADER, BrokerSeen, History, Seen
 
 
+@dataclass(frozen=True)
+class _Change:
+    """Of the partition. `had_all`: who surely had all that was committed, without those that ended uncleanly and
+    register again with this very change."""
+
+    before: Seen
+    after: Seen
+    had_all: frozenset[int]
+
+    @property
+    def elects(self) -> bool:
+        return self.after.leader not in (NO_LEADER, self.before.leader)
+
+    @property
+    def is_last_resort(self) -> bool:
+        return self.elects and not self.had_all and self.after.leader in self.before.last_known
+
+
 def broken(observed: Observed) -> list[str]:
     """Each promise that was broken, in words; none if all were kept."""
-    return [*_of_records(observed), *_of_leaders(observed.history)]
+    history = observed.history
+    return [*_of_records(observed), *_of_elections(history), *_of_brokers(history)]
 
 
 def last_resorts(history: History) -> list[Seen]:
     """Leaders that were neither in sync nor eligible, and came back since they had led last."""
-    return [
-        after
-        for before, after in pairwise(history.partition)
-        if after.leader not in (NO_LEADER, before.leader, *before.isr, *before.elr)
-        and after.leader in _may_lead(before)
-    ]
-
-
-def _may_lead(before: Seen) -> frozenset[int]:
-    return before.isr | before.elr or before.last_known
+    return [change.after for change in _changes(history) if change.is_last_resort]
 
 
 def _of_records(observed: Observed) -> Iterator[str]:
@@ -56,35 +67,50 @@ def _of_records(observed: Observed) -> Iterator[str]:
             yield f"{number} is not at {offset}, as its acknowledgement says"
 
 
-def _of_leaders(history: History) -> Iterator[str]:
-    fenced: set[int] = set()
+def _changes(history: History) -> Iterator[_Change]:
     before: Seen | None = None
-    for entry in history.entries:
+    for at, entry in enumerate(history.entries):
         if isinstance(entry, BrokerSeen):
-            if entry.what == "unfenced":
-                fenced.discard(entry.broker)
-            elif entry.what in ("fenced", "registered"):
-                fenced.add(entry.broker)
-            if entry.what == "registered" and before and entry.broker in before.isr | before.elr:
-                yield f"was killed, is back, and counts as in sync or eligible: {entry} {before}"
             continue
-        if entry.leader != NO_LEADER and entry.leader not in entry.isr:
-            yield f"leads and is not in sync: {entry}"
         if before is not None:
-            yield from _of_change(before, entry, fenced)
+            back = _registered_with(entry, history.entries[at + 1 :])
+            yield _Change(before, entry, (before.isr | before.elr) - back)
         before = entry
 
 
-def _of_change(before: Seen, after: Seen, fenced: set[int]) -> Iterator[str]:
-    if after.leader_epoch < before.leader_epoch:
-        yield f"the leader epoch goes back: {before} {after}"
-    if after.leader == before.leader:
-        return
-    if after.leader_epoch <= before.leader_epoch:
-        yield f"two leaders with one epoch: {before} {after}"
-    if after.leader == NO_LEADER:
-        return
-    if after.leader not in _may_lead(before):
-        yield f"was neither in sync nor eligible before it led: {before} {after}"
-    if after.leader in fenced:
-        yield f"is fenced and becomes leader: {after}"
+def _registered_with(change: Seen, rest: Iterable[Seen | BrokerSeen]) -> frozenset[int]:
+    # The controller writes both at once: what a registration changes comes first.
+    same = takewhile(lambda entry: isinstance(entry, BrokerSeen) and entry.time_ms == change.time_ms, rest)
+    return frozenset(
+        entry.broker for entry in same if isinstance(entry, BrokerSeen) and entry.what == "registered"
+    )
+
+
+def _of_elections(history: History) -> Iterator[str]:
+    for seen in history.partition:
+        if seen.leader != NO_LEADER and seen.leader not in seen.isr:
+            yield f"leads and is not in sync: {seen}"
+    for change in _changes(history):
+        before, after = change.before, change.after
+        if after.leader_epoch < before.leader_epoch:
+            yield f"the leader epoch goes back: {before} {after}"
+        elif after.leader != before.leader and after.leader_epoch == before.leader_epoch:
+            yield f"two leaders with one epoch: {before} {after}"
+        if change.elects and after.leader not in change.had_all and not change.is_last_resort:
+            yield f"was neither in sync nor eligible before it led: {before} {after}"
+
+
+def _of_brokers(history: History) -> Iterator[str]:
+    fenced: set[int] = set()
+    partition: Seen | None = None
+    for entry in history.entries:
+        if isinstance(entry, Seen):
+            if entry.leader in fenced and (partition is None or entry.leader != partition.leader):
+                yield f"is fenced and becomes leader: {entry}"
+            partition = entry
+        elif entry.what == "unfenced":
+            fenced.discard(entry.broker)
+        elif entry.what in ("fenced", "registered"):
+            fenced.add(entry.broker)
+            if entry.what == "registered" and partition and entry.broker in partition.isr | partition.elr:
+                yield f"was killed, is back, and counts as in sync or eligible: {entry} {partition}"

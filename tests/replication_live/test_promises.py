@@ -54,6 +54,10 @@ START = seen(1, 0, {1, 2, 3})
             observed([0, 1, 2], seen(-1, 3, set(), (), {2}), seen(2, 4, {2})),
             id="the last leader leads where nobody is left",
         ),
+        pytest.param(
+            observed([0, 1, 2], seen(-1, 3, set(), {3}, {2}), seen(2, 4, {2}), broker(3, "registered")),
+            id="the last leader leads when the last eligible one turns out to have ended uncleanly",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_allowed_breaks_nothing(kept: Observed):
@@ -81,6 +85,7 @@ def test_a_record_of_which_nothing_was_heard_may_be_there_or_not():
         (observed([0, 1, 2], seen(1, 4, {1, 2}), seen(3, 5, {3})), "was neither in sync nor eligible"),
         (observed([0, 1, 2], seen(-1, 4, set()), seen(3, 5, {3})), "was neither in sync nor eligible"),
         (observed([0, 1, 2], seen(-1, 4, set(), {2}, {3}), seen(3, 5, {3})), "was neither in sync nor eligible"),
+        (observed([0, 1, 2], START, seen(2, 1, {2}), broker(2, "registered")), "was neither in sync nor eligible"),
         (observed([0, 1, 2], START, broker(2, "registered")), "was killed, is back, and counts as in sync"),
         (observed([0, 1, 2], START, seen(1, 0, {2, 3})), "leads and is not in sync"),
         (observed([0, 1, 2], START, broker(2, "fenced"), seen(2, 1, {2, 3})), "is fenced and becomes leader"),
