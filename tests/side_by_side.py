@@ -15,6 +15,7 @@ FOLDERS_THAT_SHARE = {
     "tests/client/": "two clusters that clients are moved between",
     "tests/faults/five/": "an estate that may be broken",
     "tests/placement_live/": "brokers that may be killed",
+    "tests/replication_live/": "brokers that are killed by a schedule",
     # One of them sees to it that nothing is done while no group commits.
     "tests/offsets/": "groups that commit",
     "tests/spark/": "groups that commit",
