@@ -33,7 +33,7 @@ _OUTCOMES = {
     "offline": "nobody can lead until it is back; what is committed there is lost if its disk is",
     "refusing": "led, but fewer in sync than min.insync.replicas: acks=all is refused",
     "moved": "led by another broker after a moment without a leader",
-    "uncopied": "records that only the leader has are lost: acks=1 was told that they are written, acks=all was not",
+    "uncopied": "what only the leader has is lost: acks=1 was told that it is written, acks=all was not",
     "offline_already": "nobody leads them now, whatever happens",
 }
 

@@ -146,11 +146,15 @@ def perform(world: World, action: Action) -> bool:
 
 def _answer_at_once(world: World) -> None:
     while True:
-        while world.channels:
-            sender, receiver = next(iter(world.channels))
-            deliver(world, sender, receiver)
+        while (arriving := _arriving(world)) is not None:
+            deliver(world, *arriving)
         if not (world.prompt and _all_go_on(world)):
             return
+
+
+def _arriving(world: World) -> tuple[int, int] | None:
+    """A connection with a message; what is under way to a broker that stands still stays there."""
+    return next((each for each in world.channels if each[1] < 0 or not world.brokers[each[1]].paused), None)
 
 
 def _all_go_on(world: World) -> bool:

@@ -144,8 +144,8 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
             continue
         if not each.for_ms:
             raise ImpossibleDrill(
-                f"{where} heals nothing: without an end nothing could settle, and whether anything is lost for good "
-                f"would stay open. Say with for_ms after how long the {healed_by} comes."
+                f"{where} heals nothing: without an end nothing could settle, and whether anything is lost "
+                f"for good would stay open. Say with for_ms after how long the {healed_by} comes."
             )
         whom = (healed_by, tuple(sorted((each.broker, each.other or NOBODY))))
         if each.at_ms < until.get(whom, -1):

@@ -31,7 +31,8 @@ class Store:
     """The nodes. Who has to be told of a change is for `notices` to say: it is asked after each write."""
 
     __slots__ = (
-        "cur", "deleted", "elr", "isr", "isr_version", "last_leader", "leader", "leader_epoch", "reassigned", "registered",
+        "cur", "deleted", "elr", "isr", "isr_version", "last_leader", "leader", "leader_epoch", "reassigned",
+        "registered",
         "replicas", "requests",
     )  # fmt: skip
 

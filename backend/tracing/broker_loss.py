@@ -1,4 +1,6 @@
-"""What would be lost if a broker of a live cluster died now: asked of the cluster at this moment, answered by the lab."""
+"""What would be lost if a broker of a live cluster died now: asked of the cluster at this moment, answered by
+the lab.
+"""
 
 from __future__ import annotations
 

@@ -30,15 +30,17 @@ from tests.kafka import DEADLINE_SECONDS
 NODES = (1, 2, 3)
 CONTROLLER = 100
 MIN_IN_SYNC = 2
+SESSION_MS = 3_000
+LAG_MS = 2_000
 _ASK_SECONDS = 10.0
 _SPEC = ClusterSpec(
     name="drill", brokers=3, zone="az1", zones=("az1",), topic_format="", group_format="", subject_format="",
-    sasl=None, acls=False, via_proxy=False, replica_lag_time_max_ms=2000,
+    sasl=None, acls=False, via_proxy=False, replica_lag_time_max_ms=LAG_MS,
 )  # fmt: skip
 
 TIMES: dict[str, object] = {
     # Short, so that a drill of ten seconds has room for all that follows from a fault.
-    "broker.session.timeout.ms": 3000,
+    "broker.session.timeout.ms": SESSION_MS,
     "broker.heartbeat.interval.ms": 500,
     "replica.fetch.wait.max.ms": 100,
     "replica.fetch.backoff.ms": 200,
