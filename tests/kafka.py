@@ -71,9 +71,10 @@ def topics(servers: str) -> set[str]:
 
 def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **config: Any) -> None:
     """Produce records given as keyword arguments of `Producer.produce`, all acknowledged, each partition's in the
-    order given: without idempotence a batch that a broker refuses, fenced on a busy machine, comes after the next.
+    order given: one request at a time, since a batch that a broker refuses, fenced on a busy machine, would come
+    after the next. Idempotence would see to that, too, but a producer takes half a second to get its id.
     """
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "enable.idempotence": True, **config})
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "max.in.flight": 1, **config})
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -108,6 +109,8 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
             "isolation.level": isolation,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            # The end of a partition is told when a fetch comes back empty, for which a broker takes its time.
+            "fetch.wait.max.ms": 1,
         }
     )
     partitions = consumer.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions
@@ -115,7 +118,7 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
     left, deadline = set(partitions), time.monotonic() + DEADLINE_SECONDS
     while left:
         assert time.monotonic() < deadline, f"{topic}: partitions {left} have no end"
-        for message in consumer.consume(5000, 0.2):
+        for message in consumer.consume(5000, 0.01):
             if message.error() is None:
                 yield message
                 deadline = time.monotonic() + DEADLINE_SECONDS
