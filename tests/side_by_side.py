@@ -14,6 +14,7 @@ FOLDERS_THAT_SHARE = {
     "tests/access/": "an estate where clients log in",
     "tests/client/": "two clusters that clients are moved between",
     "tests/faults/five/": "an estate that may be broken",
+    "tests/faults/small/": "a small estate that may be broken",
     "tests/placement_live/": "brokers that may be killed",
     # One of them sees to it that nothing is done while no group commits.
     "tests/offsets/": "groups that commit",
