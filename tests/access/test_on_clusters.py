@@ -90,7 +90,7 @@ def test_kafkas_console_tools_may_what_was_granted_and_nothing_else(
     assert REFUSED in reader.consume(topic(rest, GLOBEX, "items", cluster), group)
 
 
-@pytest.mark.parametrize("cluster", SECURED)
+@pytest.mark.parametrize("cluster", [pytest.param(SECURED[0], marks=pytest.mark.nightly), *SECURED[1:]])
 def test_kafkas_tools_show_just_what_the_application_says_is_due(
     two: Two, control_plane: Login, tmp_path: Path, cluster: str
 ) -> None:
