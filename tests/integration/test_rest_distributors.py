@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 from backend.cli import app
 from backend.settings import settings
 from tests.database_fixture import Database
-from tests.integration.conftest import TOKEN, TREE, Rest, problem, served
+from tests.integration.conftest import TOKEN, TREE, Rest, problem
 from tests.integration.streams import PROD
 from tests.observations import observe
+from tests.pages.consoles import serve_here
 
 PATH = "/trees/main/distributors/c2/2"
 
@@ -148,16 +149,12 @@ def test_without_a_tree_there_are_no_distributors(empty_rest: Rest) -> None:
 
 
 @pytest.fixture
-def shell(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliRunner]:
+def shell(grown: Rest, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliRunner]:
     """Commands that find a control plane with a tree in the environment."""
-    with served(database.url) as (url, _):
-        monkeypatch.setenv("TREELINE_URL", url)
+    with serve_here(database.url) as console:
+        monkeypatch.setenv("TREELINE_URL", console.url)
         monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
         settings.cache_clear()
-        import httpx2
-
-        with httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:
-            Rest(client).set_up()
         yield CliRunner()
     settings.cache_clear()
 
