@@ -25,6 +25,8 @@ FOLDERS_THAT_SHARE = {
 
 BESIDE_FOLDERS = ("tests/pages/", "tests/registry/", "tests/simulation/")
 """What goes on beside the folders that need the session's estate."""
+LONG_FOLDERS = ("tests/pages/", "tests/registry/")
+"""Whose files take the longest of what comes last."""
 
 
 def shared_with(test: str) -> str:
@@ -48,8 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         shared = shared_with(item.nodeid)
         is_late, is_folder = shared in late, shared in folders
         beside = is_late or item.nodeid.startswith(BESIDE_FOLDERS)
-        # Pages with an estate take the longest of what comes last.
-        return is_late and not is_folder, beside, not is_folder, not item.nodeid.startswith("tests/pages/")
+        return is_late and not is_folder, beside, not is_folder, not item.nodeid.startswith(LONG_FOLDERS)
 
     items.sort(key=turn)
 
