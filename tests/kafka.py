@@ -26,6 +26,8 @@ from confluent_kafka.admin import (
 )
 
 DEADLINE_SECONDS = 180.0
+MARKER_SECONDS = 1.0
+"""Who has committed a transaction does not wait for its markers: so long they are waited for where one is open."""
 _NO_BROKER = frozenset(
     {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
 )
@@ -116,6 +118,7 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
     partitions = consumer.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
     left, deadline = set(partitions), time.monotonic() + DEADLINE_SECONDS
+    ending: dict[int, float] = {}
     while left:
         assert time.monotonic() < deadline, f"{topic}: partitions {left} have no end"
         for message in consumer.consume(5000, 0.01):
@@ -123,5 +126,10 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
                 yield message
                 deadline = time.monotonic() + DEADLINE_SECONDS
             elif message.error().code() == KafkaError._PARTITION_EOF:
-                left.discard(message.partition())
+                at = TopicPartition(topic, message.partition())
+                if message.offset() >= consumer.get_watermark_offsets(at, cached=True)[1]:
+                    left.discard(at.partition)
+                else:
+                    ending.setdefault(at.partition, time.monotonic() + MARKER_SECONDS)
+        left -= {partition for partition, until in ending.items() if time.monotonic() > until}
     consumer.close()
