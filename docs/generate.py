@@ -91,8 +91,8 @@ def scenarios_page() -> str:
     lines = [
         "# Scenarios of the replication lab",
         GENERATED,
-        "Each is a defect of the documents ([how to play them](replication-lab.md)). Steps are those of the shortest",
-        "story, with seed 1; another seed may need some more or less, and violates the same.",
+        "Each is a defect of the documents ([how to play them](replication-lab.md)). Steps are those of the",
+        "shortest story, with seed 1; another seed may need some more or less, and violates the same.",
         "",
         "| scenario | what goes wrong | faithful: violated, at step | fixed |",
         "|---|---|---|---|",

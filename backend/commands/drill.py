@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.drill_search import search
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, fail, rest_client
 
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     """Add `treeline drill`."""
     drill.command("replication")(replication)
     drill.command("broker")(broker_dies)
+    drill.command("search")(search)
     app.add_typer(drill, name="drill")
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from backend.replication_lab.configuration import Configuration, Times
-from backend.replication_lab.permitted import Change, Verdict, permits
-from backend.replication_lab.permitted import Fault as Suffered
+from tests.replication_live.permitted import Change, Verdict, permits
+from tests.replication_live.permitted import Fault as Suffered
 from backend.replication_lab.schedules import Fault as Planned
 from backend.replication_lab.schedules import Run, run_schedule
 from tests.replication_live.cluster import LAG_MS, MIN_IN_SYNC, NODES, SESSION_MS
