@@ -4,13 +4,24 @@ the lab.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from backend.domain.errors import ClusterSilent, NotFound
-from backend.domain.replication_health import ClusterSeen, Place, TopicSettings
+from backend.domain.replication_health import MOST_NAMED, ClusterSeen, Place, TopicSettings
+from backend.domain.words import counted
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.queries.clusters import ClusterRow
 from backend.replication_lab.what_if import Led, WhatIf, if_broker_dies
 
+OUTCOMES = {
+    "offline": "nobody can lead until it is back; what is committed there is lost if its disk is",
+    "refusing": "led, but fewer in sync than min.insync.replicas: acks=all is refused",
+    "moved": "led by another broker after a moment without a leader",
+    "uncopied": "what only the leader has is lost: acks=1 was told that it is written, acks=all was not",
+    "offline_already": "nobody leads them now, whatever happens",
+}
+"""What may become of a partition, the gravest first: fields of WhatIf, in words."""
 _UNKNOWN = TopicSettings(min_insync_replicas=1, unclean_election=False)
 """Kafka's own defaults, for topics whose settings may not be seen."""
 
@@ -50,3 +61,23 @@ def _played(seen: ClusterSeen, broker: int, settings: dict[str, TopicSettings]) 
         for place, led in sorted(seen.partitions.items())
     )
     return if_broker_dies(broker, partitions, here)
+
+
+def in_words(found: WhatIf[Place]) -> str:
+    """The answer in a sentence."""
+    if not found.replicas:
+        return f"Broker {found.broker} has no replica: nothing would be lost."
+    if found.offline:
+        worst = (
+            f"{counted(len(found.offline), 'partition')} could not be led until it is back, and what is committed "
+            f"there would be lost if its disk was"
+        )
+    else:
+        worst = "no committed record would be lost"
+    refusing = f"; producers with acks=all would be refused in {len(found.refusing)}" if found.refusing else ""
+    return f"If broker {found.broker} died now, {worst}{refusing}."
+
+
+def names(places: Sequence[Place]) -> list[str]:
+    """Partitions by name, as many as an answer gives."""
+    return [f"{topic}-{number}" for topic, number in places[:MOST_NAMED]]

@@ -259,7 +259,11 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
     with serve_here(watched.database.url, probe_timeout_seconds=20.0) as console:
         operator = Visitor(console, "op", "operator")
         page = operator.get(PAGE)
-        assert "Elect preferred leaders (" in said(page)
+        assert "Elect preferred leaders (" in said(page) and f"{PAGE}/what-if?broker=3" in page.text
+        assert "If broker 3 died now, no committed record would be lost" in said(
+            operator.get(f"{PAGE}/what-if?broker=3")
+        )
+        assert operator.client.get(f"{PAGE}/what-if?broker=x").status_code == 404
         everywhere = operator.client.post(f"{PAGE}/-elect", data={**hidden(page), "step": "preview"})
         assert "will be led by the preferred broker" in said(everywhere)
 
