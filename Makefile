@@ -26,6 +26,9 @@ CLIENT := $(VENV)/.client-installed
 NATIVE := $(VENV)/.native-built
 FRONTEND := frontend/node_modules/.package-lock.json
 
+# Programs that start are read as they were compiled the last time, whatever the machine says: tests start hundreds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help up down test nightly soak bench lint install install-dev programs test-programs
 
 help: ## Show this list

@@ -13,6 +13,7 @@ from backend.commands import (
     applications,
     applying,
     distributor,
+    drill,
     edge_losses,
     estate,
     events,
@@ -46,6 +47,7 @@ schemas.register(app)
 switch.register(app)
 placement.register(app)
 replication.register(app)
+drill.register(app)
 users.register(app)
 applications.register(app)
 

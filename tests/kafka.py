@@ -26,6 +26,8 @@ from confluent_kafka.admin import (
 )
 
 DEADLINE_SECONDS = 180.0
+MARKER_SECONDS = 1.0
+"""Who has committed a transaction does not wait for its markers: so long they are waited for where one is open."""
 _NO_BROKER = frozenset(
     {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
 )
@@ -71,9 +73,10 @@ def topics(servers: str) -> set[str]:
 
 def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **config: Any) -> None:
     """Produce records given as keyword arguments of `Producer.produce`, all acknowledged, each partition's in the
-    order given: without idempotence a batch that a broker refuses, fenced on a busy machine, comes after the next.
+    order given: one request at a time, since a batch that a broker refuses, fenced on a busy machine, would come
+    after the next. Idempotence would see to that, too, but a producer takes half a second to get its id.
     """
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "enable.idempotence": True, **config})
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "max.in.flight": 1, **config})
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -108,17 +111,25 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
             "isolation.level": isolation,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            # The end of a partition is told when a fetch comes back empty, for which a broker takes its time.
+            "fetch.wait.max.ms": 1,
         }
     )
     partitions = consumer.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
     left, deadline = set(partitions), time.monotonic() + DEADLINE_SECONDS
+    ending: dict[int, float] = {}
     while left:
         assert time.monotonic() < deadline, f"{topic}: partitions {left} have no end"
-        for message in consumer.consume(5000, 0.2):
+        for message in consumer.consume(5000, 0.01):
             if message.error() is None:
                 yield message
                 deadline = time.monotonic() + DEADLINE_SECONDS
             elif message.error().code() == KafkaError._PARTITION_EOF:
-                left.discard(message.partition())
+                at = TopicPartition(topic, message.partition())
+                if message.offset() >= consumer.get_watermark_offsets(at, cached=True)[1]:
+                    left.discard(at.partition)
+                else:
+                    ending.setdefault(at.partition, time.monotonic() + MARKER_SECONDS)
+        left -= {partition for partition, until in ending.items() if time.monotonic() > until}
     consumer.close()

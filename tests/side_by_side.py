@@ -14,7 +14,9 @@ FOLDERS_THAT_SHARE = {
     "tests/access/": "an estate where clients log in",
     "tests/client/": "two clusters that clients are moved between",
     "tests/faults/five/": "an estate that may be broken",
+    "tests/faults/small/": "a small estate that may be broken",
     "tests/placement_live/": "brokers that may be killed",
+    "tests/replication_live/": "brokers that are killed by a schedule",
     # One of them sees to it that nothing is done while no group commits.
     "tests/offsets/": "groups that commit",
     "tests/spark/": "groups that commit",
@@ -24,6 +26,8 @@ FOLDERS_THAT_SHARE = {
 
 BESIDE_FOLDERS = ("tests/pages/", "tests/registry/", "tests/simulation/")
 """What goes on beside the folders that need the session's estate."""
+LONG_FOLDERS = ("tests/pages/", "tests/registry/")
+"""Whose files take the longest of what comes last."""
 
 
 def shared_with(test: str) -> str:
@@ -47,8 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         shared = shared_with(item.nodeid)
         is_late, is_folder = shared in late, shared in folders
         beside = is_late or item.nodeid.startswith(BESIDE_FOLDERS)
-        # Pages with an estate take the longest of what comes last.
-        return is_late and not is_folder, beside, not is_folder, not item.nodeid.startswith("tests/pages/")
+        return is_late and not is_folder, beside, not is_folder, not item.nodeid.startswith(LONG_FOLDERS)
 
     items.sort(key=turn)
 

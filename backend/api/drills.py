@@ -8,16 +8,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
+from pydantic import Field
 
 from backend.api.access import needs
 from backend.api.problems import problem
+from backend.api.requests import Body
 from backend.domain.access import Action
 from backend.domain.errors import NotFound
 from backend.replication_lab.configuration import ImpossibleDrill
-from backend.replication_lab.drills import LARGEST_SEED, drill, listed
+from backend.replication_lab.drills import LARGEST_SEED, drill, drill_schedule, listed
 from backend.replication_lab.history import IN_WORDS
-from backend.replication_lab.rules import FAITHFUL, MODES
+from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
 from backend.replication_lab.scenarios import SCENARIOS
+from backend.replication_lab.schedules import MOST_FAULTS
 
 router = APIRouter(prefix="/drills/replication", tags=["drills"])
 
@@ -48,6 +51,33 @@ def list_drills() -> dict[str, Any]:
         "modes": list(MODES),
         "invariants": {invariant.value: words for invariant, words in IN_WORDS.items()},
     }
+
+
+class AskedSchedule(Body):
+    """A configuration and the faults that come to it; the lab says what of it cannot be."""
+
+    brokers: int = 3
+    replication_factor: int = 3
+    min_isr: int = 2
+    producers: int = 1
+    acks_all: bool = True
+    faults: list[dict[str, Any]] = Field(
+        min_length=1,
+        max_length=MOST_FAULTS,
+        description="Each with `at_ms`, `fault`, `broker`, `for_ms`, and `other` if it cuts a connection.",
+    )
+
+
+@router.post("", openapi_extra=needs(Action.READ_ESTATE))
+def play_schedule(
+    body: AskedSchedule, mode: Mode = FIXED.mode, seed: Seed = 1, frames: Frames = False
+) -> Response:
+    """Play faults of one's own, while producers send; at most a simulated minute."""
+    try:
+        played, run = drill_schedule(body.model_dump(), mode, seed)
+    except ImpossibleDrill as why:
+        return problem(422, "invalid", "There is no such drill", str(why))
+    return JSONResponse({**played.told(with_frames=frames), "longest_gap_ms": round(run.longest_gap_ms)})
 
 
 @router.get("/{scenario}", openapi_extra=needs(Action.READ_ESTATE))

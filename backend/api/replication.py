@@ -5,23 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
 
 from backend.api.access import needs
-from backend.api.requests import Body, Reading, Writing, plausible_names, respond
+from backend.api.requests import Body, Reading, SharedServices, Writing, plausible_names, respond
 from backend.deciders import LEADER_ELECTIONS
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
 from backend.domain.leader_elections import MOST_TOPICS, RecordElection, event_stream
 from backend.domain.replication_health import MOST_NAMED, Place
+from backend.domain.words import counted
 from backend.queries.clusters import ClusterRow, find_cluster
 from backend.queries.replication import find_replication
+from backend.replication_lab.what_if import WhatIf
+from backend.tracing.broker_loss import what_if_broker_dies
 from backend.tracing.electing import Election, by_reason, elect_preferred
 
+_BROKER = Query(ge=0, lt=2**31, description="The id of one of the cluster's brokers.")
+
 router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(plausible_names)])
+
+
+_OUTCOMES = {
+    "offline": "nobody can lead until it is back; what is committed there is lost if its disk is",
+    "refusing": "led, but fewer in sync than min.insync.replicas: acks=all is refused",
+    "moved": "led by another broker after a moment without a leader",
+    "uncopied": "what only the leader has is lost: acks=1 was told that it is written, acks=all was not",
+    "offline_already": "nobody leads them now, whatever happens",
+}
 
 
 class WhichTopics(Body):
@@ -50,6 +64,41 @@ def get_replication(cluster: str, connection: Reading) -> dict[str, Any]:
         "alerts": listed,
         "health": health or None,
     }
+
+
+@router.get("/{cluster}/replication/what-if", openapi_extra=needs(Action.READ_ESTATE))
+def what_if(cluster: str, services: SharedServices, broker: int = _BROKER) -> dict[str, Any]:
+    """What would be lost if a broker died now: leaders and replicas in sync of this moment, played in the lab."""
+    with services.reading() as connection:
+        row = find_cluster(connection, cluster)
+    found = what_if_broker_dies(row, broker, services.config.probe_timeout_seconds)
+    return {
+        "cluster": row.name,
+        "broker": broker,
+        "replicas": found.replicas,
+        "sentence": _in_words(found),
+        "outcomes": [
+            {"what": name, "count": len(places), "examples": _names(places), "meaning": meaning}
+            for name, meaning in _OUTCOMES.items()
+            for places in [getattr(found, name)]
+        ],
+        "longest_away_ms": round(found.longest_away_ms),
+    }
+
+
+def _in_words(found: WhatIf[Place]) -> str:
+    """The answer in a sentence."""
+    if not found.replicas:
+        return f"Broker {found.broker} has no replica: nothing would be lost."
+    if found.offline:
+        worst = (
+            f"{counted(len(found.offline), 'partition')} could not be led until it is back, and what is committed "
+            f"there would be lost if its disk was"
+        )
+    else:
+        worst = "no committed record would be lost"
+    refusing = f"; producers with acks=all would be refused in {len(found.refusing)}" if found.refusing else ""
+    return f"If broker {found.broker} died now, {worst}{refusing}."
 
 
 @router.post("/{cluster}/elect-preferred-leaders", openapi_extra=needs(Action.CHANGE_ESTATE))

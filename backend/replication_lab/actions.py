@@ -121,7 +121,7 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "lead_anyway": _on_broker(_lead_anyway),
         "expire": _expire,
         "produce": lambda world, producer: produce(world, world.producers[producer]),
-        "timeout": lambda world, producer, attempt: time_is_over(world, world.producers[producer], attempt),
+        "timeout": lambda world, producer, *sent: time_is_over(world, world.producers[producer], *sent),
         "begin_anew": lambda world, producer: begin_anew(world, world.producers[producer]),
         **faults.HANDLERS,
     }
@@ -146,11 +146,15 @@ def perform(world: World, action: Action) -> bool:
 
 def _answer_at_once(world: World) -> None:
     while True:
-        while world.channels:
-            sender, receiver = next(iter(world.channels))
-            deliver(world, sender, receiver)
+        while (arriving := _arriving(world)) is not None:
+            deliver(world, *arriving)
         if not (world.prompt and _all_go_on(world)):
             return
+
+
+def _arriving(world: World) -> tuple[int, int] | None:
+    """A connection with a message; what is under way to a broker that stands still stays there."""
+    return next((each for each in world.channels if each[1] < 0 or not world.brokers[each[1]].paused), None)
 
 
 def _all_go_on(world: World) -> bool:

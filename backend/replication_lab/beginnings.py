@@ -40,6 +40,7 @@ def established(
         )
     store = world.store
     store.leader, store.isr, store.cur, store.isr_version = leader, in_sync, ar - in_sync, 1
+    store.last_leader = leader
     store.leader_epoch = 1 if rules.has_epochs else 0
     log = [Record(store.leader_epoch, SEED, 0, number) for number in range(records)]
     for broker in world.brokers.values():

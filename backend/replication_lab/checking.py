@@ -144,7 +144,8 @@ def _check_others(world: World, committer: Broker, is_current: bool) -> None:
             history.violate(
                 Invariant.TWO_LEADERS,
                 f"broker {committer.id} takes itself for the leader and commits "
-                f"{named(history.committed[agrees])} at offset {agrees}; broker {leader.id}, which is the leader, does not have it",
+                f"{named(history.committed[agrees])} at offset {agrees}; "
+                f"broker {leader.id}, which is the leader, does not have it",
             )
             return
     for broker in world.brokers.values():

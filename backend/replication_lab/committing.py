@@ -75,6 +75,8 @@ def check_load_balancing(world: World, leader: Broker) -> bool:
     """checkLoadBalancing(): give way to the preferred replica if it is in sync; the thread stops (True)."""
     store, partition = world.store, leader.partition
     preferred = partition.ar[0] if partition.ar else leader.id
+    if not world.configuration.gives_way:
+        return False
     if leader.id == preferred or preferred not in partition.isr or not world.sees_store(leader):
         return False
     if world.rules.compare_and_set and store.leader != leader.id:
@@ -162,9 +164,14 @@ def follower_is_late(world: World, leader: Broker, replica: int) -> bool:
         if now - since < wait:
             world.wake(("shrink", leader.id, replica), since + wait - now)
             return False
-    elif partition.leo.get(replica, 0) >= len(leader.log) and world.brokers[replica].alive:
+    elif partition.leo.get(replica, 0) >= len(leader.log) and _is_up(world, replica):
         return False
     return drop_follower(world, leader, replica)
+
+
+def _is_up(world: World, replica: int) -> bool:
+    broker = world.brokers[replica]
+    return broker.alive and not broker.paused
 
 
 def drop_follower(world: World, leader: Broker, replica: int) -> bool:

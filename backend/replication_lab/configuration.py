@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from backend.domain.words import counted
 
-MOST_BROKERS = 9
+MOST_BROKERS = 20
 MOST_PRODUCERS = 5
 
 
@@ -54,6 +54,8 @@ class Configuration:
     """Synchronous replication: a record is acknowledged when it is committed; otherwise when the leader has it."""
     records: int = 20
     """That each producer hands in."""
+    gives_way: bool = True
+    """Leaders give way to the preferred replica as soon as it is in sync (checkLoadBalancing)."""
     most_fetched: int = 100
     """Records in an answer to a fetch."""
     times: Times = Times()

@@ -12,12 +12,15 @@ from backend.replication_lab.history import IN_WORDS, Invariant
 from backend.replication_lab.playing import play
 from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
+from backend.replication_lab.schedules import Run, read_schedule, run_schedule
 from backend.replication_lab.settling import PATIENCE_MS
 from backend.replication_lab.shrinking import after, shrink
-from backend.replication_lab.story import Moment, moments
+from backend.replication_lab.story import Detail, Moment, moments
 from backend.replication_lab.world import Action, World
 
 LARGEST_SEED = 2**63 - 1
+_ALL_CHANGES_UP_TO = 1_500
+"""Steps of a run in which nothing is violated; of a longer one only the turns are told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +66,7 @@ def drill(name: str, mode: str, seed: int) -> Drill:
         ImpossibleDrill: there is no such scenario or mode, or the seed is none.
     """
     scenario = find_scenario(name)
-    if mode not in MODES:
-        raise ImpossibleDrill(f"there is no mode {mode!r}; take one of {', '.join(MODES)}.")
-    if not 0 <= seed <= LARGEST_SEED:
-        raise ImpossibleDrill(f"the seed is {seed}: it must be 0 to {LARGEST_SEED}.")
+    _check(mode, seed)
     played = play(scenario, mode, seed)
     return telling(name, mode, seed, scenario.world(mode), played.steps, played.world)
 
@@ -84,7 +84,8 @@ def telling(name: str, mode: str, seed: int, start: World, steps: tuple[Action, 
         shown = tuple(moments(start, fewest))
         what = after(start, fewest).history.what
     else:
-        shown = tuple(moments(start, steps, all_of_them=False))
+        detail = Detail.CHANGES if len(steps) <= _ALL_CHANGES_UP_TO else Detail.TURNS
+        shown = tuple(moments(start, steps, detail))
         shown += (Moment(len(steps), _in_the_end(end), frame(end)),)
     return Drill(
         scenario=name,
@@ -103,6 +104,25 @@ def _in_the_end(world: World) -> str:
     if world.history.violated is not None:
         return f"After {PATIENCE_MS / 1_000:.0f} s in which nothing failed, {world.history.what}"
     return "All replicas are in sync with the same log, and every request is answered"
+
+
+def drill_schedule(document: object, mode: str, seed: int) -> tuple[Drill, Run]:
+    """Run a schedule of faults from plain data (`schedules.read_schedule`).
+
+    Raises:
+        ImpossibleDrill: the schedule, the mode or the seed cannot be.
+    """
+    _check(mode, seed)
+    configuration, faults = read_schedule(document)
+    run = run_schedule(configuration, faults, mode, seed)
+    return telling("schedule", mode, seed, run.start, run.steps, run.world), run
+
+
+def _check(mode: str, seed: int) -> None:
+    if mode not in MODES:
+        raise ImpossibleDrill(f"there is no mode {mode!r}; take one of {', '.join(MODES)}.")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ImpossibleDrill(f"the seed is {seed}: it must be 0 to {LARGEST_SEED}.")
 
 
 def find_scenario(name: str) -> Scenario:

@@ -36,7 +36,7 @@ IN_WORDS = {
     Invariant.UNANSWERED: "a leader that steps down answers every request that it took",
     Invariant.FORGOTTEN: "every assigned replica is in sync or catching up (AR = ISR + CUR)",
     Invariant.HW_FELL: "a replica's HW does not fall, but by a restart",
-    Invariant.NEVER_SETTLES: "when all faults are healed, all replicas come back in sync and every request is answered",
+    Invariant.NEVER_SETTLES: "when faults are healed, replicas come in sync again and all requests are answered",
 }
 
 

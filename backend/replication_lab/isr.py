@@ -60,16 +60,20 @@ def comes_back_unclean(world: World, broker: Broker) -> None:
     """Mend: who was registered before and crashed may have lost its tail, and is in sync no more (KIP-903,
     KIP-966).
 
-    The last one that is left stays, since nobody has more than it; what it lost is lost.
+    Where nobody is left, who led last is the last resort, as in Kafka; what it lost is lost. The leader hears of
+    it, or all if there is none.
     """
     store = world.store
     if world.rules.broker_epochs and broker.incarnation > 1 and broker.id in store.isr | store.elr:
         isr, elr = store.isr - {broker.id}, store.elr - {broker.id}
-        if isr or elr:
-            store.write_isr(isr, store.cur | {broker.id}, elr)
-            see_promise(world)
-            if store.leader != NOBODY:
-                world.notify(world.brokers[store.leader], "leader_change")
+        if not isr and not elr:
+            isr = frozenset((store.last_leader,))
+        store.write_isr(isr, (store.cur | {broker.id}) - isr, elr)
+        see_promise(world)
+        if store.leader != NOBODY:
+            world.notify(world.brokers[store.leader], "leader_change")
+        else:
+            world.leader_changed()  # who may lead now may be up already
 
 
 def all_accounted_for(world: World, leader: Broker) -> None:

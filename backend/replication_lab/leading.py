@@ -39,7 +39,7 @@ def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bo
     if world.rules.compare_and_set and store.isr_version != partition.isr_version:
         broker.role = Role.NONE
         return leader_election(world, broker)
-    store.leader = broker.id
+    store.leader = store.last_leader = broker.id
     if world.rules.has_epochs:
         store.leader_epoch += 1
     if world.rules.compare_and_set:

@@ -71,9 +71,9 @@ def produce(world: World, producer: Producer) -> bool:
     return True
 
 
-def time_is_over(world: World, producer: Producer, attempt: int) -> bool:
+def time_is_over(world: World, producer: Producer, number: int, attempt: int) -> bool:
     """No answer came in time: the producer looks for the leader, and sends the same record again."""
-    if not producer.waits or producer.attempt != attempt:
+    if not producer.waits or producer.number != number or producer.attempt != attempt:
         return False
     producer.attempt += 1
     world.find_leader(producer)
@@ -87,7 +87,7 @@ def _send(world: World, producer: Producer) -> None:
         acks_all = world.configuration.acks_all
         request = ProduceRequest(producer.id, producer.epoch, producer.number, producer.attempt, acks_all)
         post(world, sent_by(producer.id), producer.leader, request)
-    world.wake(("timeout", producer.id, producer.attempt), times.request)
+    world.wake(("timeout", producer.id, producer.number, producer.attempt), times.request)
 
 
 def answered(world: World, producer: Producer, response: ProduceResponse) -> bool:
@@ -101,6 +101,7 @@ def answered(world: World, producer: Producer, response: ProduceResponse) -> boo
             world.find_leader(producer)
         return True
     producer.waits = False
+    producer.attempt = 0
     producer.number += 1
     producer.left -= 1
     producer.acknowledged += 1
@@ -115,6 +116,7 @@ def begin_anew(world: World, producer: Producer) -> bool:
     producer.epoch += 1
     if producer.waits:
         producer.waits = False
+        producer.attempt = 0
         producer.number += 1
         producer.left -= 1
     world.wake(("produce", producer.id), world.configuration.times.produce)

@@ -67,6 +67,10 @@ def possible(world: World, bounds: Bounds, spent: Spent) -> Iterator[tuple[Actio
             if id_ in world.store.registered:
                 yield ("expire", id_), spent
             continue
+        if broker.paused:
+            if id_ in world.store.registered:
+                yield ("expire", id_), spent
+            continue
         for action in _of_broker(world, broker, bounds):
             yield action, spent
         if crashes < bounds.crashes:
@@ -79,7 +83,7 @@ def possible(world: World, bounds: Bounds, spent: Spent) -> Iterator[tuple[Actio
         if not producer.waits and producer.left:
             yield ("produce", producer.id), spent
         elif producer.waits and producer.attempt < bounds.attempts:
-            yield ("timeout", producer.id, producer.attempt), spent
+            yield ("timeout", producer.id, producer.number, producer.attempt), spent
 
 
 def _of_broker(world: World, broker: Broker, bounds: Bounds) -> Iterator[Action]:
@@ -110,7 +114,7 @@ def _of_leader(world: World, leader: Broker) -> Iterator[Action]:
         for replica in sorted(partition.isr):
             if replica != leader.id:
                 behind = partition.leo.get(replica, 0) < len(leader.log)
-                if behind or not world.brokers[replica].alive:
+                if behind or not world.brokers[replica].alive or world.brokers[replica].paused:
                     yield ("shrink", leader.id, replica)
     elif partition.commit_q:
         offset = partition.commit_q[0].offset

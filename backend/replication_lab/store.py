@@ -31,7 +31,8 @@ class Store:
     """The nodes. Who has to be told of a change is for `notices` to say: it is asked after each write."""
 
     __slots__ = (
-        "cur", "deleted", "elr", "isr", "isr_version", "leader", "leader_epoch", "reassigned", "registered",
+        "cur", "deleted", "elr", "isr", "isr_version", "last_leader", "leader", "leader_epoch", "reassigned",
+        "registered",
         "replicas", "requests",
     )  # fmt: skip
 
@@ -41,6 +42,8 @@ class Store:
         self.replicas = replicas
         self.leader = NOBODY
         self.leader_epoch = 0
+        self.last_leader = NOBODY
+        """Who led last: the last resort where nobody is left that has all that is committed (KIP-966)."""
         self.isr: frozenset[int] = frozenset()
         self.isr_version = 0
         self.cur: frozenset[int] = frozenset()
@@ -78,7 +81,7 @@ class Store:
         twin.registered, twin.requests = dict(self.registered), dict(self.requests)
         twin.replicas, twin.leader, twin.leader_epoch = self.replicas, self.leader, self.leader_epoch
         twin.isr, twin.isr_version, twin.cur, twin.elr = self.isr, self.isr_version, self.cur, self.elr
-        twin.reassigned, twin.deleted = self.reassigned, self.deleted
+        twin.reassigned, twin.deleted, twin.last_leader = self.reassigned, self.deleted, self.last_leader
         return twin
 
     def key(self) -> tuple[object, ...]:
@@ -86,5 +89,5 @@ class Store:
         return (
             tuple(sorted(self.registered.items())), self.replicas, self.leader, self.leader_epoch, self.isr,
             self.isr_version, self.cur, self.elr, self.reassigned, tuple(sorted(self.requests.items())),
-            self.deleted,
+            self.deleted, self.last_leader,
         )  # fmt: skip

@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
@@ -33,23 +34,46 @@ class Moment:
     """How things are after it; see `frames`."""
 
 
-def moments(start: World, steps: Iterable[Action], *, all_of_them: bool = True) -> Iterator[Moment]:
-    """The beginning, and then each step; or only those that changed more than where fetches stand, no
-    repetitions.
-    """
+class Detail(Enum):
+    """Which steps are told."""
+
+    ALL = "all"
+    CHANGES = "changes"
+    """Faults, and what changed more than where fetches stand."""
+    TURNS = "turns"
+    """Faults, and what changed leaders, roles or replicas in sync, or cut a log back."""
+
+
+def moments(start: World, steps: Iterable[Action], detail: Detail = Detail.ALL) -> Iterator[Moment]:
+    """The beginning, and then the steps that are to be told; without repetitions, if not all are."""
     world = start.copy()
     yield Moment(0, beginning(world), frame(world))
     lately: deque[str] = deque(maxlen=_LATELY)
     for number, action in enumerate(steps, 1):
         before = world.copy()
         perform(world, action)
-        effects = _effects(before, world)
-        if all_of_them or action[0] in _FAULTS or effects:
-            text = _sentence(before, action, effects)
+        if detail is Detail.ALL:
+            yield Moment(number, _sentence(before, action, _effects(before, world)), frame(world))
+        elif action[0] in _FAULTS or (
+            _turns(before, world) if detail is Detail.TURNS else _effects(before, world)
+        ):
+            text = _sentence(before, action, _effects(before, world))
             told_lately = _ATTEMPT.sub("", text)
-            if all_of_them or told_lately not in lately:
+            if told_lately not in lately:
                 lately.append(told_lately)
                 yield Moment(number, text, frame(world))
+
+
+def _turns(before: World, after: World) -> bool:
+    old, new = before.store, after.store
+    return (
+        (old.leader, old.isr, old.elr, old.replicas) != (new.leader, new.isr, new.elr, new.replicas)
+        or before.history.expected_losses != after.history.expected_losses
+        or any(
+            broker.role is not before.brokers[id_].role or len(broker.log) < len(before.brokers[id_].log)
+            for id_, broker in after.brokers.items()
+        )
+    )
 
 
 def beginning(world: World) -> str:
@@ -104,7 +128,7 @@ _WORDS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "lead_anyway": lambda _, broker: f"Broker {broker} waits for others no longer",
         "expire": lambda _, broker: f"The store has not heard of broker {broker}, whose session ends",
         "produce": lambda before, producer: f"Producer {chr(ord('a') + producer)} sends {_next(before, producer)}",
-        "timeout": lambda before, producer, _: (
+        "timeout": lambda before, producer, *_: (
             f"Producer {chr(ord('a') + producer)} got no answer in time and sends {_next(before, producer)} again"
         ),
         "begin_anew": lambda _, producer: (

@@ -203,8 +203,15 @@ def _leave_records_on_their_way(flow, cluster):
         flow.producer.poll(0.05)  # librdkafka sends what it may
 
 
-@pytest.mark.parametrize("outcome", ["report", "resend"])
-@pytest.mark.parametrize("end", ["paused", "killed"])
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        ("paused", "resend"),
+        ("killed", "report"),
+        pytest.param("paused", "report", marks=pytest.mark.nightly),
+        pytest.param("killed", "resend", marks=pytest.mark.nightly),
+    ],
+)
 def test_an_emergency_sends_what_was_never_sent_and_tells_of_what_may_have_been(
     plane, clusters, topic, end, outcome
 ):

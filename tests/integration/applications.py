@@ -20,16 +20,6 @@ THERE = "/tenants/globex/instances/retail/environments/prod"
 CLUSTERS = ("c1", "c2", "c3")
 
 
-def set_up_both(rest: Rest) -> None:
-    """acme and globex on one tree, each with a stream."""
-    rest.set_up()
-    rest("POST", f"{HOME}/streams", {"name": "orders"})
-    rest("POST", "/tenants", {"name": "globex"})
-    rest("POST", "/tenants/globex/instances", {"name": "retail"})
-    rest("POST", "/tenants/globex/instances/retail/environments", {"name": "prod"})
-    assert rest("POST", f"{THERE}/streams", {"name": "items"}).status_code == 201
-
-
 def set_key(rest: Rest, key: str | None) -> None:
     """Let the application seal passwords by this key."""
     services = rest.client.app.state.services  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ from backend import logs
 from backend.api.app import create_app
 from backend.estate.ports import free_ports
 from backend.settings import PROJECT_ROOT, Settings
-from tests.database_fixture import TEMPLATE, Database, RunningPostgres, create_database
+from tests.database_fixture import TEMPLATE, Content, Database, RunningPostgres, create_database
 
 logs.configure()
 
@@ -72,6 +72,20 @@ class Rest:
             answer = self(method, path, body)
             assert answer.status_code == 201, answer.text
         return "/tenants/acme/instances/retail/environments/prod"
+
+    def set_up_both(self) -> None:
+        """acme and globex on one tree, each with a stream."""
+        self("POST", f"{self.set_up()}/streams", {"name": "orders"})
+        self("POST", "/tenants", {"name": "globex"})
+        self("POST", "/tenants/globex/instances", {"name": "retail"})
+        there = "/tenants/globex/instances/retail/environments"
+        self("POST", there, {"name": "prod"})
+        assert self("POST", f"{there}/prod/streams", {"name": "items"}).status_code == 201
+
+    def grow(self) -> None:
+        """Three clusters and the tree over them."""
+        self.add_clusters("c1", "c2", "c3")
+        assert self("PUT", "/trees/main", TREE).status_code == 201
 
 
 TREE = {
@@ -127,18 +141,71 @@ def served(database_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         process.wait(WAIT_SECONDS)
 
 
-@pytest.fixture
-def rest(database: Database) -> Iterator[Rest]:
-    """The API on a fresh database; without the lifespan, whose threads take half a second to end."""
-    app = create_app(rest_settings(database.url))
+@contextmanager
+def rest_on(database_url: str) -> Iterator[Rest]:
+    """The API on this database; without the lifespan, whose threads take half a second to end."""
+    app = create_app(rest_settings(database_url))
     yield Rest(TestClient(app, raise_server_exceptions=False))
     app.state.services.engine.dispose()
+
+
+def _filled(fill: Callable[[Rest], object]) -> Content:
+    def content(database_url: str) -> None:
+        with rest_on(database_url) as rest:
+            fill(rest)
+
+    return content
+
+
+CONTENTS: dict[str, Content] = {
+    "cluster": _filled(lambda rest: rest.add_clusters("c1")),
+    "clusters": _filled(lambda rest: rest.add_clusters("c1", "c2")),
+    "grown": _filled(Rest.grow),
+    "tenant": _filled(Rest.set_up),
+    "acme": _filled(Rest.set_up_both),
+}
+"""What fixtures promise to be there; made once, as whoever adds a cluster that is down has to wait for it."""
+
+
+@pytest.fixture
+def database_content(request: pytest.FixtureRequest) -> Content | None:
+    return next((content for name, content in CONTENTS.items() if name in request.fixturenames), None)
+
+
+@pytest.fixture
+def rest(database: Database) -> Iterator[Rest]:
+    """The API on a fresh database."""
+    with rest_on(database.url) as asked:
+        yield asked
+
+
+@pytest.fixture
+def cluster(rest: Rest) -> Rest:
+    """c1, which is down, and in no tree."""
+    return rest
+
+
+@pytest.fixture
+def clusters(rest: Rest) -> Rest:
+    """c1 and c2, which are down, and in no tree."""
+    return rest
 
 
 @pytest.fixture
 def tenant(rest: Rest) -> Rest:
     """Three clusters in a tree, and acme/retail/prod."""
-    rest.set_up()
+    return rest
+
+
+@pytest.fixture
+def acme(rest: Rest) -> Rest:
+    """acme and globex on one tree, each with a stream."""
+    return rest
+
+
+@pytest.fixture
+def grown(rest: Rest) -> Rest:
+    """Three clusters and the tree over them."""
     return rest
 
 
@@ -159,9 +226,8 @@ def new_database(postgres: RunningPostgres) -> str:
 @contextmanager
 def shared_rest(postgres: RunningPostgres) -> Iterator[Rest]:
     """The API on a database of its own, for a module's tests that change nothing (which is checked)."""
-    app = create_app(rest_settings(new_database(postgres)))
-    yield Rest(TestClient(app, raise_server_exceptions=False))
-    app.state.services.engine.dispose()
+    with rest_on(new_database(postgres)) as rest:
+        yield rest
 
 
 @pytest.fixture(scope="module")

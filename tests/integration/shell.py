@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import typer
 import yaml
+from pydantic import SecretStr
 from typer.testing import CliRunner, Result
 
 from backend.commands import applications, applying, exporting, placement, replication, resources, switch, users
 from backend.settings import settings
-from tests.integration.conftest import TOKEN, served
+from tests.integration.conftest import SECRETS_KEY, TOKEN
+from tests.pages.consoles import serve_here
+
+# A logger keeps the output that it first wrote to: that of a command, if it is the control plane's beside one.
+structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stdout))
 
 app = typer.Typer()
 for commands in (resources, applying, exporting, users, applications, switch, replication, placement):
@@ -43,10 +50,13 @@ class Shell:
 
 @contextmanager
 def shell_of(database_url: str, folder: Path, token: str = TOKEN) -> Iterator[Shell]:
-    """Commands that find a control plane on this database in the environment."""
-    with served(database_url) as (url, _), pytest.MonkeyPatch.context() as patch:
+    """Commands that find a control plane on this database, a thread of this process, in the environment."""
+    with (
+        serve_here(database_url, secrets_key=SecretStr(SECRETS_KEY)) as console,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.delenv("COLUMNS", raising=False)  # said by pytest's side-by-side processes
-        patch.setenv("TREELINE_URL", url)
+        patch.setenv("TREELINE_URL", console.url)
         patch.setenv("TREELINE_TOKEN", token)
         settings.cache_clear()
         yield Shell(folder)

@@ -230,6 +230,7 @@ def test_by_force_it_goes_with_what_it_holds_and_its_number_is_given_again(three
     delete_topic(three, "forced")
 
 
+@pytest.mark.nightly  # that it is started again, the one that does not start shows, too
 def test_it_is_supervised_like_the_others(three: RunningEstate) -> None:
     add(three)
     before = three.process("kafka:cluster-1:4")

@@ -109,9 +109,19 @@ def test_topics_on_a_secured_cluster_are_adopted(secured: RunningEstate) -> None
     assert (stream["applied"]["cluster-1"], stream["min_insync_replicas"]) == ("applied", 2)
 
 
-@pytest.fixture
+def test_two_brokers_serve_while_the_third_is_killed_and_it_comes_back(secured: RunningEstate) -> None:
+    admin = client(secured, password(secured))
+    before = secured.process("kafka:cluster-1:2")
+    os.kill(before["pid"], signal.SIGKILL)
+    assert admin.list_topics(timeout=60).brokers
+    eventually(lambda: secured.process("kafka:cluster-1:2")["restarts"] == 1, "the death was seen")
+    eventually(lambda: secured.status()["ready"], "ready again", 0.3)
+    eventually(lambda: set(admin.list_topics(timeout=60).brokers) == {1, 2, 3}, "all three are back", 0.3)
+
+
+@pytest.fixture(scope="module")
 def fourth(secured: RunningEstate) -> Iterator[int]:
-    """One broker more while a test runs; its port."""
+    """One broker more, for those tests that come last; its port."""
     added = secured.treeline("estate", "add-broker", "cluster-1", "--zone", "az2")
     assert added.returncode == 0, added.stderr
     port = int(json.loads(added.stdout)["bootstrap_servers"].partition(":")[2])
@@ -160,13 +170,3 @@ def test_an_added_broker_is_behind_the_proxy_like_the_others(secured: RunningEst
             return False
 
     eventually(answers, "a restarted proxy has its way too, and is healed")
-
-
-def test_two_brokers_serve_while_the_third_is_killed_and_it_comes_back(secured: RunningEstate) -> None:
-    admin = client(secured, password(secured))
-    before = secured.process("kafka:cluster-1:2")
-    os.kill(before["pid"], signal.SIGKILL)
-    assert admin.list_topics(timeout=60).brokers
-    eventually(lambda: secured.process("kafka:cluster-1:2")["restarts"] == 1, "the death was seen")
-    eventually(lambda: secured.status()["ready"], "ready again", 0.3)
-    eventually(lambda: set(admin.list_topics(timeout=60).brokers) == {1, 2, 3}, "all three are back", 0.3)

@@ -86,14 +86,13 @@ class Watched:
 
 
 @pytest.fixture
-def watched(rest: Rest, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
-    rest.add_clusters("c1", "c2")
-    worker_records(rest, RecordOnline(kafka_cluster_id="K1", brokers=3), deciders.CLUSTER, "cluster-c1")
+def watched(clusters: Rest, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    worker_records(clusters, RecordOnline(kafka_cluster_id="K1", brokers=3), deciders.CLUSTER, "cluster-c1")
     dispatcher = Dispatcher(database.engine, domain_registry(), PROJECTIONS)
     monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
     settings = rest_settings(database.url)
     one, other = (PlacementPolicies(database.engine, settings) for _ in range(2))
-    found = Watched(rest, database, (one, other))
+    found = Watched(clusters, database, (one, other))
     found.look(THREE)
     yield found
 

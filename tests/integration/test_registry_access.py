@@ -22,18 +22,9 @@ ACME, GLOBEX = (f"/tenants/{tenant}/instances/retail/environments/prod" for tena
 
 
 @pytest.fixture
-def access(rest: Rest, database: Database) -> Iterator[Access]:
+def access(acme: Rest, database: Database) -> Iterator[Access]:
     """acme has the stream orders, globex items; c4 is in no tree."""
-    rest.set_up()
-    rest.add_clusters("c4")
-    for method, path, body in (
-        ("POST", "/tenants", {"name": "globex"}),
-        ("POST", "/tenants/globex/instances", {"name": "retail", "tree": "main"}),
-        ("POST", "/tenants/globex/instances/retail/environments", {"name": "prod"}),
-        ("POST", f"{ACME}/streams", {"name": "orders"}),
-        ("POST", f"{GLOBEX}/streams", {"name": "items"}),
-    ):
-        assert (answer := rest(method, path, body)).status_code == 201, answer.text
+    acme.add_clusters("c4")
     services = Services(rest_settings(database.url))
     yield Access(services, services.config)
     services.engine.dispose()

@@ -12,6 +12,7 @@ from backend.projections.catalogue import PROJECTIONS
 from backend.queries import adoptions
 from backend.queries.streams import list_streams
 from tests.integration.conftest import problem
+from tests.integration.streams import PROD
 from tests.sample_events import METADATA, TIME
 from workers.adoption import TOPICS_AT_ONCE, Adopter
 
@@ -59,10 +60,9 @@ def test_a_cluster_that_nobody_knows_has_no_plan(rest):
     problem(rest("GET", "/clusters/nowhere/adoption"), 404, "not-found")
 
 
-def test_a_cluster_that_does_not_answer_cannot_be_adopted(rest):
-    rest.add_clusters("c1")
-    problem(rest("GET", "/clusters/c1/adoption"), 422, "cluster-unreachable")
-    problem(rest("POST", "/clusters/c1/adoption", {"digest": "x"}), 422, "cluster-unreachable")
+def test_a_cluster_that_does_not_answer_cannot_be_adopted(clusters):
+    problem(clusters("GET", "/clusters/c1/adoption"), 422, "cluster-unreachable")
+    problem(clusters("POST", "/clusters/c1/adoption", {"digest": "x"}), 422, "cluster-unreachable")
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,8 @@ def test_a_cluster_that_does_not_answer_cannot_be_adopted(rest):
         ("a/b/c/%2E%2E=t", "name-invalid"),
     ],
 )
-def test_what_a_topic_stands_for_is_given_as_stream_and_topic(rest, named, slug):
-    rest.add_clusters("c1")
-    found = problem(rest("GET", f"/clusters/c1/adoption?as={named}"), 422, slug)
+def test_what_a_topic_stands_for_is_given_as_stream_and_topic(clusters, named, slug):
+    found = problem(clusters("GET", f"/clusters/c1/adoption?as={named}"), 422, slug)
     assert found["errors"][0]["pointer"] == "/as/0"
 
 
@@ -86,8 +85,7 @@ def test_a_body_that_is_not_an_adoption_is_refused(rest, body):
     problem(rest("POST", "/clusters/c1/adoption", body), 422, "invalid")
 
 
-def test_streams_are_declared_in_batches_with_all_that_they_need(rest, database, dispatcher):
-    rest.set_up()
+def test_streams_are_declared_in_batches_with_all_that_they_need(tenant, database, dispatcher):
     topics = [topic(f"s{n}", environment=f"e{n % 3}") for n in range(TOPICS_AT_ONCE + 5)]
     position = begin(dispatcher, *topics, topic("s", tenant="globex", instance="eu", environment="dev"))
     assert operation(database, position)["state"] == "running"
@@ -98,25 +96,25 @@ def test_streams_are_declared_in_batches_with_all_that_they_need(rest, database,
     assert {(row.partitions, row.cleanup_policy, row.max_message_bytes) for row in rows} == {(2, "compact", 5000)}
 
 
-def test_a_stream_that_is_there_only_grows(rest, database, dispatcher):
-    streams = f"{rest.set_up()}/streams"
-    assert rest("POST", streams, {"name": "small", "partitions": 1}).status_code == 201
-    assert rest("POST", streams, {"name": "large", "partitions": 7}).status_code == 201
+def test_a_stream_that_is_there_only_grows(tenant, database, dispatcher):
+    streams = f"{PROD}/streams"
+    assert tenant("POST", streams, {"name": "small", "partitions": 1}).status_code == 201
+    assert tenant("POST", streams, {"name": "large", "partitions": 7}).status_code == 201
     begin(dispatcher, topic("small"), topic("large"))
     carry_out(database, dispatcher)
-    found = {row["name"]: row for row in rest("GET", streams).json()["items"]}
+    found = {row["name"]: row for row in tenant("GET", streams).json()["items"]}
     assert (found["small"]["partitions"], found["large"]["partitions"]) == (2, 7)
     assert found["small"]["max_message_bytes"] == 1_048_588
     assert found["small"]["retention_ms"] == 604_800_000
 
 
-def test_a_name_that_was_taken_meanwhile_is_refused_and_the_others_go_on(rest, database, dispatcher):
-    streams = f"{rest.set_up()}/streams"
-    assert rest("POST", streams, {"name": "a.b"}).status_code == 201
+def test_a_name_that_was_taken_meanwhile_is_refused_and_the_others_go_on(tenant, database, dispatcher):
+    streams = f"{PROD}/streams"
+    assert tenant("POST", streams, {"name": "a.b"}).status_code == 201
     position = begin(dispatcher, topic("a_b"), topic("orders"))
     carry_out(database, dispatcher)
-    assert {row["name"] for row in rest("GET", streams).json()["items"]} == {"a.b", "orders"}
-    found = rest("GET", f"/operations/adoption-{position}").json()
+    assert {row["name"] for row in tenant("GET", streams).json()["items"]} == {"a.b", "orders"}
+    found = tenant("GET", f"/operations/adoption-{position}").json()
     # c1 is a leaf, and nobody has recorded the topic there yet.
     assert (found["state"], found["result"]) == ("running", None)
     with database.engine.connect() as connection:

@@ -24,18 +24,11 @@ from tests.integration.applications import (
     declare,
     globex_owner,
     records,
-    set_up_both,
     states,
 )
 from tests.integration.callers import new_user
 from tests.integration.conftest import Rest, problem
 from workers import wanted_access
-
-
-@pytest.fixture
-def acme(rest: Rest) -> Rest:
-    set_up_both(rest)
-    return rest
 
 
 def test_an_application_shows_what_it_may_and_what_is_due_everywhere(acme: Rest) -> None:

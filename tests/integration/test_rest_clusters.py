@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.conftest import NOBODY_LISTENS, TREE, Rest, problem
+from tests.integration.conftest import NOBODY_LISTENS, Rest, problem
+from tests.integration.streams import PROD
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 NEW: dict[str, Any] = {
@@ -139,9 +140,8 @@ def test_a_bad_change_is_refused_and_nothing_changes(settled: Rest, change: dict
     assert settled("PATCH", "/clusters/c1", change).status_code == 422
 
 
-def test_a_new_address_is_taken_unanswered_if_offline_is_accepted(rest: Rest) -> None:
-    rest.add_clusters("c1")
-    answer = rest("PATCH", "/clusters/c1", {"bootstrap_servers": "127.0.0.1:10", "accept_offline": True})
+def test_a_new_address_is_taken_unanswered_if_offline_is_accepted(clusters: Rest) -> None:
+    answer = clusters("PATCH", "/clusters/c1", {"bootstrap_servers": "127.0.0.1:10", "accept_offline": True})
     assert answer.json()["bootstrap_servers"] == "127.0.0.1:10"
 
 
@@ -157,51 +157,47 @@ def test_a_stale_or_weak_tag_is_412_and_nothing_changes(settled: Rest, tag: str)
     problem(settled("DELETE", "/clusters/c1", If_Match=tag), 412, "stale-version")
 
 
-def test_the_present_tag_or_a_star_lets_a_change_pass(rest: Rest) -> None:
-    rest.add_clusters("c1")
+def test_the_present_tag_or_a_star_lets_a_change_pass(clusters: Rest) -> None:
     for tag, zone in (('"1"', "az1"), ("*", "az2"), ('"9", "4"', "az3")):
-        assert rest("PATCH", "/clusters/c1", {"zone": zone}, If_Match=tag).status_code == 200
+        assert clusters("PATCH", "/clusters/c1", {"zone": zone}, If_Match=tag).status_code == 200
 
 
-def test_of_two_editors_with_one_tag_one_wins(rest: Rest) -> None:
-    rest.add_clusters("c1")
+def test_of_two_editors_with_one_tag_one_wins(clusters: Rest) -> None:
 
     def edit(zone: str) -> int:
-        return rest("PATCH", "/clusters/c1", {"zone": zone}, If_Match='"1"').status_code
+        return clusters("PATCH", "/clusters/c1", {"zone": zone}, If_Match='"1"').status_code
 
     with ThreadPoolExecutor(2) as threads:
         assert sorted(threads.map(edit, ["az1", "az2"])) == [200, 412]
 
 
-def test_a_leaf_of_a_tree_is_not_removed(rest: Rest) -> None:
-    rest.add_clusters("c1", "c2", "c3")
-    rest("PUT", "/trees/main", TREE)
-    assert "tree main" in problem(rest("DELETE", "/clusters/c2"), 409, "state-conflict")["detail"]
+def test_a_leaf_of_a_tree_is_not_removed(grown: Rest) -> None:
+    assert "tree main" in problem(grown("DELETE", "/clusters/c2"), 409, "state-conflict")["detail"]
 
 
-def test_formats_are_not_changed_under_live_topics(rest: Rest) -> None:
-    environment = rest.set_up()
-    assert rest("PATCH", "/clusters/c1", {"topic_format": "{tenant}-{topic}"}).status_code == 200
-    rest("POST", f"{environment}/streams", {"name": "orders"})
+def test_formats_are_not_changed_under_live_topics(tenant: Rest) -> None:
+    environment = PROD
+    assert tenant("PATCH", "/clusters/c1", {"topic_format": "{tenant}-{topic}"}).status_code == 200
+    tenant("POST", f"{environment}/streams", {"name": "orders"})
     for change in ({"topic_format": "x-{topic}"}, {"group_format": "{group}"}, {"subject_format": "{topic}"}):
-        document = problem(rest("PATCH", "/clusters/c1", change), 409, "state-conflict")
+        document = problem(tenant("PATCH", "/clusters/c1", change), 409, "state-conflict")
         assert "acme/retail/prod/orders" in document["detail"]
-    assert rest("PATCH", "/clusters/c1", {"zone": "az1"}).status_code == 200
+    assert tenant("PATCH", "/clusters/c1", {"zone": "az1"}).status_code == 200
 
 
-def test_a_new_cluster_whose_formats_make_two_streams_meet_is_refused_naming_both(rest: Rest) -> None:
-    environment = rest.set_up()
-    rest("POST", "/tenants/acme/instances/retail/environments", {"name": "dev"})
+def test_a_new_cluster_whose_formats_make_two_streams_meet_is_refused_naming_both(tenant: Rest) -> None:
+    environment = PROD
+    tenant("POST", "/tenants/acme/instances/retail/environments", {"name": "dev"})
     for path in (environment, environment.replace("prod", "dev")):
-        assert rest("POST", f"{path}/streams", {"name": "orders"}).status_code == 201
-    head = rest.head()
+        assert tenant("POST", f"{path}/streams", {"name": "orders"}).status_code == 201
+    head = tenant.head()
     body = {"name": "c4", "bootstrap_servers": NOBODY_LISTENS, "accept_offline": True}
-    answer = rest("POST", "/clusters", {**body, "topic_format": "{tenant}-{topic}"})
+    answer = tenant("POST", "/clusters", {**body, "topic_format": "{tenant}-{topic}"})
     detail = problem(answer, 409, "technical-name-taken")["detail"]
     assert "acme/retail/prod/orders" in detail
     assert "acme/retail/dev/orders" in detail
-    assert rest.head() == head
-    assert rest("POST", "/clusters", {**body, "topic_format": "{environment}-{topic}"}).status_code == 201
+    assert tenant.head() == head
+    assert tenant("POST", "/clusters", {**body, "topic_format": "{environment}-{topic}"}).status_code == 201
 
 
 @pytest.mark.parametrize("offline", [True, False])
@@ -214,11 +210,10 @@ def test_a_dry_run_checks_and_changes_nothing(rest: Rest, offline: bool) -> None
     problem(rest("GET", "/clusters/cluster-6"), 404, "not-found")
 
 
-def test_a_dry_removal_and_change_leave_everything(rest: Rest) -> None:
-    rest.add_clusters("c1")
-    assert rest("PATCH", "/clusters/c1?dry_run=true", {"zone": "az9"}).json()["zone"] == "az9"
-    assert rest("DELETE", "/clusters/c1?dry_run=true").status_code == 204
-    assert rest("GET", "/clusters/c1").json()["zone"] is None
+def test_a_dry_removal_and_change_leave_everything(clusters: Rest) -> None:
+    assert clusters("PATCH", "/clusters/c1?dry_run=true", {"zone": "az9"}).json()["zone"] == "az9"
+    assert clusters("DELETE", "/clusters/c1?dry_run=true").status_code == 204
+    assert clusters("GET", "/clusters/c1").json()["zone"] is None
 
 
 def test_a_repeat_with_its_key_gets_the_first_answer(rest: Rest) -> None:

@@ -9,18 +9,12 @@ from pydantic import SecretStr
 from backend.eventlog.tables import idempotency_keys
 from backend.queries.secrets_of_applications import application_secrets, keys_of, password
 from tests.database_fixture import Database
-from tests.integration.applications import APPLICATIONS, BILLING, declare, set_key, set_up_both
+from tests.integration.applications import APPLICATIONS, BILLING, declare, set_key
 from tests.integration.callers import new_user
 from tests.integration.conftest import SECRETS_KEY, Rest, problem
 from tests.integration.test_rest_users import everything_stored
 
 KEY, NEW_KEY = SECRETS_KEY, "n" * 40
-
-
-@pytest.fixture
-def acme(rest: Rest) -> Rest:
-    set_up_both(rest)
-    return rest
 
 
 def test_a_password_is_shown_once_sealed_and_stands_nowhere_else(

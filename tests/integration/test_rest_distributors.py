@@ -13,18 +13,12 @@ from typer.testing import CliRunner
 from backend.cli import app
 from backend.settings import settings
 from tests.database_fixture import Database
-from tests.integration.conftest import TOKEN, TREE, Rest, problem, served
+from tests.integration.conftest import TOKEN, TREE, Rest, problem
+from tests.integration.streams import PROD
 from tests.observations import observe
+from tests.pages.consoles import serve_here
 
 PATH = "/trees/main/distributors/c2/2"
-
-
-@pytest.fixture
-def grown(rest: Rest) -> Rest:
-    """Three clusters and the tree over them."""
-    rest.add_clusters("c1", "c2", "c3")
-    assert rest("PUT", "/trees/main", TREE).status_code == 201
-    return rest
 
 
 def chosen(row: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -55,17 +49,17 @@ def test_settings_are_changed_read_and_told_as_events(grown: Rest) -> None:
 
 
 def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_up_what_is_asked(
-    rest: Rest, database: Database
+    tenant: Rest, database: Database
 ) -> None:
     """As after the database was away, when the first thing read is what was true before."""
 
-    environment = rest.set_up()
+    environment = PROD
 
     def lag() -> int | None:
-        found: int | None = rest("GET", PATH).json()["lag_records"]
+        found: int | None = tenant("GET", PATH).json()["lag_records"]
         return found
 
-    target = rest("GET", PATH).json()["target"]
+    target = tenant("GET", PATH).json()["target"]
     observe(database.engine, "c2", 2, target, lag_records=3)
     units = 3 * settings().partition_buckets
     assert lag() == units
@@ -74,7 +68,7 @@ def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_u
     assert lag() is None
     observe(database.engine, "c2", 2, target, lag_records=3)
     assert lag() == units
-    assert rest("POST", f"{environment}/streams", {"name": "orders", "partitions": 1}).status_code == 201
+    assert tenant("POST", f"{environment}/streams", {"name": "orders", "partitions": 1}).status_code == 201
     assert lag() is None, "of the new stream nothing is known"
     observe(database.engine, "c2", 2, target, lag_records=3)
     assert lag() == units
@@ -155,16 +149,12 @@ def test_without_a_tree_there_are_no_distributors(empty_rest: Rest) -> None:
 
 
 @pytest.fixture
-def shell(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliRunner]:
+def shell(grown: Rest, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliRunner]:
     """Commands that find a control plane with a tree in the environment."""
-    with served(database.url) as (url, _):
-        monkeypatch.setenv("TREELINE_URL", url)
+    with serve_here(database.url) as console:
+        monkeypatch.setenv("TREELINE_URL", console.url)
         monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
         settings.cache_clear()
-        import httpx2
-
-        with httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:
-            Rest(client).set_up()
         yield CliRunner()
     settings.cache_clear()
 

@@ -217,17 +217,16 @@ def test_metrics_name_log_projections_and_clusters(rest: Rest) -> None:
     assert "treeline_build_info{" in text
 
 
-def test_metrics_count_records_that_waited_for_schemas(rest: Rest, database: Database) -> None:
-    rest.set_up()
+def test_metrics_count_records_that_waited_for_schemas(tenant: Rest, database: Database) -> None:
     facts = {"schema_holds": 3, "schema_held_seconds": 1.5, "schema_waits_run_out": 1}
     observe(database.engine, "c1", 2, "c2", **facts)
-    text = rest("GET", "./metrics").text
+    text = tenant("GET", "./metrics").text
     of = 'level="2",source="c1",target="c2"'
     # Of two units each.
     assert f"treeline_schema_holds_total{{{of}}} 6.0" in text
     assert f"treeline_schema_held_seconds_total{{{of}}} 3.0" in text
     assert f"treeline_schema_waits_run_out_total{{{of}}} 2.0" in text
     (row,) = [
-        each for each in rest("GET", "/trees/main/distributors").json() if each["level"] == 2 and each["holder"]
+        each for each in tenant("GET", "/trees/main/distributors").json() if each["level"] == 2 and each["holder"]
     ]
     assert {name: row[name] for name in facts} == {name: 2 * value for name, value in facts.items()}

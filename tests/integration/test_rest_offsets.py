@@ -50,8 +50,7 @@ def applied(cluster, origin, group, **changes):
 
 
 @pytest.fixture
-def seen(rest: Rest, database) -> Rest:
-    rest.set_up()
+def seen(tenant: Rest, database) -> Rest:
     engine = create_engine(database.url)
     with engine.begin() as connection:
         rows = [commit(cluster, f"g{n}", p) for cluster in ("c1", "c2") for n in range(3) for p in range(2)]
@@ -68,7 +67,7 @@ def seen(rest: Rest, database) -> Rest:
         }
         connection.execute(sa.insert(groups_not_followed).values(other))
     engine.dispose()
-    return rest
+    return tenant
 
 
 def test_a_commit_with_where_it_goes_on_elsewhere(seen: Rest):

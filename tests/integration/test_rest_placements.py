@@ -33,12 +33,6 @@ QUESTION = {"brokers": [{"id": 1}, {"id": 2}], "partitions": [partition(0, 1), p
 PLAN = {"moves": 1, "digest": "1f", "violations": [], "partitions": [partition(0, 1), partition(1, 2)]}
 
 
-@pytest.fixture
-def clusters(rest: Rest) -> Rest:
-    rest.add_clusters("c1", "c2")
-    return rest
-
-
 def asked(rest: Rest, **more: Any) -> dict[str, Any]:
     answer = rest("POST", "/placements", {"cluster": "c1", **more})
     assert answer.status_code == 202, answer.text

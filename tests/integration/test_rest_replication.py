@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,10 @@ SEEN: dict[str, Any] = {"topics": 1, "alerts": [{"alert": "broker-away"}]}
 
 
 @pytest.fixture
-def cluster(rest: Rest) -> Iterator[Rest]:
+def cluster(cluster: Rest) -> Rest:
     """c1, which was online a moment ago, and which nobody reaches."""
-    rest.add_clusters("c1")
-    worker_records(rest, RecordOnline(kafka_cluster_id="K1", brokers=3), deciders.CLUSTER, "cluster-c1")
-    yield rest
+    worker_records(cluster, RecordOnline(kafka_cluster_id="K1", brokers=3), deciders.CLUSTER, "cluster-c1")
+    return cluster
 
 
 def see(database: Database, kafka_cluster_id: str = "K1") -> None:

@@ -165,9 +165,8 @@ def test_what_makes_no_sense_is_422(settled: Rest, changes: dict[str, Any], poin
     assert pointer in [error["pointer"] for error in found["errors"]]
 
 
-def test_without_a_tree_there_is_nobody_to_move(rest: Rest) -> None:
-    rest.add_clusters("c1", "c2")
-    assert slugs(plan(rest)["blockers"]) >= {("nothing-to-move", "c1"), ("target-not-in-tree", "c2")}
+def test_without_a_tree_there_is_nobody_to_move(clusters: Rest) -> None:
+    assert slugs(plan(clusters)["blockers"]) >= {("nothing-to-move", "c1"), ("target-not-in-tree", "c2")}
 
 
 # --- the command line

@@ -9,17 +9,9 @@ import pytest
 from backend import deciders
 from backend.domain.primary_move import RecordPrimaryMoved
 from tests.integration.conftest import NOBODY_LISTENS, TREE, Rest, problem
-from tests.integration.streams import worker_records
+from tests.integration.streams import PROD, worker_records
 
 C1, C2, C3 = ({"cluster": name} for name in ("c1", "c2", "c3"))
-
-
-@pytest.fixture
-def grown(rest: Rest) -> Rest:
-    """Three clusters and the tree over them."""
-    rest.add_clusters("c1", "c2", "c3")
-    assert rest("PUT", "/trees/main", TREE).status_code == 201
-    return rest
 
 
 def test_a_tree_is_set_read_and_set_again_without_an_event(rest: Rest) -> None:
@@ -199,25 +191,24 @@ def test_earlier_positions_show_the_tree_and_targets_of_then(grown: Rest) -> Non
     problem(grown("GET", f"/trees/main?at={grown.head() + 1}"), 422, "value-invalid")
 
 
-def test_a_cluster_on_which_streams_would_meet_does_not_join(rest: Rest) -> None:
-    environment = rest.set_up()
-    rest("POST", "/tenants/acme/instances/retail/environments", {"name": "dev"})
+def test_a_cluster_on_which_streams_would_meet_does_not_join(tenant: Rest) -> None:
+    environment = PROD
+    tenant("POST", "/tenants/acme/instances/retail/environments", {"name": "dev"})
     # Added while there is one stream only, so that the format clashes with nothing yet.
-    rest("POST", f"{environment}/streams", {"name": "orders"})
+    tenant("POST", f"{environment}/streams", {"name": "orders"})
     body = {"name": "c4", "bootstrap_servers": NOBODY_LISTENS, "accept_offline": True}
-    assert rest("POST", "/clusters", {**body, "topic_format": "{tenant}-{topic}"}).status_code == 201
-    rest("POST", f"{environment.replace('prod', 'dev')}/streams", {"name": "orders"})
+    assert tenant("POST", "/clusters", {**body, "topic_format": "{tenant}-{topic}"}).status_code == 201
+    tenant("POST", f"{environment.replace('prod', 'dev')}/streams", {"name": "orders"})
     larger = {"level": 3, "children": [TREE, {"cluster": "c4"}]}
-    head = rest.head()
-    document = problem(rest("PUT", "/trees/main", larger), 409, "technical-name-taken")
+    head = tenant.head()
+    document = problem(tenant("PUT", "/trees/main", larger), 409, "technical-name-taken")
     assert document["errors"][0]["pointer"] == "/children/1/cluster"
     assert "acme/retail/dev/orders" in document["detail"]
-    assert rest.head() == head
+    assert tenant.head() == head
 
 
-def test_a_move_of_the_primary_is_long_work_that_can_be_overtaken_and_ended(rest: Rest) -> None:
-    rest.set_up()
-    begun = rest("PUT", "/trees/main/primary", {"cluster": "c2"})
+def test_a_move_of_the_primary_is_long_work_that_can_be_overtaken_and_ended(tenant: Rest) -> None:
+    begun = tenant("PUT", "/trees/main/primary", {"cluster": "c2"})
     assert begun.status_code == 202, begun.text
     assert begun.json() | {"operation": ""} == {
         "cluster": "c2",
@@ -226,27 +217,26 @@ def test_a_move_of_the_primary_is_long_work_that_can_be_overtaken_and_ended(rest
         "operation": "",
     }
     operation = begun.headers["location"].removeprefix("/api/v1")
-    assert rest("GET", operation).json()["state"] == "running"
-    tree = rest("GET", "/trees/main").json()
+    assert tenant("GET", operation).json()["state"] == "running"
+    tree = tenant("GET", "/trees/main").json()
     assert (tree["primary_cluster"], tree["primary_move"]) == ("c1", {"cluster": "c2", "take_over": False})
-    assert rest("PUT", "/trees/main/primary", {"cluster": "c2"}).status_code == 200
-    assert rest("PUT", "/trees/main/primary", {"cluster": "c2", "take_over": True}).status_code == 202
-    assert rest("PUT", "/trees/main/primary", {"cluster": "c1"}).status_code == 200
-    assert rest("GET", "/trees/main").json()["primary_move"] is None
-    failed = rest("GET", operation).json()
+    assert tenant("PUT", "/trees/main/primary", {"cluster": "c2"}).status_code == 200
+    assert tenant("PUT", "/trees/main/primary", {"cluster": "c2", "take_over": True}).status_code == 202
+    assert tenant("PUT", "/trees/main/primary", {"cluster": "c1"}).status_code == 200
+    assert tenant("GET", "/trees/main").json()["primary_move"] is None
+    failed = tenant("GET", operation).json()
     assert (failed["state"], failed["problem"]["type"]) == ("failed", "urn:treeline:overtaken")
-    problem(rest("PUT", "/trees/main/primary", {"cluster": "c9"}), 422, "value-invalid")
-    problem(rest("PUT", "/trees/main?primary=c2", TREE), 422, "value-invalid")
+    problem(tenant("PUT", "/trees/main/primary", {"cluster": "c9"}), 422, "value-invalid")
+    problem(tenant("PUT", "/trees/main?primary=c2", TREE), 422, "value-invalid")
 
 
-def test_a_primary_that_has_moved_is_the_end_of_its_operation(rest: Rest) -> None:
-    rest.set_up()
-    operation = rest("PUT", "/trees/main/primary", {"cluster": "c3"}).headers["location"].removeprefix("/api/v1")
+def test_a_primary_that_has_moved_is_the_end_of_its_operation(tenant: Rest) -> None:
+    operation = tenant("PUT", "/trees/main/primary", {"cluster": "c3"}).headers["location"].removeprefix("/api/v1")
     moved = RecordPrimaryMoved(cluster="c3", previous="c1", skipped_ids=0)
-    worker_records(rest, moved, deciders.TREE, "tree-main")
-    done = rest("GET", operation).json()
+    worker_records(tenant, moved, deciders.TREE, "tree-main")
+    done = tenant("GET", operation).json()
     assert (done["state"], done["result"]["cluster"]) == ("succeeded", "c3")
-    tree = rest("GET", "/trees/main").json()
+    tree = tenant("GET", "/trees/main").json()
     assert (tree["primary_cluster"], tree["primary_move"]) == ("c3", None)
-    worker_records(rest, moved, deciders.TREE, "tree-main")
-    assert rest("GET", "/trees/main").json()["position"] == tree["position"]
+    worker_records(tenant, moved, deciders.TREE, "tree-main")
+    assert tenant("GET", "/trees/main").json()["position"] == tree["position"]

@@ -36,7 +36,9 @@ def read_before(rows, offset):
     return origin.merge({number: (1, reached)} for at, _, number, _, reached in rows if at < offset)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize(
+    "seed", [*range(100), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(100, 200))]
+)
 def test_retention_between_commits_takes_nothing_from_what_was_read(seed):
     source = random.Random(seed)
     rows, marks, prefixes, checkpoints, low, before = [], [], {}, [], 0, {}

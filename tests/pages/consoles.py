@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 import uvicorn
 from pydantic import SecretStr
 
 from backend import web
 from backend.api.app import create_app
 from backend.estate.ports import free_ports
+from backend.eventlog import listen
 from backend.registry.app import with_registries
 from backend.registry.directory import Directory
 from backend.settings import PROJECT_ROOT, Settings
@@ -74,14 +76,17 @@ def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any
         uvicorn.Config(served if with_schemas else app, "127.0.0.1", port, log_level="warning")
     )
     thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        eventually(lambda: server.started, f"{url} is served")
-        yield Console(url, TOKEN, served.directory)
-    finally:
-        app.state.services.closing.set()
-        server.should_exit = True
-        thread.join()
+    with pytest.MonkeyPatch.context() as patch:
+        # Hundreds of tests wait for its end.
+        patch.setattr(listen, "STOP_SECONDS", 0.05)
+        thread.start()
+        try:
+            eventually(lambda: server.started, f"{url} is served")
+            yield Console(url, TOKEN, served.directory)
+        finally:
+            app.state.services.closing.set()
+            server.should_exit = True
+            thread.join()
 
 
 @contextmanager

@@ -123,7 +123,7 @@ def test_lanes_are_as_high_as_the_wires_between_them_are_drawn_for(
         assert set(ends) <= middles, path
 
 
-def test_pictures(console: Console, open_page: Callable[..., Page], folder: Path) -> None:
+def test_pictures(console: Console, open_page: Callable[..., Page], folder: Path | None) -> None:
     page = open_page(console, "/drills")
     taken(page, "drills", folder)
     for name, path in (

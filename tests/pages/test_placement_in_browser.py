@@ -58,7 +58,7 @@ def test_without_javascript_it_reloads_itself(
     expect(page.locator("#state")).to_have_text("No plan", timeout=30_000)
 
 
-def test_pictures(acme: Console, database: Database, open_page: Callable[..., Page], folder: Path) -> None:
+def test_pictures(acme: Console, database: Database, open_page: Callable[..., Page], folder: Path | None) -> None:
     ask(database, "p1")
     planned(database, "p1", documents(GROWN))
     racks = [f"rack-{each % 6}" for each in range(240)]

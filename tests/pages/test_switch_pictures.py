@@ -1,6 +1,7 @@
 """Pictures of the pages of switches, in both themes, wide and narrow: nothing runs out of the page.
 
-With TREELINE_PICTURES=docs/images those of the documentation are taken anew.
+With TREELINE_PICTURES=docs/images those of the documentation are taken anew,
+with TREELINE_ALL_PICTURES=folder all are.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=390, hei
 ARROWS = (("c1", 2, "c2"), ("c2", 1, "c3"), ("c2", 2, "c1"), ("c3", 1, "c2"), ("c3", 2, "c1"))
 
 
-def taken(page: Page, name: str, folder: Path) -> None:
-    """Pictures of a page that is open."""
+def taken(page: Page, name: str, folder: Path | None) -> None:
+    """A page that is open has its room; pictures of it, if they are asked for."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         for width, size in (("wide", WIDE), ("narrow", NARROW)):
             page.set_viewport_size(size)
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], f"{name} {width}"
-            page.screenshot(path=folder / f"{name}-{theme}-{width}.png", full_page=True)
+            if folder:
+                page.screenshot(path=folder / f"{name}-{theme}-{width}.png", full_page=True)
     page.set_viewport_size(WIDE)
     if KEPT and name in IN_THE_GUIDE:
         page.emulate_media(color_scheme="light")
@@ -39,15 +41,17 @@ def taken(page: Page, name: str, folder: Path) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where pictures go that nobody asked for."""
-    path = Path(os.environ.get("TREELINE_ALL_PICTURES", tmp_path))
+def folder() -> Path | None:
+    """Where all pictures go; None, as each takes its time, where nobody asks for them."""
+    if "TREELINE_ALL_PICTURES" not in os.environ:
+        return None
+    path = Path(os.environ["TREELINE_ALL_PICTURES"])
     path.mkdir(exist_ok=True, parents=True)
     return path
 
 
 def test_plans(
-    acme: Console, database: Database, open_page, folder: Path, monkeypatch: pytest.MonkeyPatch
+    acme: Console, database: Database, open_page, folder: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_online(database)
     for cluster, level, target in ARROWS:
@@ -64,7 +68,7 @@ def test_plans(
     taken(page, "switch-blocked", folder)
 
 
-def test_a_switch_on_its_way(acme: Console, database: Database, open_page, folder: Path) -> None:
+def test_a_switch_on_its_way(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     all_online(database)
     for n in range(3):
         client(database, f"checkout-{n}", phase="held" if n else "active")
@@ -78,7 +82,7 @@ def test_a_switch_on_its_way(acme: Console, database: Database, open_page, folde
     taken(page, "switch-force", folder)
 
 
-def test_a_switch_that_is_over(acme: Console, database: Database, open_page, folder: Path) -> None:
+def test_a_switch_that_is_over(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     commands(database, *COMPLETED)
     page = open_page(acme, "/switches/s1")
     taken(page, "switch-report", folder)
@@ -86,7 +90,7 @@ def test_a_switch_that_is_over(acme: Console, database: Database, open_page, fol
     taken(page, "switches", folder)
 
 
-def test_a_switch_that_drains(acme: Console, database: Database, open_page, folder: Path) -> None:
+def test_a_switch_that_drains(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     commands(database, *HOLDING, to(Phase.DRAINING, clients=12))
     told(database, missing_records=1_204)
     page = open_page(acme, "/switches/s1")

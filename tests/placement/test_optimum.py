@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,13 @@ from tests.placement.instances import best, question
 _AT_ONCE = 25
 
 
-@pytest.mark.parametrize("first", range(0, 500, _AT_ONCE))
+def _of(seeds: int) -> list[Any]:
+    """The first of as many as are solved together; the later half is solved by `make nightly`."""
+    later = pytest.mark.nightly
+    return [pytest.param(first, marks=later if first >= seeds // 2 else ()) for first in range(0, seeds, _AT_ONCE)]
+
+
+@pytest.mark.parametrize("first", _of(500))
 def test_as_even_as_can_be_with_as_few_moves_as_that_takes(first: int) -> None:
     for seed in range(first, first + _AT_ONCE):
         problem = read_problem(question(seed))
@@ -33,7 +41,7 @@ def test_as_even_as_can_be_with_as_few_moves_as_that_takes(first: int) -> None:
         assert told <= allowed | fixed, f"seed {seed}"
 
 
-@pytest.mark.parametrize("first", range(0, 200, _AT_ONCE))
+@pytest.mark.parametrize("first", _of(200))
 def test_what_is_said_to_be_the_least_is_never_above_the_best(first: int) -> None:
     """Also where partitions are taken together, as in large clusters."""
     for seed in range(first, first + _AT_ONCE):

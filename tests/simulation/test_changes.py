@@ -15,7 +15,7 @@ from backend.domain.tree_shape import Inner, Leaf
 from tests.simulation.world import Session, World
 from tests.trees import random_targets, random_tree
 
-SEEDS, NIGHTLY_SEEDS = 2_400, 20_000
+SEEDS, NIGHTLY_SEEDS = 1_200, 20_000
 STEPS = 250
 
 

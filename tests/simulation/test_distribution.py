@@ -15,7 +15,7 @@ from tests.simulation.test_changes import act, heal
 from tests.simulation.world import World
 from tests.trees import random_targets, random_tree
 
-SEEDS, NIGHTLY_SEEDS = 1_600, 20_000
+SEEDS, NIGHTLY_SEEDS = 800, 20_000
 
 
 def check(seed):

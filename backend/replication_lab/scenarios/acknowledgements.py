@@ -39,7 +39,7 @@ ACKNOWLEDGEMENTS = (
     Scenario(
         name="second-leader-failure",
         title="The leader crashes after it wrote a record and before it answered: the open issue on atomicity",
-        document="High-level Design, Open Issues: how can atomicity be guaranteed in the 2nd type of leader failure",
+        document="High-level Design, Open Issues: how can atomicity be guaranteed in the 2nd type of failure",
         violated=Invariant.WRITTEN_TWICE,
         configuration=_THREE,
         cues=(
@@ -118,7 +118,7 @@ ACKNOWLEDGEMENTS = (
     Scenario(
         name="hw-off-by-one-read",
         title="A follower that asks for a record counts as one that has it, and readers see it too early",
-        document="Detailed Design: pr.offset = log.LEO, leo = f.offset; HW is the offset of the last committed message",
+        document="Detailed Design: pr.offset = log.LEO, leo = f.offset; HW: offset of the last committed message",
         violated=Invariant.UNCOMMITTED_READ,
         configuration=_THREE,
         readings=replace(FAITHFUL, off_by_one=OffByOne.REACHED),

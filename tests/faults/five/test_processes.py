@@ -46,6 +46,7 @@ def test_the_database_is_killed(place):
     passed(run)
 
 
+@pytest.mark.nightly  # so it is with Redis
 def test_the_api_is_killed(place):
     with Run(place) as run:
         run.flow(1)
@@ -54,16 +55,18 @@ def test_the_api_is_killed(place):
     passed(run)
 
 
-def test_redis_loses_everything_and_is_killed(place):
+def test_redis_loses_everything_and_is_killed_and_so_is_the_api(place):
     with Run(place) as run:
         run.flow(1)
         before = place.epochs()
+        place.kill("api")
+        run.flow(1)
         place.redis().flushall()
         run.flow(2)
         place.kill("redis")
         run.flow(3)
     passed(run)
-    assert place.epochs() == before, "it holds no truth: no unit has a reason to change hands"
+    assert place.epochs() == before, "they hold no truth: no unit has a reason to change hands"
 
 
 @pytest.mark.nightly

@@ -184,7 +184,7 @@ def test_an_unknown_type_of_schema_is_refused_with_those_that_there_are():
         parse("XML", "<a/>")
 
 
-def wide(kind):
+def wide(kind, part=1):
     if kind == "AVRO":
         fields = [{"name": f"field_{n}", "type": ["null", "string"], "default": None} for n in range(16_000)]
         return json.dumps({"type": "record", "name": "R", "fields": fields})
@@ -194,11 +194,11 @@ def wide(kind):
         )
     return 'syntax = "proto3";\n' + "".join(
         f"message M{n} {{ string name = 1; oneof x {{ int64 a = 3; M0 b = 4; }} map<string, M0> m = 5; }}\n"
-        for n in range(12_000)
+        for n in range(12_000 // part)
     )
 
 
-def all_in_one(kind):
+def all_in_one(kind, part=1):
     """Where one scope holds everything, so that a look at each for each would show."""
     if kind == "AVRO":
         branches = [{"type": "enum", "name": f"a.E{n}", "symbols": ["A"]} for n in range(18_000)]
@@ -206,11 +206,11 @@ def all_in_one(kind):
     if kind == "JSON":
         named = {f"d{n}": {"$ref": f"#/definitions/d{n + 1}"} for n in range(20_000)}
         return json.dumps({"definitions": {**named, "d20000": {}}, "allOf": [{"$ref": "#/definitions/d0"}]})
-    listed = (f"message N{n} {{ int32 a = 1; }}" for n in range(26_000))
+    listed = (f"message N{n} {{ int32 a = 1; }}" for n in range(26_000 // part))
     return f'syntax = "proto3"; message M {{ {" ".join(listed)} map<int32, int32> m = 1; }}'
 
 
-def chained(kind):
+def chained(kind, part=1):
     if kind == "AVRO":
         first = {"type": "record", "name": "R0", "fields": [{"name": "x", "type": "int"}]}
         later = (
@@ -221,11 +221,17 @@ def chained(kind):
     if kind == "JSON":
         named = {f"d{n}": {"properties": {"x": {"$ref": f"#/definitions/d{n + 1}"}}} for n in range(15_000)}
         return json.dumps({"definitions": {**named, "d15000": {}}, "allOf": [{"$ref": "#/definitions/d0"}]})
-    return (
-        'syntax = "proto3";\n'
-        + "".join(f"message M{n} {{ M{n + 1} next = 1; }}\n" for n in range(26_000))
-        + "message M26000 {}"
-    )
+    last = 26_000 // part
+    messages = (f"message M{n} {{ M{n + 1} next = 1; }}\n" for n in range(last))
+    return f'syntax = "proto3";\n{"".join(messages)}message M{last} {{}}'
+
+
+PROTOBUFS = [
+    (wide, ("string name", "int32 name"), "FIELD_SCALAR_KIND_CHANGED"),
+    (all_in_one, ("int32 a", "string a"), "FIELD_SCALAR_KIND_CHANGED"),
+    (chained, ("M26000 next", "M0 next"), "FIELD_NAMED_TYPE_CHANGED"),
+]
+"""The compiler takes its time for a megabyte of them: that is for `make nightly`."""
 
 
 @pytest.mark.parametrize(
@@ -234,9 +240,7 @@ def chained(kind):
         ("AVRO", wide, ('"string"', '"int"'), "MISSING_UNION_BRANCH"),
         ("AVRO", all_in_one, ('"A"', '"B"'), "MISSING_ENUM_SYMBOLS"),
         ("AVRO", chained, ('"int"', '"string"'), "TYPE_MISMATCH"),
-        ("PROTOBUF", wide, ("string name", "int32 name"), "FIELD_SCALAR_KIND_CHANGED"),
-        ("PROTOBUF", all_in_one, ("int32 a", "string a"), "FIELD_SCALAR_KIND_CHANGED"),
-        ("PROTOBUF", chained, ("M26000 next", "M0 next"), "FIELD_NAMED_TYPE_CHANGED"),
+        *(pytest.param("PROTOBUF", *each, marks=pytest.mark.nightly) for each in PROTOBUFS),
         ("JSON", wide, None, ""),
         ("JSON", all_in_one, None, ""),
         ("JSON", chained, None, ""),
@@ -247,7 +251,20 @@ def test_a_megabyte_of_any_shape_is_parsed_and_compared(kind, shape, change, pro
     assert MEGABYTE * 0.7 < len(text) < MEGABYTE * 1.5
     parsed = normalized(parse(kind, text))
     if change:
-        found = compatibility.problems("FULL", parse(kind, text.replace(*change)), [parsed])
-        assert found[0].startswith(problem)
-        assert len(found) <= 101
-        assert max(map(len, found)) < 1000
+        compare(kind, text, change, parsed, problem)
+
+
+@pytest.mark.parametrize(("shape", "change", "problem"), PROTOBUFS)
+def test_so_is_a_tenth_of_it_of_protobuf(shape, change, problem):
+    text = shape("PROTOBUF", 10)
+    assert MEGABYTE * 0.07 < len(text) < MEGABYTE * 0.15
+    parsed = normalized(parse("PROTOBUF", text))
+    compare("PROTOBUF", text, (change[0].replace("M26000", "M2600"), change[1]), parsed, problem)
+
+
+def compare(kind, text, change, parsed, problem):
+    """With what it was before the change."""
+    found = compatibility.problems("FULL", parse(kind, text.replace(*change)), [parsed])
+    assert found[0].startswith(problem)
+    assert len(found) <= 101
+    assert max(map(len, found)) < 1000

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from backend.estate import faults
 from backend.estate.children import marked
 from backend.estate.home import Home
-from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
+from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot
 from tests.eventually import eventually
 
 LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to end it
@@ -26,14 +26,6 @@ PROCESSES = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2
 ALONE = ["postgres", "kafka:cluster-1:1", "api"]
 """What all others wait for is killed for itself, the rest at one blow."""
 KILLED = [*([name] for name in ALONE), [name for name in PROCESSES if name not in ALONE]]
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
-    """Two clusters behind the proxy, for this module to break."""
-    home = tmp_path_factory.mktemp("estate") / "home"
-    yield boot(home, SMALL_ESTATE)
-    treeline(home, "down", "--wipe")
 
 
 @pytest.fixture(autouse=True)

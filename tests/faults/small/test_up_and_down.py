@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from backend.estate.children import marked
 from backend.estate.home import Home
 from backend.estate.running import is_running, read_layout, read_state
-from tests.estate_fixture import SMALL_ESTATE, RunningEstate, treeline
+from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 
@@ -31,20 +31,19 @@ def supervisor(estate: RunningEstate) -> int:
     return int(state["supervisor"])
 
 
-def test_down_leaves_no_process_and_up_resumes_the_data(boot_estate: Boot) -> None:
-    estate = boot_estate(SMALL_ESTATE)
-    before = estate.status()
-    client = admin(estate, "cluster-1")
+def test_down_leaves_no_process_and_up_resumes_the_data(small: RunningEstate) -> None:
+    before = small.status()
+    client = admin(small, "cluster-1")
     cluster_id = client.list_topics(timeout=DEADLINE_SECONDS).cluster_id
     client.create_topics([NewTopic("kept", 1, 1)])["kept"].result(DEADLINE_SECONDS)
 
-    assert estate.treeline("down").returncode == 0
-    assert marked(Home(estate.home)) == []
-    stopped = estate.status()
+    assert small.treeline("down").returncode == 0
+    assert marked(Home(small.home)) == []
+    stopped = small.status()
     assert (stopped["ready"], stopped["estate"], stopped["processes"]) == (False, None, [])
-    assert estate.treeline("down").returncode == 0, "a second down has nothing to do and says so by 0"
+    assert small.treeline("down").returncode == 0, "a second down has nothing to do and says so by 0"
 
-    again = boot_estate(SMALL_ESTATE)
+    again = boot(small.home, SMALL_ESTATE)
     assert again.booted.returncode == 0, again.booted.stderr
     assert "nothing to change" in again.booted.stderr
     assert again.status()["clusters"] == before["clusters"]
@@ -53,8 +52,8 @@ def test_down_leaves_no_process_and_up_resumes_the_data(boot_estate: Boot) -> No
     assert "kept" in metadata.topics
 
     again.treeline("down", "--wipe")
-    assert marked(Home(estate.home)) == []
-    assert list(estate.home.iterdir()) == []
+    assert marked(Home(small.home)) == []
+    assert list(small.home.iterdir()) == []
 
 
 @pytest.mark.nightly

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -14,21 +13,11 @@ from backend.estate import faults
 from backend.estate.home import Home
 from backend.estate.processes import load_plan
 from backend.eventlog.engine import create_engine
-from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
+from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, configure
 from tests.registry.conftest import TOPIC, Address, settled
 from tests.registry.written_log import avro
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
-    """Two clusters behind the proxy; tests may break them, and mend them again."""
-    home = tmp_path_factory.mktemp("outages") / "home"
-    running = boot(home, SMALL_ESTATE)
-    assert running.booted.returncode == 0, running.booted.stderr
-    yield running
-    treeline(home, "down", "--wipe")
 
 
 @pytest.fixture

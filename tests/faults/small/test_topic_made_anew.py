@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.estate_fixture import SMALL_ESTATE, boot, treeline
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce, read_all, topics
 from tests.rest_client import RestClient
@@ -17,7 +16,7 @@ STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
 
 
 @dataclass(frozen=True)
-class Small:
+class Two:
     """Two clusters, and a stream of the test's own with two partitions."""
 
     rest: RestClient
@@ -47,20 +46,11 @@ class Small:
         return sorted(message.value() for message in read_all(self.servers[cluster], self.topic))
 
 
-@pytest.fixture(scope="module")
-def estate(tmp_path_factory):
-    home = tmp_path_factory.mktemp("anew") / "home"
-    running = boot(home, SMALL_ESTATE)
-    assert running.booted.returncode == 0, running.booted.stderr
-    yield running
-    treeline(home, "down", "--wipe")
-
-
 @pytest.fixture
-def small(estate, request):
-    rest = RestClient(estate.url, estate.token)
-    servers = {name: estate.bootstrap_servers(name) for name in ("cluster-1", "cluster-2")}
-    made = Small(rest, servers, request.node.name.replace("_", "-")[:60])
+def two(small, request):
+    rest = RestClient(small.url, small.token)
+    servers = {name: small.bootstrap_servers(name) for name in ("cluster-1", "cluster-2")}
+    made = Two(rest, servers, request.node.name.replace("_", "-")[:60])
     rest.ok("POST", STREAMS, {"name": made.stream, "partitions": 2})
     eventually(
         lambda: set(rest.ok("GET", f"{STREAMS}/{made.stream}")["applied"].values()) == {"applied"},
@@ -70,36 +60,36 @@ def small(estate, request):
 
 
 @pytest.mark.nightly
-def test_a_targets_new_topic_gets_everything_again_exactly_once(small):
+def test_a_targets_new_topic_gets_everything_again_exactly_once(two):
     sent, stop = [], threading.Event()
 
     def flow():
         while not stop.wait(0.05):
             batch = [b"%06d" % n for n in range(len(sent), len(sent) + 50)]
-            small.send("cluster-1", batch)
+            two.send("cluster-1", batch)
             sent.extend(batch)
 
     thread = threading.Thread(target=flow)
     thread.start()
     try:
-        eventually(lambda: len(small.values("cluster-2")) > 200, "records flow", 0.3)
-        small.make_anew("cluster-2")
-        eventually(lambda: small.recorded("cluster-2"), "the new topic is recorded", 0.3)
+        eventually(lambda: len(two.values("cluster-2")) > 200, "records flow", 0.3)
+        two.make_anew("cluster-2")
+        eventually(lambda: two.recorded("cluster-2"), "the new topic is recorded", 0.3)
     finally:
         stop.set()
         thread.join()
-    eventually(lambda: set(small.values("cluster-2")) == set(sent), "all on cluster-2", 0.5)
-    assert small.values("cluster-2") == sent
-    assert small.values("cluster-1") == sent
+    eventually(lambda: set(two.values("cluster-2")) == set(sent), "all on cluster-2", 0.5)
+    assert two.values("cluster-2") == sent
+    assert two.values("cluster-1") == sent
 
 
-def test_a_sources_new_topic_is_not_taken_for_the_old_one_however_fast_it_grows(small):
+def test_a_sources_new_topic_is_not_taken_for_the_old_one_however_fast_it_grows(two):
     old, new = [b"old %03d" % n for n in range(100)], [b"new %03d" % n for n in range(400)]
-    small.send("cluster-1", old)
-    eventually(lambda: small.values("cluster-2") == old, "the old ones arrived", 0.3)
-    small.make_anew("cluster-1")
+    two.send("cluster-1", old)
+    eventually(lambda: two.values("cluster-2") == old, "the old ones arrived", 0.3)
+    two.make_anew("cluster-1")
     # Beyond every position in the old topic, before anybody has noticed.
-    small.send("cluster-1", new)
-    eventually(lambda: small.recorded("cluster-1"), "the new topic is recorded", 0.3)
-    eventually(lambda: set(small.values("cluster-2")) >= set(new), "the new ones arrived", 0.5)
-    assert small.values("cluster-2") == sorted(new + old)
+    two.send("cluster-1", new)
+    eventually(lambda: two.recorded("cluster-1"), "the new topic is recorded", 0.3)
+    eventually(lambda: set(two.values("cluster-2")) >= set(new), "the new ones arrived", 0.5)
+    assert two.values("cluster-2") == sorted(new + old)

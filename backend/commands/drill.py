@@ -1,0 +1,132 @@
+"""`treeline drill replication`: the replication lab on this machine, or a live cluster's replicas as its
+beginning.
+
+Exit codes: 0 played, whatever it came to; 2 bad input.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from backend.commands.drill_search import search
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, fail, rest_client
+
+if TYPE_CHECKING:
+    from backend.replication_lab.drills import Drill
+
+_SCENARIOS = ("name", "faithful", "fixed", "document")
+_WHAT_IF = ("what", "count", "examples", "meaning")
+
+drill = typer.Typer(no_args_is_help=True, help="See failures before they happen.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add `treeline drill`."""
+    drill.command("replication")(replication)
+    drill.command("broker")(broker_dies)
+    drill.command("search")(search)
+    app.add_typer(drill, name="drill")
+
+
+def replication(
+    list_: Annotated[bool, typer.Option("--list", help="Name the scenarios, and what each mode gives.")] = False,
+    scenario: Annotated[str | None, typer.Option(help="Play this one.")] = None,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(help="Play faults of your own: YAML or JSON; - is stdin (docs/replication-lab.md)."),
+    ] = None,
+    mode: Annotated[
+        str, typer.Option(help="faithful (the documents), fixed (all mends), kip-101 or kip-279 (some of them).")
+    ] = "faithful",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
+    frames: Annotated[
+        bool, typer.Option("--frames", help="With all brokers after each step, in JSON or YAML.")
+    ] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Play a failure of the replication protocol step by step, and say which invariant it violates."""
+    from backend.replication_lab.configuration import ImpossibleDrill
+    from backend.replication_lab.drills import drill as play
+    from backend.replication_lab.drills import drill_schedule
+
+    wanted = Form.JSON if as_json else form
+    if sum((list_, scenario is not None, schedule is not None)) != 1:
+        fail("Give one of --list, --scenario NAME and --schedule FILE.", 2)
+    if list_:
+        _list(wanted)
+        return
+    try:
+        if scenario is not None:
+            played = play(scenario, mode, seed)
+            told = played.told(with_frames=frames)
+        else:
+            played, run = drill_schedule(_read(schedule), mode, seed)
+            told = {**played.told(with_frames=frames), "longest_gap_ms": round(run.longest_gap_ms)}
+    except ImpossibleDrill as impossible:
+        fail(str(impossible), 2)
+    if wanted is Form.TABLE:
+        _tell(played)
+        if schedule is not None:
+            typer.echo(f"Longest time without an acknowledgement: {told['longest_gap_ms']:,} ms (simulated)")
+    else:
+        show(told, wanted, (), ())
+
+
+def _list(form: Form) -> None:
+    from backend.replication_lab.drills import listed
+    from backend.replication_lab.scenarios import SCENARIOS
+
+    found = [listed(each) for each in SCENARIOS.values()]
+    show(found, form, _SCENARIOS, [{**each, **each["expected"]} for each in found])
+
+
+def _read(path: Path | None) -> Any:
+    import yaml
+
+    try:
+        text = sys.stdin.read() if str(path) == "-" else Path(str(path)).read_text(encoding="utf-8")
+        return yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as unreadable:
+        fail(f"{path} cannot be read: {unreadable}", 2)
+    except yaml.YAMLError as wrong:
+        fail(f"{path} is no YAML: {wrong}", 2)
+
+
+def _tell(played: Drill) -> None:
+    """A run as sentences."""
+    from backend.replication_lab.history import IN_WORDS
+
+    typer.echo(f"{played.scenario}, {played.mode}, seed {played.seed}: {played.steps_taken:,} steps")
+    for moment in played.moments:
+        typer.echo(f"{moment.step:>6}  {moment.text}")
+    if played.violated is None:
+        typer.echo("Every invariant holds.")
+    else:
+        typer.echo(f"Violated at step {played.moments[-1].step}: {IN_WORDS[played.violated]} ({played.violated}).")
+        typer.echo(f"{played.what[:1].upper()}{played.what[1:]}.")
+    if played.expected_losses:
+        lost = ", ".join(played.expected_losses)
+        typer.echo(f"Lost, as has to be expected where no in-sync replica lives for a moment: {lost}.")
+
+
+def broker_dies(
+    cluster: Annotated[str, typer.Argument(help="A cluster that the control plane knows.")],
+    broker: Annotated[int, typer.Argument(help="The id of one of its brokers.")],
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what would be lost if a broker of a cluster died now, from its leaders and replicas in sync at this
+    moment.
+    """
+    path = f"/clusters/{quote(cluster, safe='')}/replication/what-if"
+    with rest_client() as client:
+        found = answer(client.get(path, params={"broker": broker}))
+    typer.echo(found["sentence"], err=True)
+    show(found, Form.JSON if as_json else form, _WHAT_IF, found["outcomes"])

@@ -1,0 +1,239 @@
+"""Faults of one's own choice: schedules that are read, checked, and run on a world that produces all the while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+from backend.replication_lab.beginnings import established, wake_all
+from backend.replication_lab.configuration import Configuration, ImpossibleDrill
+from backend.replication_lab.history import Invariant
+from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.rules import MODES
+from backend.replication_lab.settling import settles, unsettled
+from backend.replication_lab.timed import Clock
+from backend.replication_lab.world import Action, World
+
+MOST_FAULTS = 100
+LONGEST_MS = 60_000
+_QUIET_MS = 2_000
+"""Producers go on for so long after the last fault was healed."""
+_MUCH = 1 << 30
+
+HEALED_BY: Mapping[str, str | None] = {
+    "crash": "restart",
+    "power_loss": "restart",
+    "pause": "resume",
+    "cut": "heal",
+    "slow": "fast",
+    "slow_disk": "fast",
+    "session_expiry": None,
+}
+"""Faults, and what heals each; a session comes back by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Something that goes wrong at a time, and until when."""
+
+    at_ms: float
+    fault: str
+    broker: int
+    other: int | None = None
+    """Of `cut`: the other end, 0 for the store."""
+    for_ms: float | None = None
+
+    def actions(self) -> list[tuple[float, Action]]:
+        """When it begins and is healed, as steps."""
+        whom = (self.broker,) if self.other is None else (self.broker, self.other)
+        found: list[tuple[float, Action]] = [(self.at_ms, (self.fault, *whom))]
+        healed_by = HEALED_BY[self.fault]
+        if healed_by is not None and self.for_ms is not None:
+            found.append((self.at_ms + self.for_ms, (healed_by, *whom)))
+        return found
+
+
+@dataclass(frozen=True)
+class Run:
+    """A schedule that was run."""
+
+    world: World
+    steps: tuple[Action, ...]
+    start: World
+    acknowledged: tuple[float, ...]
+    """When, in simulated milliseconds."""
+    states: tuple[tuple[float, int, frozenset[int]], ...]
+    """Each change of the store's leader (0: none) and ISR, with its time."""
+    longest_gap_ms: float
+    """Between two acknowledgements, from the first fault to the end of the schedule."""
+
+
+def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
+    """A configuration and its faults from plain data, as YAML or JSON give it.
+
+    Raises:
+        ImpossibleDrill: something is missing, unknown or contradicts the rest; the message says where.
+    """
+    if not isinstance(document, Mapping):
+        raise ImpossibleDrill("a schedule is a mapping: brokers, replication_factor, min_isr, ... and faults.")
+    known = {each.name for each in fields(Configuration)} - {"times", "records", "most_fetched"}
+    unknown = sorted(str(each) for each in set(document) - known - {"faults"})
+    if unknown:
+        raise ImpossibleDrill(f"{unknown[0]!r} is unknown; take {', '.join(sorted(known))} or faults.")
+    given = {key: _plain(key, value) for key, value in document.items() if key != "faults"}
+    configuration = Configuration(records=_MUCH, **given)
+    listed = document.get("faults")
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
+        raise ImpossibleDrill("`faults` must be a list with at least one fault: at_ms, fault, broker, for_ms.")
+    if len(listed) > MOST_FAULTS:
+        raise ImpossibleDrill(f"there are {len(listed)} faults; {MOST_FAULTS} are the most.")
+    faults = tuple(_read_fault(number, each) for number, each in enumerate(listed, 1))
+    check_schedule(configuration, faults)
+    return configuration, faults
+
+
+def _plain(key: Any, value: object) -> Any:
+    wanted = bool if key == "acks_all" else int
+    if type(value) is not wanted:
+        raise ImpossibleDrill(
+            f"{key} is {value!r}: it must be {'true or false' if wanted is bool else 'a number'}."
+        )
+    return value
+
+
+def _read_fault(number: int, given: object) -> Fault:
+    where = f"fault {number}"
+    if not isinstance(given, Mapping):
+        raise ImpossibleDrill(f"{where} is {given!r}: it must have at_ms, fault, broker and for_ms.")
+    names = {each.name for each in fields(Fault)}
+    for key in given:
+        if key not in names:
+            raise ImpossibleDrill(f"{where} has {key!r}, which is unknown; take {', '.join(sorted(names))}.")
+    for key in ("at_ms", "fault", "broker"):
+        if key not in given:
+            raise ImpossibleDrill(f"{where} has no {key}.")
+    kind = given["fault"]
+    if kind not in HEALED_BY:
+        raise ImpossibleDrill(f"{where} is a {kind!r}, which is unknown; take one of {', '.join(HEALED_BY)}.")
+    for key in set(given) - {"fault"}:
+        value = given[key]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_MS:
+            raise ImpossibleDrill(f"{where}: {key} is {value!r}; it must be a number from 0 to {LONGEST_MS:,}.")
+    for key in {"broker", "other"} & set(given):
+        if not isinstance(given[key], int):
+            raise ImpossibleDrill(f"{where}: {key} is {given[key]!r}; it must be the number of a broker.")
+    return Fault(**dict(given))
+
+
+def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> None:
+    """Refuse what cannot be run.
+
+    Raises:
+        ImpossibleDrill: a broker is unknown, a fault is never healed, or comes while the same one lasts.
+    """
+    until: dict[tuple[str, tuple[int, ...]], float] = {}
+    for number, each in enumerate(sorted(faults, key=lambda fault: fault.at_ms), 1):
+        where = f"fault {number} ({each.fault} of broker {each.broker} at {each.at_ms:g} ms)"
+        _check_ends(configuration, each, where)
+        healed_by = HEALED_BY[each.fault]
+        if healed_by is None:
+            if each.for_ms is not None:
+                raise ImpossibleDrill(f"{where} has for_ms; a session comes back by itself, leave it out.")
+            continue
+        if not each.for_ms:
+            raise ImpossibleDrill(
+                f"{where} heals nothing: without an end nothing could settle, and whether anything is lost "
+                f"for good would stay open. Say with for_ms after how long the {healed_by} comes."
+            )
+        whom = (healed_by, tuple(sorted((each.broker, each.other or NOBODY))))
+        if each.at_ms < until.get(whom, -1):
+            raise ImpossibleDrill(f"{where} comes while the one before lasts, until {until[whom]:g} ms.")
+        until[whom] = each.at_ms + each.for_ms
+        if until[whom] > LONGEST_MS:
+            raise ImpossibleDrill(f"{where} lasts until {until[whom]:g} ms; {LONGEST_MS:,} is the latest.")
+
+
+def _check_ends(configuration: Configuration, each: Fault, where: str) -> None:
+    brokers = range(1, configuration.brokers + 1)
+    if each.broker not in brokers:
+        raise ImpossibleDrill(
+            f"{where}: there is no broker {each.broker}; there are 1 to {configuration.brokers}."
+        )
+    if each.fault != "cut":
+        if each.other is not None:
+            raise ImpossibleDrill(f"{where} has `other`, which only a cut has.")
+        return
+    if each.other is None:
+        raise ImpossibleDrill(f"{where} needs `other`: the broker at its other end, or 0 for the store.")
+    if each.other != NOBODY and each.other not in brokers:
+        raise ImpossibleDrill(
+            f"{where}: there is no broker {each.other}; there are 1 to {configuration.brokers}, and 0, the store."
+        )
+    if each.other == each.broker:
+        raise ImpossibleDrill(f"{where}: a broker cannot be cut off from itself.")
+
+
+def run_schedule(configuration: Configuration, faults: Sequence[Fault], mode: str, seed: int) -> Run:
+    """Run it: producers send until two seconds after the last fault was healed, and then all has to settle.
+
+    Raises:
+        ImpossibleDrill: there is no such mode, or `check_schedule` refuses it.
+    """
+    if mode not in MODES:
+        raise ImpossibleDrill(f"there is no mode {mode!r}; take one of {', '.join(MODES)}.")
+    check_schedule(configuration, faults)
+    start = established(configuration, MODES[mode])
+    world = start.copy()
+    clock = Clock(world, seed)
+    wake_all(world)
+    end = _QUIET_MS
+    for each in faults:
+        for at, action in each.actions():
+            clock.at(at, action)
+            end = max(end, int(at) + _QUIET_MS)
+    watched = _Watched(world)
+    while world.now <= end and world.history.violated is None and clock.next_at() is not None:
+        clock.step()
+        watched.look(world)
+    for producer in world.producers:
+        producer.left = 1 if producer.waits else 0
+    if world.history.violated is None and not settles(clock):
+        world.history.violate(Invariant.NEVER_SETTLES, unsettled(world))
+    watched.look(world)
+    first = min(each.at_ms for each in faults)
+    return Run(
+        world,
+        tuple(clock.steps),
+        start,
+        tuple(watched.acknowledged),
+        tuple(watched.states),
+        _longest_gap(watched.acknowledged, first, end),
+    )
+
+
+class _Watched:
+    """Acknowledgements, leaders and ISR of a run, as they come."""
+
+    def __init__(self, world: World) -> None:
+        self.acknowledged: list[float] = []
+        self.states: list[tuple[float, int, frozenset[int]]] = [(world.now, world.store.leader, world.store.isr)]
+        self._counted = 0
+
+    def look(self, world: World) -> None:
+        """After a step."""
+        counted = sum(each.acknowledged for each in world.producers)
+        if counted != self._counted:
+            self._counted = counted
+            self.acknowledged.append(world.now)
+        store = world.store
+        _, leader, isr = self.states[-1]
+        if store.leader != leader or store.isr != isr:
+            self.states.append((world.now, store.leader, store.isr))
+
+
+def _longest_gap(times: Sequence[float], first: float, last: float) -> float:
+    inside = [each for each in times if first <= each <= last]
+    edges = [max([each for each in times if each < first], default=first), *inside, last]
+    return max((later - earlier for earlier, later in pairwise(edges)), default=0.0)

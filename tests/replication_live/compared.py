@@ -1,0 +1,76 @@
+"""One schedule on the real cluster and in the model: what the cluster did, as the model is asked about it; and
+the same faults run there, with the times that the cluster has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from backend.replication_lab.configuration import Configuration, Times
+from tests.replication_live.permitted import Change, Verdict, permits
+from tests.replication_live.permitted import Fault as Suffered
+from backend.replication_lab.schedules import Fault as Planned
+from backend.replication_lab.schedules import Run, run_schedule
+from tests.replication_live.cluster import LAG_MS, MIN_IN_SYNC, NODES, SESSION_MS
+from tests.replication_live.drill import Observed
+from tests.replication_live.faults import Fault
+from tests.replication_live.history import NO_LEADER, BrokerSeen, Seen
+
+AS_THE_CLUSTER = Configuration(
+    brokers=len(NODES),
+    replication_factor=len(NODES),
+    min_isr=MIN_IN_SYNC,
+    records=1 << 30,
+    gives_way=False,  # auto.leader.rebalance.enable is off there
+    times=Times(session=SESSION_MS, keep_in_sync=LAG_MS, leader_election_wait=20, request=1_000, produce=5),
+)
+_UNTIL = {"restart": "crash", "resume": "pause"}
+
+
+def permitted(observed: Observed) -> Verdict:
+    """Whether fixed mode permits the leaders and in-sync replicas that the cluster had, in their order."""
+    return permits(AS_THE_CLUSTER, events(observed))
+
+
+def events(observed: Observed) -> list[Suffered | Change]:
+    """What befell the cluster and what it made of it, by time.
+
+    A killed broker is back when it registers. One that the cluster gave up although nothing was done to it (a busy
+    machine) lost its session.
+    """
+    done = [(each.began_ms, each.fault) for each in observed.done if each.fault.kind != "restart"]
+    silent: set[int] = set()
+    found: list[Suffered | Change] = []
+    for entry in observed.history.entries:
+        while done and done[0][0] <= entry.time_ms:
+            _, fault = done.pop(0)
+            (silent.discard if fault.kind == "resume" else silent.add)(fault.broker)
+            found.append(Suffered(fault.kind, fault.broker))
+        if isinstance(entry, Seen):
+            # Where nobody is left in sync, the last leader is who may come back: the model has it in the ISR.
+            found.append(Change(entry.leader if entry.leader != NO_LEADER else 0, entry.isr or entry.last_known))
+        elif isinstance(entry, BrokerSeen):
+            if entry.what == "registered" and entry.broker in silent:
+                silent.discard(entry.broker)
+                found.append(Suffered("restart", entry.broker))
+            elif entry.what == "fenced":
+                found.append(Suffered("fenced" if entry.broker in silent else "session_expiry", entry.broker))
+    return found
+
+
+def in_the_model(faults: Sequence[Fault], seed: int) -> Run:
+    """The same schedule in fixed mode."""
+    planned = []
+    for fault in faults:
+        if fault.kind not in _UNTIL:
+            healed = next(
+                each
+                for each in faults
+                if _UNTIL.get(each.kind) == fault.kind and each.broker == fault.broker and each.at_ms > fault.at_ms
+            )
+            planned.append(
+                Planned(
+                    at_ms=fault.at_ms, fault=fault.kind, broker=fault.broker, for_ms=healed.at_ms - fault.at_ms
+                )
+            )
+    return run_schedule(AS_THE_CLUSTER, planned, "fixed", seed)

@@ -1,0 +1,103 @@
+"""The checks of a drill find what they look for: each is shown an observation that breaks one promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from tests.replication_live.drill import Observed
+from tests.replication_live.history import BrokerSeen, History, Seen, What
+from tests.replication_live.promises import broken, last_resorts
+from tests.replication_live.workload import Logged, Sent
+
+
+def seen(leader: int, epoch: int, isr: set[int], elr: Iterable[int] = (), last: Iterable[int] = ()) -> Seen:
+    return Seen(0, 0.0, leader, epoch, epoch, frozenset(isr), frozenset(elr), frozenset(last))
+
+
+def broker(node: int, what: What) -> BrokerSeen:
+    return BrokerSeen(0, 0.0, node, what, 7)
+
+
+def observed(log: list[int], *history: Seen | BrokerSeen, sent: int = 3) -> Observed:
+    """Records 0, 1, 2 ... of which each was acknowledged where it is at first."""
+    return Observed(
+        topic="t",
+        sent=tuple(Sent(number, 0.0, 0.0, number, None) for number in range(sent)),
+        log=tuple(Logged(offset, number) for offset, number in enumerate(log)),
+        history=History(history),
+        done=(),
+        gaps=(),
+    )
+
+
+START = seen(1, 0, {1, 2, 3})
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pytest.param(observed([0, 1, 2], START), id="nothing happened"),
+        pytest.param(
+            observed([0, 1, 2], START, seen(2, 1, {2, 3}), broker(1, "fenced"), broker(1, "registered"),
+                     broker(1, "unfenced"), seen(2, 1, {1, 2, 3}), seen(1, 2, {1, 2, 3})),
+            id="a broker went, came and leads again",
+        ),
+        pytest.param(
+            observed([0, 1, 2], seen(3, 2, {3}, {2}), seen(-1, 3, set(), {2, 3}),
+                     seen(2, 4, {2})),
+            id="an eligible one leads after there was none",
+        ),
+        pytest.param(
+            observed([0, 1, 2], seen(-1, 3, set(), (), {2}), seen(2, 4, {2})),
+            id="the last leader leads where nobody is left",
+        ),
+        pytest.param(
+            observed([0, 1, 2], seen(-1, 3, set(), {3}, {2}), seen(2, 4, {2}), broker(3, "registered")),
+            id="the last leader leads when the last eligible one turns out to have ended uncleanly",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_allowed_breaks_nothing(kept: Observed):
+    assert broken(kept) == []
+
+
+def test_a_record_of_which_nothing_was_heard_may_be_there_or_not():
+    for log in ([0, 1, 2], [0, 1]):
+        found = observed(log, START)
+        unheard = replace(found.sent[2], acknowledged_ms=None, offset=None)
+        assert broken(replace(found, sent=(*found.sent[:2], unheard))) == []
+        assert replace(found, sent=(*found.sent[:2], unheard)).errors == {2: "nothing heard"}
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (observed([0, 1], START), "acknowledged and lost: [2]"),
+        (observed([0, 1, 2, 2], START), "written twice: [2]"),
+        (observed([0, 1, 2, 9], START), "sent by nobody: [9]"),
+        (observed([1, 0, 2], START), "after records that were sent later: [0]"),
+        (observed([0, 2, 1], START), "1 is not at 1, as its acknowledgement says"),
+        (observed([0, 1, 2], START, seen(2, 0, {2, 3})), "two leaders with one epoch"),
+        (observed([0, 1, 2], seen(1, 4, {1, 2}), seen(1, 3, {1, 2})), "the leader epoch goes back"),
+        (observed([0, 1, 2], seen(1, 4, {1, 2}), seen(3, 5, {3})), "was neither in sync nor eligible"),
+        (observed([0, 1, 2], seen(-1, 4, set()), seen(3, 5, {3})), "was neither in sync nor eligible"),
+        (observed([0, 1, 2], seen(-1, 4, set(), {2}, {3}), seen(3, 5, {3})), "was neither in sync nor eligible"),
+        (observed([0, 1, 2], START, seen(2, 1, {2}), broker(2, "registered")), "was neither in sync nor eligible"),
+        (observed([0, 1, 2], START, broker(2, "registered")), "was killed, is back, and counts as in sync"),
+        (observed([0, 1, 2], START, seen(1, 0, {2, 3})), "leads and is not in sync"),
+        (observed([0, 1, 2], START, broker(2, "fenced"), seen(2, 1, {2, 3})), "is fenced and becomes leader"),
+        (observed([0, 1, 2], START, broker(2, "registered"), seen(2, 1, {2, 3})), "is fenced and becomes leader"),
+    ],
+)
+def test_a_broken_promise_is_named(found: Observed, words: str):
+    assert any(told.startswith(words) for told in broken(found)), broken(found)
+
+
+def test_a_last_resort_is_told_from_an_election():
+    gone, back = seen(-1, 3, set(), (), {2}), seen(2, 4, {2})
+    assert last_resorts(History((START, seen(2, 1, {2}), gone, back, seen(2, 4, {1, 2}), seen(1, 5, {1, 2})))) == [
+        back
+    ]

@@ -1,0 +1,97 @@
+"""Records with numbers, produced at a steady rate with acks=all; and all that the partition has of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.kafka import DEADLINE_SECONDS, read_all
+from tests.replication_live.clock import Clock
+
+PRODUCER: dict[str, object] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "linger.ms": 0,
+    # Far beyond any schedule: what is in flight at a fault is tried again until it is there.
+    "delivery.timeout.ms": 1000 * DEADLINE_SECONDS,
+    # A broker that stands still answers nothing, and one without enough replicas waits for them: ask again soon.
+    "request.timeout.ms": 2000,
+    "socket.timeout.ms": 3000,
+    "retry.backoff.max.ms": 200,
+    # It learns of a new leader by this, or else up to two seconds after the old one is gone.
+    "topic.metadata.refresh.interval.ms": 200,
+    "reconnect.backoff.max.ms": 500,
+    "log_level": 0,
+}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A record as the producer knows it, in milliseconds since the drill began."""
+
+    number: int
+    handed_in_ms: float
+    acknowledged_ms: float | None
+    offset: int | None
+    """Where it is, as the acknowledgement says. None as well if Kafka told only that it had it already."""
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A record as it is in the partition."""
+
+    offset: int
+    number: int
+
+
+class Workload:
+    """One producer, which has its id and its connection to the leader: a new one takes a second for both, and what
+    befalls the leader meanwhile would befall nothing in flight."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        """Returns with record 0 acknowledged."""
+        self._topic = topic
+        self._producer = Producer({"bootstrap.servers": servers, **PRODUCER})
+        first: list[Message] = []
+        self._producer.produce(topic, value="0", on_delivery=lambda error, message: first.append(message))
+        assert self._producer.flush(DEADLINE_SECONDS) == 0, "the first record is never acknowledged"
+        assert first[0].error() is None, first[0].error()
+        self._first = Sent(0, 0.0, 0.0, first[0].offset(), None)
+
+    def run(self, clock: Clock, seconds: float, a_second: int) -> list[Sent]:
+        """Hand in records 1, 2, 3 ... for so long, then wait for what is not acknowledged yet. Gives all of them,
+        record 0 as one of time 0; one without acknowledgement and error is one of which nothing was heard."""
+        handed_in: list[float] = []
+        answers: dict[int, tuple[float, int | None, KafkaError | None]] = {}
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            number = int(message.value())
+            assert number not in answers, f"{number} is answered twice"
+            answers[number] = clock.now(), message.offset(), error
+
+        while (now := clock.now()) < 1000 * seconds:
+            due = 1000 * len(handed_in) / a_second
+            if now < due:
+                self._producer.poll((due - now) / 1000)
+                continue
+            handed_in.append(now)
+            self._producer.produce(self._topic, value=str(len(handed_in)), on_delivery=delivered)
+        self._producer.flush(DEADLINE_SECONDS)
+        sent = [_sent(number, at, answers.get(number)) for number, at in enumerate(handed_in, start=1)]
+        return [self._first, *sent]
+
+
+def _sent(number: int, handed_in: float, answer: tuple[float, int | None, KafkaError | None] | None) -> Sent:
+    if answer is None:
+        return Sent(number, handed_in, None, None, None)
+    at, offset, error = answer
+    if error is not None:
+        return Sent(number, handed_in, None, None, error.name())
+    return Sent(number, handed_in, at, offset, None)
+
+
+def read_log(servers: str, topic: str) -> list[Logged]:
+    """Everything in the partition, in its order."""
+    return [Logged(message.offset(), int(message.value())) for message in read_all(servers, topic)]
