@@ -1,4 +1,5 @@
-"""`treeline drill search`: every order of steps of a small configuration, to the shortest story that violates anything.
+"""`treeline drill search`: every order of steps of a small configuration, to the shortest story that violates
+anything.
 
 Exit codes: 0 searched, whatever was found; 2 bad input.
 """
@@ -33,7 +34,8 @@ def search(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Try every order in which steps and faults can come, breadth first; the states of each depth are told on the way.
+    """Try every order in which steps and faults can come, breadth first; the states of each depth are told on
+    the way.
 
     Three replicas to depth 10 take some minutes and gigabytes.
     """

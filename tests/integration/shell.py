@@ -16,7 +16,17 @@ import yaml
 from pydantic import SecretStr
 from typer.testing import CliRunner, Result
 
-from backend.commands import applications, applying, exporting, placement, replication, resources, switch, users
+from backend.commands import (
+    applications,
+    applying,
+    drill,
+    exporting,
+    placement,
+    replication,
+    resources,
+    switch,
+    users,
+)
 from backend.settings import settings
 from tests.integration.conftest import SECRETS_KEY, TOKEN
 from tests.pages.consoles import serve_here
@@ -25,7 +35,7 @@ from tests.pages.consoles import serve_here
 structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stdout))
 
 app = typer.Typer()
-for commands in (resources, applying, exporting, users, applications, switch, replication, placement):
+for commands in (resources, applying, exporting, users, applications, switch, replication, placement, drill):
     commands.register(app)
 
 

@@ -89,3 +89,36 @@ def test_who_may_look_at_the_estate_may_drill_and_nothing_is_recorded(rest: Rest
     for path in (DRILLS, LOSS):
         problem(nobody("GET", path), 403, "not-allowed")
     assert rest.head() == head
+
+
+CRASH = {"at_ms": 500, "fault": "crash", "broker": 1, "for_ms": 2_000}
+
+
+def test_faults_of_ones_own_are_played(rest: Rest) -> None:
+    answer = rest("POST", f"{DRILLS}?seed=4", {"faults": [CRASH]})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (found["mode"], found["violated"]) == ("fixed", None)
+    assert "Broker 1 crashes" in found["story"] and found["longest_gap_ms"] > 0
+    faithful = rest("POST", f"{DRILLS}?seed=4&mode=faithful", {"faults": [CRASH]}).json()
+    assert faithful["violated"] is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"brokers": 2, "faults": [CRASH]}, "replication_factor is 3, but there are 2 brokers"),
+        ({"min_isr": 4, "faults": [CRASH]}, "min_isr is 4, above the replication factor 3"),
+        ({"faults": [{**CRASH, "broker": 7}]}, "there is no broker 7; there are 1 to 3"),
+        ({"faults": [{"at_ms": 500, "fault": "crash", "broker": 1}]}, "heals nothing"),
+        ({"faults": [{**CRASH, "fault": "flood"}]}, "is a 'flood', which is unknown; take one of crash,"),
+        ({"faults": [CRASH, {**CRASH, "at_ms": 600}]}, "comes while the one before lasts, until 2500 ms"),
+        ({"faults": []}, "faults"),
+        ({"faults": [CRASH], "topics": 3}, "topics"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_refused_with_the_reason(
+    rest: Rest, body: dict[str, Any], sentence: str
+) -> None:
+    answer = rest("POST", DRILLS, body)
+    assert answer.status_code == 422 and sentence in answer.text, answer.text

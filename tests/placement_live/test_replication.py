@@ -26,6 +26,7 @@ from tests.placement_live.brokers import NODES, RACKS, Brokers
 from workers.replication import ReplicationHost
 
 ELECT = "/clusters/east/elect-preferred-leaders"
+WHAT_IF = "/clusters/east/replication/what-if"
 PAGE = "/clusters/east/replication"
 
 
@@ -133,6 +134,35 @@ def test_brokers_and_partitions_are_told_and_a_sound_topic_is_no_alert(watched: 
 
 def _with_health(found: dict[str, Any]) -> dict[str, Any] | None:
     return found if found["health"] else None
+
+
+def test_what_would_be_lost_if_a_broker_died_is_what_is_lost_when_it_does(watched: Watched, topic: str) -> None:
+    brokers, pair, lone = watched.brokers, f"{topic}.pair", f"{topic}.single"
+    brokers.create(topic, [[3, 1, 2], [1, 2, 3]], min_insync_replicas="2")
+    brokers.create(pair, [[1, 3]], min_insync_replicas="2")
+    brokers.create(lone, [[3]])
+
+    found = watched.rest("GET", f"{WHAT_IF}?broker=3").json()
+    outcomes = {each["what"]: each["examples"] for each in found["outcomes"]}
+    assert f"{lone}-0" in outcomes["offline"] and "could not be led until it is back" in found["sentence"]
+    assert f"{pair}-0" in outcomes["refusing"]
+    assert f"{topic}-0" in outcomes["moved"] and f"{topic}-0" in outcomes["uncopied"]
+    assert not [name for names in outcomes.values() for name in names if name == f"{topic}-1"]
+    assert (
+        "has no broker 9; it has 1, 2, 3"
+        in problem(watched.rest("GET", f"{WHAT_IF}?broker=9"), 404, "not-found")["detail"]
+    )
+
+    brokers.kill(3)
+
+    for name, example in (
+        ("partition-without-leader", f"{lone}-0"),
+        ("under-min-isr", f"{pair}-0"),
+        ("not-preferred-leader", f"{topic}-0"),
+    ):
+        watched.alert(name, example)
+    again = watched.rest("GET", f"{WHAT_IF}?broker=3").json()
+    assert f"{lone}-0" in {each["what"]: each["examples"] for each in again["outcomes"]}["offline_already"]
 
 
 def test_a_broker_that_stops_is_told_with_what_it_leaves_and_leads_again_when_it_is_back(
@@ -359,3 +389,6 @@ def test_commands_tell_and_elect(watched: Watched, admin: ReplicaAdmin, topic: s
         refused = shell("replication", "elect-leaders", "east", "--topic", "nothing")
         assert refused.exit_code == 2 and "there is no topic 'nothing' on east" in refused.stderr
         assert shell("replication", "show", "nowhere").exit_code == 1
+        died = shell("drill", "broker", "east", "1")
+        assert "If broker 1 died now, no committed record would be lost" in died.stderr, died.stderr
+        assert "acks=1 was told" in died.stdout

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from backend.replication_lab.configuration import Configuration, Times
-from tests.replication_live.permitted import Change, Verdict, permits
-from tests.replication_live.permitted import Fault as Suffered
 from backend.replication_lab.schedules import Fault as Planned
 from backend.replication_lab.schedules import Run, run_schedule
 from tests.replication_live.cluster import LAG_MS, MIN_IN_SYNC, NODES, SESSION_MS
 from tests.replication_live.drill import Observed
 from tests.replication_live.faults import Fault
 from tests.replication_live.history import NO_LEADER, BrokerSeen, Seen
+from tests.replication_live.permitted import Change, Verdict, permits
+from tests.replication_live.permitted import Fault as Suffered
 
 AS_THE_CLUSTER = Configuration(
     brokers=len(NODES),

@@ -1,0 +1,131 @@
+"""`treeline drill`: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from backend.commands import drill
+from backend.replication_lab.scenarios import SCENARIOS
+
+app = typer.Typer()
+drill.register(app)
+app.command("beside")(lambda: None)  # an app with one command would not name it
+
+LOSS = ("--scenario", "hw-truncation-loss")
+CRASH = {"at_ms": 500, "fault": "crash", "broker": 1, "for_ms": 2_000}
+
+
+def run(*words: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["drill", *words], input=text)
+
+
+def answered(*words: str, text: str | None = None) -> Any:
+    result = run(*words, "--json", text=text)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_scenarios_are_listed_with_what_each_mode_gives() -> None:
+    found = answered("replication", "--list")
+    assert [each["name"] for each in found] == list(SCENARIOS)
+    assert all(set(each["expected"]) == {"faithful", "fixed"} and each["document"] for each in found)
+    assert "hw-truncation-loss" in run("replication", "--list").stdout
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "77"])
+def test_a_scenario_is_played_and_told_in_steps(seed: str) -> None:
+    found = answered("replication", *LOSS, "--mode", "faithful", "--seed", seed)
+    assert (found["scenario"], found["mode"], found["violated"]) == (
+        "hw-truncation-loss",
+        "faithful",
+        "committed_record_lost",
+    )
+    assert found["step"] == len(found["story"]) == 15
+    fixed = answered("replication", *LOSS, "--mode", "fixed", "--seed", seed)
+    assert fixed["violated"] is None and fixed["story"]
+
+
+def test_in_a_terminal_it_is_a_story_that_ends_with_what_was_violated() -> None:
+    said = run("replication", *LOSS).stdout
+    assert "    15  All that live have caught up with broker 2" in said
+    assert said.endswith("Broker 2 leads, and its log, which ends at 2, lacks committed a0 (offset 2).\n")
+    assert run("replication", *LOSS, "--mode", "fixed").stdout.endswith("Every invariant holds.\n")
+
+
+def test_frames_have_all_brokers_after_each_step() -> None:
+    frames = answered("replication", *LOSS, "--frames")["frames"]
+    assert [each["step"] for each in frames] == list(range(16))
+    assert [each["leo"] for each in frames[-1]["brokers"]] == [3, 2]
+    assert frames[-1]["committed"] == ["z0", "z1", "a0"]
+
+
+def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Path) -> None:
+    file = tmp_path / "drill.yaml"
+    file.write_text("faults:\n- {at_ms: 500, fault: crash, broker: 1, for_ms: 2000}\n")
+    found = answered("replication", "--schedule", str(file), "--mode", "fixed")
+    assert (found["scenario"], found["violated"]) == ("schedule", None) and found["longest_gap_ms"] > 500
+    assert found == answered(
+        "replication", "--schedule", "-", "--mode", "fixed", text=json.dumps({"faults": [CRASH]})
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "sentence"),
+    [
+        ((), None, "Give one of --list, --scenario NAME and --schedule FILE."),
+        (("--list", *LOSS), None, "Give one of"),
+        (("--scenario", "none"), None, "there is no scenario 'none'; take one of hw-truncation-loss, "),
+        ((*LOSS, "--mode", "quick"), None, "there is no mode 'quick'; take one of faithful, fixed"),
+        ((*LOSS, "--seed", "-1"), None, "the seed is -1: it must be 0 to"),
+        (("--schedule", "/nowhere"), None, "/nowhere cannot be read"),
+        (("--schedule", "-"), "{", "- is no YAML"),
+        (("--schedule", "-"), "[]", "a schedule is a mapping"),
+        (("--schedule", "-"), "brokers: 3", "`faults` must be a list with at least one fault"),
+        (("--schedule", "-"), json.dumps({"brokers": 2, "faults": [CRASH]}), "but there are 2 brokers"),
+        (("--schedule", "-"), json.dumps({"min_isr": 9, "faults": [CRASH]}), "min_isr is 9"),
+        (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "broker": 4}]}), "there is no broker 4"),
+        (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "for_ms": 0}]}), "heals nothing"),
+        (("--schedule", "-"), json.dumps({"faults": [{"fault": "crash"}]}), "fault 1 has no at_ms"),
+        (
+            ("--schedule", "-"),
+            json.dumps({"faults": [{**CRASH, "why": 1}]}),
+            "fault 1 has 'why', which is unknown",
+        ),
+        (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "at_ms": "now"}]}), "at_ms is 'now'"),
+        (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "fault": "cut"}]}), "needs `other`"),
+        (("--schedule", "-"), json.dumps({"faults": [CRASH] * 101}), "there are 101 faults; 100 are the most"),
+        (("--schedule", "-"), json.dumps({"faults": ["crash"]}), "fault 1 is 'crash'"),
+        (("--schedule", "-"), json.dumps({"brokers": True, "faults": [CRASH]}), "brokers is True"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(
+    words: tuple[str, ...], text: str | None, sentence: str
+) -> None:
+    result = run("replication", *words, text=text)
+    assert result.exit_code == 2, result.output
+    assert sentence in result.stderr and not result.stdout
+
+
+def test_every_order_of_steps_is_searched_with_the_states_counted() -> None:
+    found = answered("search", "--depth", "4", "--crashes", "1")
+    assert found["violated"] is None and len(found["states_by_depth"]) == 5
+    assert found["states"] == sum(found["states_by_depth"])
+    lost = answered(
+        "search", "--mode", "kip-101", "--replicas", "3", "--crashes", "0", "--expiries", "2", "--depth", "9"
+    )
+    assert lost["violated"] and len(lost["story"]) == lost["depth"] + 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [(("--mode", "best"), "there is no mode 'best'"), (("--min-isr", "3"), "min_isr is 3, above the replication")],
+)
+def test_a_search_that_cannot_be_is_refused(words: tuple[str, ...], sentence: str) -> None:
+    result = run("search", *words)
+    assert result.exit_code == 2 and sentence in result.stderr
