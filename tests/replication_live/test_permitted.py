@@ -39,7 +39,9 @@ PERMITTED: dict[str, Events] = {
 REFUSED: dict[str, Events] = {
     "who lost its session stays in sync": [Fault("crash", 1), change(2, 1, 2, 3)],
     "another leads although nothing happened": [change(2, 2, 3)],
-    "one out of sync leads": [Fault("crash", 2), change(1, 1, 3), Fault("crash", 1), Fault("restart", 2), change(2, 2, 3)],
+    "one out of sync leads": [
+        Fault("crash", 2), change(1, 1, 3), Fault("crash", 1), Fault("restart", 2), change(2, 2, 3),
+    ],
     "a leader leads again without a change in between": [Fault("pause", 1), change(2, 2, 3), change(1, 1, 2, 3)],
     "one that is up and has all leaves the ISR": [Fault("crash", 3), change(1, 1, 2), change(1, 1)],
     "one that is dead comes in sync": [Fault("crash", 3), change(1, 1, 2), change(1, 1, 2, 3)],
