@@ -19,7 +19,7 @@ LEVELS = [f"level-{n}" for n in range(1, 7)]
 PAIRS = [
     *((text, ground) for text in ("ink", "soft-ink", "accent") for ground in ("ground", "surface", "raised")),
     *((text, "surface") for text in ("good", "warn", "bad", *LEVELS)),
-    *((text, "raised") for text in ("warn", "bad")),
+    *((text, "raised") for text in ("warn", "bad", "level-2", "level-3")),
     *((text, "bad-ground") for text in ("ink", "soft-ink", "bad", "accent")),
     ("bad", "ground"),
     *((text, ground) for text in ("ink", "soft-ink") for ground in ("note-ground", "past-ground")),
@@ -29,6 +29,8 @@ PAIRS = [
 TINTS = [(level, level, share) for level in LEVELS for share in (0.07, 0.10)] + [
     (text, level, 0.07) for text in ("ink", "soft-ink", "warn", "bad") for level in LEVELS
 ]
+# Records in the player of drills.
+TINTS.append(("ink", "level-5", 0.24))
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])

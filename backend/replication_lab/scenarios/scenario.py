@@ -43,8 +43,6 @@ class Scenario:
     isr: frozenset[int] | None = None
     starts_empty: bool = False
     """All brokers are started anew; otherwise the partition is led and replicated, with two records committed."""
-    also: tuple[tuple[str, Invariant | None], ...] = ()
-    """What other modes give."""
 
     def rules(self, mode: str) -> Rules:
         """By which it runs in a mode: mends come on top of the reading."""

@@ -1,0 +1,138 @@
+"""The player of drills in real Chromium, with and without JavaScript; and pictures of it.
+
+With TREELINE_PICTURES=docs/images those of the documentation are taken anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.pages.consoles import Console
+from tests.pages.test_switch_pictures import KEPT, WIDE, folder, taken
+
+__all__ = ["folder"]
+
+LOSS = "/drills/replication/hw-truncation-loss"
+OVERFULL = """() => [...document.querySelectorAll(".lane")]
+  .filter((each) => each.scrollHeight > each.clientHeight || each.scrollWidth > each.clientWidth)
+  .map((each) => each.innerText)"""
+MIDDLES = """() => [...document.querySelectorAll(".lane")].map((each) => each.offsetTop + each.offsetHeight / 2)"""
+
+
+def step(page: Page, at: int) -> None:
+    """The page shows this step, and its address is that of it."""
+    expect(page.locator("#step")).to_have_value(str(at))
+    expect(page.locator("#story [aria-current] .position")).to_have_text(str(at))
+    expect(page).to_have_url(re.compile(rf"step={at}(&|$)"))
+
+
+def test_it_is_stepped_by_buttons_keys_slider_and_story(console: Console, open_page: Callable[..., Page]) -> None:
+    page = open_page(console, "/drills")
+    page.get_by_role("link", name="Play hw-truncation-loss, faithful").click()
+    expect(page.locator("#sentence")).to_contain_text("Broker 1 leads")
+    page.get_by_role("link", name="Next").click()
+    step(page, 1)
+    page.keyboard.press("ArrowRight")
+    step(page, 2)
+    page.keyboard.press("ArrowLeft")
+    step(page, 1)
+    page.keyboard.press("End")
+    step(page, 15)
+    expect(page.locator("#violated")).to_contain_text("Violated: a committed record is never lost")
+    expect(page.locator("#committed .cell.lost")).to_have_count(1)
+    page.keyboard.press("Home")
+    step(page, 0)
+    page.locator("#story a", has_text="Broker 2 crashes").click()
+    step(page, 9)
+    expect(page.locator("#broker-2")).to_contain_text("dead")
+    page.locator("#step").fill("12")
+    step(page, 12)
+    # An address gives the same page to others, and the browser's way back leads out of the drill.
+    page.reload()
+    step(page, 12)
+    page.go_back()
+    expect(page.locator("#scenarios")).to_be_visible()
+
+
+def test_it_plays_until_the_end_or_until_it_is_paused(console: Console, open_page: Callable[..., Page]) -> None:
+    page = open_page(console, f"{LOSS}?step=10", reduced_motion="reduce")
+    page.get_by_role("button", name="Play").click()
+    step(page, 11)
+    step(page, 12)
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    at = int(page.locator("#step").input_value())
+    page.wait_for_timeout(2_000)
+    step(page, at)
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    step(page, 15)
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    # At the end it begins again.
+    page.get_by_role("button", name="Play").click()
+    step(page, 0)
+
+
+def test_modes_and_seeds_are_other_pages(console: Console, open_page: Callable[..., Page]) -> None:
+    page = open_page(console, LOSS)
+    page.locator("[data-mode=fixed]").click()
+    expect(page.locator("#outcome")).to_contain_text("All invariants hold fixed, seed 1")
+    page.get_by_label("Seed").fill("12")
+    page.get_by_role("button", name="Take this seed").click()
+    expect(page.locator("#outcome")).to_contain_text("All invariants hold fixed, seed 12")
+    page.get_by_role("link", name="Another seed").click()
+    expect(page.locator("#outcome")).to_contain_text("seed 13")
+
+
+def test_without_javascript_it_is_whole(console: Console, open_page: Callable[..., Page]) -> None:
+    page = open_page(console, LOSS, java_script_enabled=False)
+    expect(page.locator("#play")).to_be_hidden()
+    page.get_by_role("link", name="Next").click()
+    step(page, 1)
+    page.locator("#step").focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    page.get_by_role("button", name="Go").click()
+    step(page, 5)
+    page.locator("#go-last").click()
+    step(page, 15)
+    expect(page.locator("#violated")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 1000])
+def test_lanes_are_as_high_as_the_wires_between_them_are_drawn_for(
+    console: Console, open_page: Callable[..., Page], width: int
+) -> None:
+    page = open_page(console, "/drills")
+    page.set_viewport_size({"width": width, "height": 900})
+    for path in (
+        f"{LOSS}?step=8",
+        "/drills/replication/reassignment-before-acknowledgement?mode=fixed&step=140",
+        "/drills/replication/two-leaders?step=14",
+        "/drills/replication/isr-written-by-the-replaced?mode=fixed&step=25",
+    ):
+        page.goto(f"{console.url}{path}")
+        assert page.evaluate(OVERFULL) == [], path
+        middles = set(page.evaluate(MIDDLES))
+        ends = page.locator(".wire .from").evaluate_all("all => all.map((each) => +each.getAttribute('cy'))")
+        assert set(ends) <= middles, path
+
+
+def test_pictures(console: Console, open_page: Callable[..., Page], folder: Path | None) -> None:
+    page = open_page(console, "/drills")
+    taken(page, "drills", folder)
+    for name, path in (
+        ("lab-long", "/drills/replication/reassignment-before-acknowledgement?mode=fixed&step=140"),
+        ("lab-loss", f"{LOSS}?step=15"),
+    ):
+        page.goto(f"{console.url}{path}")
+        taken(page, name, folder)
+    for theme in ("light", "dark") if KEPT else ():
+        page.set_viewport_size(WIDE)
+        page.emulate_media(color_scheme=theme)
+        page.screenshot(path=Path(str(KEPT)) / f"replication-lab-{theme}.png", full_page=True)
