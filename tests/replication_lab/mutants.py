@@ -1,7 +1,6 @@
 """Mutants of the fixed protocol: a mend left out, or one line of a function changed."""
 
 from __future__ import annotations
-
 import __future__
 
 import inspect

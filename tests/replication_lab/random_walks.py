@@ -8,13 +8,14 @@ from random import Random
 from backend.replication_lab.actions import perform
 from backend.replication_lab.beginnings import established
 from backend.replication_lab.configuration import Configuration
+from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import Rules
 from backend.replication_lab.search import Bounds, possible
 from backend.replication_lab.world import Action, World
 
 STEPS = 120
 BOUNDS = Bounds(crashes=3, power_losses=2, expiries=3, attempts=4, checkpoints=True)
-FAULTS = ("crash", "power_loss", "session_expiry", "restart", "expire", "shrink", "late", "lead_anyway", "timeout")
+FAULTS = ("crash", "power_loss", "session_expiry", "restart", "expire", "shrink", "late", "timeout", "cut", "heal")
 DOWN = ("crash", "power_loss")
 
 
@@ -61,9 +62,13 @@ def beginning(random: Random, rules: Rules) -> World:
 
 
 def following(world: World, spent: tuple[int, int, int]) -> list[tuple[Action, tuple[int, int, int]]]:
-    """What may come next; that messages arrive, too."""
-    arriving = [(("deliver", *connection), spent) for connection in world.channels]
-    return [*possible(world, BOUNDS, spent), *arriving]
+    """What may come next; that messages arrive, too, and that brokers do not reach the store."""
+    arriving: list[Action] = [("deliver", *connection) for connection in world.channels]
+    reaching: list[Action] = [
+        ("cut" if world.sees_store(each) else "heal", NOBODY, each.id) for each in world.brokers.values()
+    ]
+    silent: list[Action] = [("expire", each) for _, each in world.cuts]
+    return [*possible(world, BOUNDS, spent), *((each, spent) for each in (*arriving, *reaching, *silent))]
 
 
 def walk(seed: int, rules: Rules) -> Walked:
@@ -73,14 +78,13 @@ def walk(seed: int, rules: Rules) -> Walked:
     start = world.copy()
     steps: list[Action] = []
     spent = (0, 0, 0)
-    likely = random.choice((0.02, 0.1, 0.3))
+    likely = random.choice((0.03, 0.1, 0.3))
     while len(steps) < STEPS and world.history.violated is None:
         options = following(world, spent)
         wanted = random.random() < likely
         some = [each for each in options if (each[0][0] in FAULTS) is wanted] or options
-        if not some:
-            break
-        action, then = random.choice(some)
+        kind = random.choice(sorted({str(each[0][0]) for each in some}))
+        action, then = random.choice([each for each in some if each[0][0] == kind])
         if perform(world, action):
             steps.append(action)
             spent = then

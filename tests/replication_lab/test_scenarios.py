@@ -1,4 +1,4 @@
-"""Each defect of the documents: found in faithful mode by just its invariant, absent in fixed mode; replayed, shrunk."""
+"""Each defect of the documents: in faithful mode found by just its invariant, in fixed mode absent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ IN_ANOTHER_PROCESS = """
 import json, sys
 from backend.replication_lab.playing import play
 from backend.replication_lab.scenarios import SCENARIOS
-runs = {f"{name} {mode}": play(each, mode, 7).steps for name, each in SCENARIOS.items() for mode in ("faithful", "fixed")}
+modes = ("faithful", "fixed")
+runs = {f"{name} {mode}": play(each, mode, 7).steps for name, each in SCENARIOS.items() for mode in modes}
 json.dump(runs, sys.stdout)
 """
 
