@@ -97,7 +97,10 @@ def leader_change_event(world: World, broker: Broker) -> bool:
     find that somebody else changed the ISR.
     """
     store = world.store
-    if store.deleted or not broker.started:
+    if store.deleted:
+        replica_change_listener(world, broker)
+        return True
+    if not broker.started:
         return False
     if store.leader == broker.id:
         if broker.role is Role.LEADER and store.leader_epoch == broker.partition.epoch:
@@ -135,15 +138,20 @@ def notice(world: World, broker: Broker) -> bool:
     return True
 
 
-def replica_change_listener(world: World, leader: Broker) -> None:
-    """Replica-change listener, on the leader: a topic that is gone has its replicas deleted, this one last."""
-    if world.store.deleted and leader.role is Role.LEADER:
-        for replica in (*leader.partition.ar, *leader.partition.rar):
-            if replica != leader.id:
+def replica_change_listener(world: World, broker: Broker) -> None:
+    """Replica-change listener, on the leader: a topic that is gone has its replicas deleted, this one last.
+
+    Where the leader is gone as well, each broker that hears of that deletes its own.
+    """
+    if not world.store.deleted:
+        return
+    if broker.role is Role.LEADER:
+        for replica in (*broker.partition.ar, *broker.partition.rar):
+            if replica != broker.id:
                 _ask(world, replica, Request.DELETE_REPLICA)
-        delete_replica(world, leader)
-        if world.store.leader == leader.id:
-            world.store.leader = NOBODY
+    delete_replica(world, broker)
+    if world.store.leader == broker.id:
+        world.store.leader = NOBODY
 
 
 def partition_reassigned_listener(world: World, leader: Broker) -> None:
