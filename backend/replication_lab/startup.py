@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backend.replication_lab.answering import step_down
+from backend.replication_lab.committing import advance_hw
 from backend.replication_lab.following import become_follower
 from backend.replication_lab.isr import comes_back_unclean, refresh_isr, see_promise
 from backend.replication_lab.leading import leader_election
@@ -161,6 +162,8 @@ def partition_reassigned_listener(world: World, leader: Broker) -> None:
         for replica in leader.partition.rar:
             if replica not in leader.partition.ar:
                 _ask(world, replica, Request.REPLICA_ASSIGNED)
+        if world.rules.judges_by_progress:
+            advance_hw(world, leader)  # all may be in sync already, and nobody may fetch
 
 
 def _ask(world: World, replica: int, request: Request) -> None:

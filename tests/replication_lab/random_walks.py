@@ -1,4 +1,4 @@
-"""Random walks without a clock: any step that may come next comes next, messages one by one, faults now and then."""
+"""Random walks without a clock: any step that may come next may come, messages one by one, faults now and then."""
 
 from __future__ import annotations
 

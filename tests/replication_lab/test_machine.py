@@ -29,7 +29,8 @@ from tests.replication_lab.random_walks import following
 BROKERS, MOST_ADDED = 4, 1 << 30
 BROKER, SEED = st.integers(1, BROKERS), st.integers(0, 2**32 - 1)
 OF_A_BROKER = (
-    "crash", "power_loss", "restart", "pause", "resume", "slow", "slow_disk", "fast", "session_expiry", "checkpoint",
+    "crash", "power_loss", "restart", "pause", "resume", "slow", "slow_disk", "fast", "session_expiry",
+    "checkpoint",
 )  # fmt: skip
 FEW = settings(
     max_examples=150,
