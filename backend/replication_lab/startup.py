@@ -53,7 +53,8 @@ def state_change_listener(world: World, broker: Broker) -> bool:
         if broker.started:
             become_follower(world, broker)
     elif request is Request.REPLICA_UNASSIGNED:
-        close_replica(world, broker)
+        if broker.id not in (*world.store.replicas, *world.store.reassigned):  # it may be wanted again by now
+            delete_replica(world, broker)
     elif request is Request.DELETE_REPLICA:
         delete_replica(world, broker)
     else:
