@@ -115,9 +115,6 @@ BY_LINE: dict[str, Line] = {
         "if not world.sees_store(leader):\n",
         "if not world.sees_store(leader):\n        leader.partition.isr = isr\n",
     ),
-    "reassigned replicas take over before they are in sync": Line(
-        committing.check_reassigned_replicas, "not partition.isr.issuperset(rar) or ", ""
-    ),
     "a log is cut back one record too little": Line(
         following.truncate_to_leader, "broker.truncate(end)", "broker.truncate(end + 1)"
     ),
@@ -147,9 +144,6 @@ BY_LINE: dict[str, Line] = {
     ),
     "nobody is refused below min ISR": Line(
         producing.produce_request_handler, "len(partition.isr) < world.configuration.min_isr", "False"
-    ),
-    "a leader whose session ended leads on": Line(
-        startup.leader_change_event, "if broker.role >= Role.BECOMING:", "if False:"
     ),
     "a leader does not look at the ISR again": Line(
         startup.leader_change_event, "refresh_isr(world, broker)", "pass"
