@@ -59,10 +59,10 @@ ALONE: tuple[Action, ...] = (("power_loss", 2), ("restart", 2), ("notice", 1), (
 PAIR = Configuration(brokers=2, replication_factor=2, min_isr=2, records=2)
 STORIES = {
     "a follower is back before it has what was written before the epoch": Story(
-        Configuration(brokers=4, replication_factor=4, min_isr=1, records=1, most_fetched=2),
+        Configuration(brokers=4, replication_factor=4, min_isr=1, producers=2, records=1, most_fetched=1),
         (
-            *(*COMMITTED, ("fetch", 4), ("fetch", 4)),
-            *(("crash", 1), ("expire", 1), ("notice", 2), ("notice", 3), ("fetch", 3), ("fetch", 3)),
+            *(("produce", 0), ("produce", 1), *[("fetch", 2)] * 3, *[("fetch", 4)] * 3),
+            *(("crash", 1), ("expire", 1), ("notice", 2), ("notice", 3), *[("fetch", 3)] * 3),
             *(("crash", 2), ("expire", 2), ("notice", 3)),
         ),
         isr=frozenset({1, 2, 4}),
