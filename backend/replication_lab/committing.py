@@ -113,6 +113,7 @@ def check_reassigned_replicas(world: World, leader: Broker, offset: int) -> bool
     partition.ar, partition.rar = rar, ()
     partition.cur = frozenset(rar) - partition.isr
     if rules.compare_and_set and leader.id in rar:
+        advance_hw(world, leader)  # fewer are waited for
         return False
     store.leader = NOBODY
     step_down(world, leader)

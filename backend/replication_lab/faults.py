@@ -111,10 +111,13 @@ def delete_topic(world: World) -> bool:
 
 
 def _tell_leader(world: World, listener: str) -> None:
-    """Listeners "ONLY on the leader"."""
+    """Listeners "ONLY on the leader"; of a topic that is deleted all are told if nobody leads."""
     leader = world.leader()
     if leader is not None:
         world.notify(leader, listener)
+    elif world.store.deleted:
+        for broker in world.brokers.values():
+            world.notify(broker, listener)
 
 
 def _of_broker(handler: Callable[[World, Broker], bool]) -> Callable[..., bool]:

@@ -95,7 +95,10 @@ def ids(brokers: frozenset[int]) -> str:
 
 
 def may_lead(store: Store, broker: Broker) -> bool:
-    """leaderElection's condition: assigned, and in sync where anybody is; or eligible (KIP-966)."""
-    return broker.id in store.replicas and (
+    """leaderElection's condition: assigned, and in sync where anybody is; or eligible (KIP-966).
+
+    With the mends, one that is being assigned may be in sync already, and once all others are gone the only one.
+    """
+    return broker.id in (*store.replicas, *store.isr) and (
         not (store.isr or store.elr) or broker.id in store.isr or broker.id in store.elr
     )

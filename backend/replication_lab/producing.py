@@ -52,7 +52,7 @@ def produce_request_handler(world: World, broker: Broker, request: ProduceReques
 def _answer_again(world: World, broker: Broker, request: ProduceRequest, end: int) -> None:
     """The record is in the log: it is acknowledged when that is committed, at once if it is."""
     if not request.acks_all or end <= broker.hw:
-        acknowledge(world, broker, request, end - 1, min(end, broker.hw))
+        acknowledge(world, broker, request, end - 1, end)
     else:
         pending = Pending(request, end - 1, end)
         queue = broker.partition.commit_q

@@ -32,6 +32,8 @@ class Bounds:
     """At sending a record."""
     checkpoints: bool = False
     """Flushes of log and HW are steps of their own; otherwise nothing is flushed after the beginning."""
+    leader_epochs: int = 1 << 30
+    """No story goes on beyond this one. A leader may give way to the preferred replica and lead again for ever."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ Spent = tuple[int, int, int]
 
 def possible(world: World, bounds: Bounds, spent: Spent) -> Iterator[tuple[Action, Spent]]:
     """What may happen next, with what will have been spent then."""
+    if world.store.leader_epoch > bounds.leader_epochs:
+        return
     crashes, losses, expiries = spent
     for id_, broker in world.brokers.items():
         if not broker.alive:

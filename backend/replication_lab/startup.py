@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backend.replication_lab.answering import step_down
+from backend.replication_lab.committing import advance_hw
 from backend.replication_lab.following import become_follower
 from backend.replication_lab.isr import comes_back_unclean, refresh_isr, see_promise
 from backend.replication_lab.leading import leader_election
@@ -52,7 +53,8 @@ def state_change_listener(world: World, broker: Broker) -> bool:
         if broker.started:
             become_follower(world, broker)
     elif request is Request.REPLICA_UNASSIGNED:
-        close_replica(world, broker)
+        if broker.id not in (*world.store.replicas, *world.store.reassigned):  # it may be wanted again by now
+            delete_replica(world, broker)
     elif request is Request.DELETE_REPLICA:
         delete_replica(world, broker)
     else:
@@ -97,7 +99,10 @@ def leader_change_event(world: World, broker: Broker) -> bool:
     find that somebody else changed the ISR.
     """
     store = world.store
-    if store.deleted or not broker.started:
+    if store.deleted:
+        replica_change_listener(world, broker)
+        return True
+    if not broker.started:
         return False
     if store.leader == broker.id:
         if broker.role is Role.LEADER and store.leader_epoch == broker.partition.epoch:
@@ -135,15 +140,20 @@ def notice(world: World, broker: Broker) -> bool:
     return True
 
 
-def replica_change_listener(world: World, leader: Broker) -> None:
-    """Replica-change listener, on the leader: a topic that is gone has its replicas deleted, this one last."""
-    if world.store.deleted and leader.role is Role.LEADER:
-        for replica in (*leader.partition.ar, *leader.partition.rar):
-            if replica != leader.id:
+def replica_change_listener(world: World, broker: Broker) -> None:
+    """Replica-change listener, on the leader: a topic that is gone has its replicas deleted, this one last.
+
+    Where the leader is gone as well, each broker that hears of that deletes its own.
+    """
+    if not world.store.deleted:
+        return
+    if broker.role is Role.LEADER:
+        for replica in (*broker.partition.ar, *broker.partition.rar):
+            if replica != broker.id:
                 _ask(world, replica, Request.DELETE_REPLICA)
-        delete_replica(world, leader)
-        if world.store.leader == leader.id:
-            world.store.leader = NOBODY
+    delete_replica(world, broker)
+    if world.store.leader == broker.id:
+        world.store.leader = NOBODY
 
 
 def partition_reassigned_listener(world: World, leader: Broker) -> None:
@@ -153,6 +163,8 @@ def partition_reassigned_listener(world: World, leader: Broker) -> None:
         for replica in leader.partition.rar:
             if replica not in leader.partition.ar:
                 _ask(world, replica, Request.REPLICA_ASSIGNED)
+        if world.rules.judges_by_progress:
+            advance_hw(world, leader)  # all may be in sync already, and nobody may fetch
 
 
 def _ask(world: World, replica: int, request: Request) -> None:

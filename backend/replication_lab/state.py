@@ -72,11 +72,11 @@ class Partition:
         twin.leo, twin.caught_up_at = dict(self.leo), dict(self.caught_up_at)
         return twin
 
-    def key(self) -> tuple[object, ...]:
-        """What tells two of them apart."""
+    def key(self, isr_version: int) -> tuple[object, ...]:
+        """What tells two of them apart: of the version only whether it is the store's, which never comes again."""
         return (
-            self.leader, self.epoch, self.ar, self.isr, self.cur, self.rar, self.commit_q, self.isr_version,
-            self.epoch_start, tuple(sorted(self.leo.items())),
+            self.leader, self.epoch, self.ar, self.isr, self.cur, self.rar, self.commit_q,
+            self.isr_version == isr_version, self.epoch_start, tuple(sorted(self.leo.items())),
         )  # fmt: skip
 
 
@@ -180,11 +180,11 @@ class Broker:
         twin.cut_to, twin.fell_from, twin.partition = self.cut_to, self.fell_from, self.partition.copy()
         return twin
 
-    def key(self) -> tuple[object, ...]:
+    def key(self, isr_version: int) -> tuple[object, ...]:
         """What tells two of them apart; how often threads began does not, where answers come at once."""
         return (
             self.alive, self.paused, self.incarnation, self.session, self.notices, tuple(self.log), self.flushed,
-            self.checkpoint, self.started, self.hw, self.role, self.fetcher, self.partition.key(),
+            self.checkpoint, self.started, self.hw, self.role, self.fetcher, self.partition.key(isr_version),
         )  # fmt: skip
 
 

@@ -85,9 +85,9 @@ class Store:
         return twin
 
     def key(self) -> tuple[object, ...]:
-        """What tells two of them apart."""
+        """What tells two of them apart; `isr_version` does, as brokers know it or do not."""
         return (
             tuple(sorted(self.registered.items())), self.replicas, self.leader, self.leader_epoch, self.isr,
-            self.isr_version, self.cur, self.elr, self.reassigned, tuple(sorted(self.requests.items())),
-            self.deleted, self.last_leader,
+            self.cur, self.elr, self.reassigned, tuple(sorted(self.requests.items())), self.deleted,
+            self.last_leader,
         )  # fmt: skip

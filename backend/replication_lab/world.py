@@ -75,7 +75,7 @@ class World:
     def key(self) -> tuple[object, ...]:
         """What tells two states apart; times do not."""
         return (
-            tuple([each.key() for each in self.brokers.values()]),
+            tuple([each.key(self.store.isr_version) for each in self.brokers.values()]),
             self.store.key(),
             tuple([each.key() for each in self.producers]),
             tuple(sorted(self.channels.items())) if self.channels else (),

@@ -1,0 +1,91 @@
+"""Random walks without a clock: any step that may come next may come, messages one by one, faults now and then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from backend.replication_lab.actions import perform
+from backend.replication_lab.beginnings import established
+from backend.replication_lab.configuration import Configuration
+from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.rules import Rules
+from backend.replication_lab.search import Bounds, possible
+from backend.replication_lab.world import Action, World
+
+STEPS = 120
+BOUNDS = Bounds(crashes=3, power_losses=2, expiries=3, attempts=4, checkpoints=True)
+FAULTS = ("crash", "power_loss", "session_expiry", "restart", "expire", "shrink", "late", "timeout", "cut", "heal")
+DOWN = ("crash", "power_loss")
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Where a walk led."""
+
+    start: World
+    world: World
+    steps: tuple[Action, ...]
+
+    @property
+    def crashed(self) -> frozenset[int]:
+        """Brokers that were down at some time."""
+        return frozenset(int(each[1]) for each in self.steps if each[0] in DOWN)  # type: ignore[call-overload]
+
+
+def beginning(random: Random, rules: Rules) -> World:
+    """A small partition, led by any of its replicas, one of which may be behind."""
+    brokers = random.choice((2, 3, 3, 3, 4))
+    factor = min(brokers, random.choice((2, 3)))
+    min_isr = random.randint(1, min(2, factor))
+    configuration = Configuration(
+        brokers=brokers,
+        replication_factor=factor,
+        min_isr=min_isr,
+        producers=random.randint(1, 2),
+        records=3,
+        most_fetched=random.choice((1, 100)),
+    )
+    behind = random.choice((0, 0, factor))
+    isr = frozenset(configuration.assigned) - {behind}
+    leader = random.choice(sorted(isr)) if len(isr) >= min_isr else 1
+    direct = random.random() < 0.3
+    return established(
+        configuration,
+        rules,
+        records=2,
+        leader=leader,
+        isr=isr,
+        direct=direct,
+        prompt=direct and random.random() < 0.5,
+    )
+
+
+def following(world: World, spent: tuple[int, int, int]) -> list[tuple[Action, tuple[int, int, int]]]:
+    """What may come next; that messages arrive, too, and that brokers do not reach the store."""
+    arriving: list[Action] = [("deliver", *connection) for connection in world.channels]
+    reaching: list[Action] = [
+        ("cut" if world.sees_store(each) else "heal", NOBODY, each.id) for each in world.brokers.values()
+    ]
+    silent: list[Action] = [("expire", each) for _, each in world.cuts]
+    return [*possible(world, BOUNDS, spent), *((each, spent) for each in (*arriving, *reaching, *silent))]
+
+
+def walk(seed: int, rules: Rules) -> Walked:
+    """To the first violation, or for so many steps; how likely faults are is drawn as well."""
+    random = Random(seed)
+    world = beginning(random, rules)
+    start = world.copy()
+    steps: list[Action] = []
+    spent = (0, 0, 0)
+    likely = random.choice((0.03, 0.1, 0.3))
+    while len(steps) < STEPS and world.history.violated is None:
+        options = following(world, spent)
+        wanted = random.random() < likely
+        some = [each for each in options if (each[0][0] in FAULTS) is wanted] or options
+        kind = random.choice(sorted({str(each[0][0]) for each in some}))
+        action, then = random.choice([each for each in some if each[0][0] == kind])
+        if perform(world, action):
+            steps.append(action)
+            spent = then
+    return Walked(start, world, tuple(steps))

@@ -1,0 +1,107 @@
+"""Random faults on many seeds: fixed mode never violates, always settles, and loses only what has to be expected.
+
+A loss is to be expected only after a moment at which no replica lived that was in sync or eligible to lead, and
+only if as many brokers as min ISR asks for have been down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+from backend.replication_lab.configuration import Configuration
+from backend.replication_lab.history import Invariant
+from backend.replication_lab.rules import FAITHFUL, FIXED, Rules
+from backend.replication_lab.settling import unsettled
+from tests.replication_lab import random_walks
+from tests.replication_lab.random_faults import HEALED_BY, Ran, random_schedule, run
+
+SEEDS, NIGHTLY_SEEDS, AT_ONCE = 300, 10_000, 500
+WALKS, NIGHTLY_WALKS = 1_500, 100_000
+WITHOUT_POWER_LOSS = tuple(each for each in HEALED_BY if each != "power_loss")
+
+
+def ran(seed: int, rules: Rules = FIXED) -> Ran:
+    """The schedule of a seed, run by that seed."""
+    return run(random_schedule(seed), rules, seed)
+
+
+def broken(seed: int, found: Ran) -> str:
+    """What is not as promised, in words; empty if all is."""
+    history = found.world.history
+    if history.violated is not None:
+        return f"seed {seed}: {history.violated}: {history.what}"
+    if not found.settled:
+        return f"seed {seed} never settles: {unsettled(found.world)}"
+    if history.expected_losses and not found.had_nobody:
+        return f"seed {seed}: {history.expected_losses} lost, and one in sync lived all the while"
+    if history.expected_losses and len(found.crashed) < found.world.configuration.min_isr:
+        return f"seed {seed}: {history.expected_losses} lost, and only {set(found.crashed)} had been down"
+    return ""
+
+
+def all_broken(seeds: Iterable[int]) -> list[str]:
+    """What is not as promised with these seeds."""
+    return [said for seed in seeds if (said := broken(seed, ran(seed)))]
+
+
+def test_fixed_mode_holds_settles_and_loses_only_what_is_expected_under_random_faults():
+    assert all_broken(range(SEEDS)) == []
+
+
+@pytest.mark.nightly
+def test_fixed_mode_holds_settles_and_loses_only_what_is_expected_on_ten_thousand_seeds():
+    parts = [range(first, first + AT_ONCE) for first in range(0, NIGHTLY_SEEDS, AT_ONCE)]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert [said for part in processes.map(all_broken, parts) for said in part] == []
+
+
+def test_nothing_is_lost_for_a_moment_without_anybody_in_sync_if_no_disk_lost_its_tail():
+    """Who crashes and comes back has its log; of all that were in sync one is waited for."""
+    for seed in range(SEEDS // 3):
+        schedule = random_schedule(seed, Configuration(records=1 << 30), WITHOUT_POWER_LOSS)
+        found = run(schedule, FIXED, seed)
+        assert broken(seed, found) == ""
+        assert (seed, found.world.history.expected_losses) == (seed, ())
+
+
+def test_losses_do_happen_where_they_are_expected():
+    """Otherwise what is asserted about them would be about nothing."""
+    assert any(ran(seed).world.history.expected_losses for seed in (19, 72, 113, 123, 198))
+
+
+def test_the_same_seed_gives_the_same_schedule_and_the_same_run():
+    for seed in range(10):
+        assert random_schedule(seed) == random_schedule(seed)
+        assert ran(seed).steps == ran(seed).steps
+
+
+def test_the_schedules_are_of_all_kinds():
+    drawn = [random_schedule(seed) for seed in range(SEEDS)]
+    kinds = {str(action[0]) for each in drawn for _, action in each.steps}
+    assert kinds == {*HEALED_BY, *HEALED_BY.values(), "reassign"} - {""}
+    seen = [each.configuration for each in drawn]
+    assert {each.brokers for each in seen} == {2, 3, 4, 5}
+    assert {each.replication_factor for each in seen} == {2, 3, 4}
+    assert {each.min_isr for each in seen} == {1, 2, 3, 4}
+    assert {each.producers for each in seen} == {1, 2, 3}
+    assert {each.acks_all for each in seen} == {True, False}
+
+
+def test_faithful_mode_is_found_out_by_random_faults_in_many_ways():
+    found = Counter(ran(seed, FAITHFUL).world.history.violated for seed in range(100))
+    assert {Invariant.COMMITTED_LOST, Invariant.WRITTEN_TWICE, Invariant.UNANSWERED} <= set(found)
+
+
+@pytest.mark.parametrize("walks", [WALKS, pytest.param(NIGHTLY_WALKS, marks=pytest.mark.nightly)])
+def test_fixed_mode_holds_on_random_walks_in_which_any_step_may_come_next(walks):
+    for seed in range(walks):
+        walked = random_walks.walk(seed, FIXED)
+        history = walked.world.history
+        assert (seed, history.violated, history.what) == (seed, None, "")
+        if history.expected_losses:
+            assert (seed, len(walked.crashed) >= walked.world.configuration.min_isr) == (seed, True)
