@@ -22,4 +22,4 @@ def heal(clock: Clock) -> None:
             world.wake(("deliver", sender, receiver), times.network)
     for producer in world.producers:
         producer.left = 1 if producer.waits else 0
-        world.wake(("timeout", producer.id, producer.attempt), times.request)
+        world.wake(("timeout", producer.id, producer.number, producer.attempt), times.request)

@@ -100,7 +100,7 @@ class Timed(Holds):
     def producer(self, producer: int, kind: str) -> None:
         producers = self.clock.world.producers
         known = producers[producer % len(producers)]
-        self.clock.take((kind, known.id, known.attempt) if kind == "timeout" else (kind, known.id))
+        self.clock.take((kind, known.id, known.number, known.attempt) if kind == "timeout" else (kind, known.id))
 
     @rule(replicas=st.lists(BROKER, min_size=1, max_size=BROKERS, unique=True))
     def reassign(self, replicas: list[int]) -> None:

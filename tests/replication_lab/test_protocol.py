@@ -178,7 +178,7 @@ def test_produce_request_handler_refuses_where_it_does_not_lead_or_too_few_are_i
 
 @pytest.mark.parametrize("rules, written", [(FAITHFUL, 4), (FIXED, 3)], ids=["faithful", "fixed"])
 def test_a_record_that_is_sent_again_is_written_once_with_the_mend(rules, written):
-    world = given(rules, ("produce", 0), ("deliver", -1, 1), ("timeout", 0, 1), ("deliver", -1, 1))
+    world = given(rules, ("produce", 0), ("deliver", -1, 1), ("timeout", 0, 0, 1), ("deliver", -1, 1))
     assert len(world.brokers[1].log) == written
 
 
