@@ -40,7 +40,7 @@ FEW = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-MANY = settings(FEW, max_examples=5_000, stateful_step_count=60)
+MANY = settings(FEW, max_examples=2_000, stateful_step_count=60)
 TO_FIND = settings(FEW, max_examples=400, phases=(Phase.generate,))
 SOME_OR_MANY = pytest.mark.parametrize(
     "profile", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)], ids=["few", "many"]
