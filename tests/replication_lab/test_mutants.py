@@ -25,7 +25,8 @@ from tests.replication_lab.test_search import THREE, begin
 SEEDS, WALKS = 150, 6_000
 KNOWN_WALKS = {
     "fetches are not fenced": 1_097,
-    "a new leader takes its log's end for its HW": 857,
+    "a new leader takes its log's end for its HW": 12_271,
+    "a follower does not cut its HW back with its log": 363,
     "a follower is back before it has what is committed": 35,
     "one that is not registered comes back in sync": 3_452,
     "what the followers had is remembered over an election": 2_390,
