@@ -43,7 +43,7 @@ def committer_thread(world: World, leader: Broker, *, late: bool = False) -> boo
     if check_reassigned_replicas(world, leader, pending.offset) or check_load_balancing(world, leader):
         return True
     if world.rules.committer_sets_leader_hw:
-        leader.set_hw(max(leader.hw, pending.offset))
+        leader.set_hw(pending.offset)
     elif last != leader.id:
         partition.leo[last] = max(partition.leo.get(last, 0), pending.offset)  # r.hw of a copy that nobody reads
     partition.commit_q = partition.commit_q[1:]
