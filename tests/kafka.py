@@ -73,10 +73,9 @@ def topics(servers: str) -> set[str]:
 
 def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **config: Any) -> None:
     """Produce records given as keyword arguments of `Producer.produce`, all acknowledged, each partition's in the
-    order given: one request at a time, since a batch that a broker refuses, fenced on a busy machine, would come
-    after the next. Idempotence would see to that, too, but a producer takes half a second to get its id.
+    order given: without idempotence a batch that a broker refuses, fenced on a busy machine, comes after the next.
     """
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "max.in.flight": 1, **config})
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "enable.idempotence": True, **config})
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
