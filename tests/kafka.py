@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import (
@@ -69,6 +70,16 @@ def configure(servers: str, topic: str, config: Mapping[str, str]) -> None:
 def topics(servers: str) -> set[str]:
     """Names of all topics."""
     return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=DEADLINE_SECONDS).topics)
+
+
+@contextmanager
+def suppress_unknown() -> Iterator[None]:
+    """A topic that is to be deleted may be gone: a request that no broker answers in time is sent again."""
+    try:
+        yield
+    except KafkaException as gone:
+        if gone.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise
 
 
 def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **config: Any) -> None:

@@ -95,7 +95,7 @@ def _read(path: Path | None) -> Any:
         return yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as unreadable:
         fail(f"{path} cannot be read: {unreadable}", 2)
-    except yaml.YAMLError as wrong:
+    except (yaml.YAMLError, ValueError, RecursionError) as wrong:
         fail(f"{path} is no YAML: {wrong}", 2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backend.replication_lab.checking import after_step
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.messages import NOBODY, Pending, ProduceRequest, ProduceResponse
 from backend.replication_lab.network import post
@@ -54,6 +55,8 @@ def step_down(world: World, broker: Broker) -> None:
 
     Mend: each gets an error, and its producer tries again with the new leader.
     """
+    if broker.role is Role.LEADER:
+        after_step(world)  # what it committed in this step is seen while it still leads
     partition = broker.partition
     waiting: tuple[Pending, ...] = tuple(each for each in partition.commit_q if each.request.acks_all)
     partition.commit_q = ()

@@ -82,10 +82,11 @@ def all_accounted_for(world: World, leader: Broker) -> None:
     forgotten = set(partition.ar) - partition.isr - partition.cur
     if forgotten:
         names = " and ".join(str(each) for each in sorted(forgotten))
+        be = "is" if len(forgotten) == 1 else "are"
         world.history.violate(
             Invariant.FORGOTTEN,
             f"broker {leader.id} leads with ISR {ids(partition.isr)} and CUR {ids(partition.cur)}: "
-            f"replica {names} is in neither and will never be in sync again",
+            f"{names} {be} in neither and will never be in sync again",
         )
 
 

@@ -95,7 +95,7 @@ def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
 
 
 def _plain(key: Any, value: object) -> Any:
-    wanted = bool if key == "acks_all" else int
+    wanted = bool if key in ("acks_all", "gives_way") else int
     if type(value) is not wanted:
         raise ImpossibleDrill(
             f"{key} is {value!r}: it must be {'true or false' if wanted is bool else 'a number'}."
@@ -115,7 +115,7 @@ def _read_fault(number: int, given: object) -> Fault:
         if key not in given:
             raise ImpossibleDrill(f"{where} has no {key}.")
     kind = given["fault"]
-    if kind not in HEALED_BY:
+    if not isinstance(kind, str) or kind not in HEALED_BY:
         raise ImpossibleDrill(f"{where} is a {kind!r}, which is unknown; take one of {', '.join(HEALED_BY)}.")
     for key in set(given) - {"fault"}:
         value = given[key]

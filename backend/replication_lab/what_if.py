@@ -121,7 +121,11 @@ def _play(led: Led, broker: int, here: frozenset[int]) -> Outcome:
     number = {each: at for at, each in enumerate(led.replicas, 1)}
     factor = len(led.replicas)
     configuration = Configuration(
-        brokers=factor, replication_factor=factor, min_isr=max(1, min(led.min_isr, factor)), records=1 << 20
+        brokers=factor,
+        replication_factor=factor,
+        min_isr=max(1, min(led.min_isr, factor)),
+        records=1 << 20,
+        gives_way=False,
     )
     dead = frozenset(number[each] for each in led.replicas if each not in here)
     world = established(

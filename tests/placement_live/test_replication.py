@@ -19,7 +19,7 @@ from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.shell import shell_of
-from tests.kafka import DEADLINE_SECONDS, produce
+from tests.kafka import DEADLINE_SECONDS, produce, suppress_unknown
 from tests.pages.consoles import serve_here
 from tests.pages.visitors import Visitor, hidden, said
 from tests.placement_live.brokers import NODES, RACKS, Brokers
@@ -102,7 +102,8 @@ def topic(brokers: Brokers) -> Iterator[str]:
     brokers.start(*NODES)
     mine = [each for each in brokers.admin.list_topics(timeout=DEADLINE_SECONDS).topics if each.startswith(name)]
     for future in brokers.admin.delete_topics(mine).values():
-        future.result(DEADLINE_SECONDS)
+        with suppress_unknown():
+            future.result(DEADLINE_SECONDS)
 
 
 def test_what_nobody_has_looked_at_is_told_to_be_so(watched: Watched) -> None:

@@ -101,6 +101,13 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
         (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "fault": "cut"}]}), "needs `other`"),
         (("--schedule", "-"), json.dumps({"faults": [CRASH] * 101}), "there are 101 faults; 100 are the most"),
         (("--schedule", "-"), json.dumps({"faults": ["crash"]}), "fault 1 is 'crash'"),
+        (
+            ("--schedule", "-"),
+            json.dumps({"faults": [{**CRASH, "fault": ["crash"]}]}),
+            "is a ['crash'], which is unknown",
+        ),
+        (("--schedule", "-"), "at_ms: 2024-13-45", "- is no YAML"),
+        (("--schedule", "-"), json.dumps({"gives_way": 1, "faults": [CRASH]}), "gives_way is 1"),
         (("--schedule", "-"), json.dumps({"brokers": True, "faults": [CRASH]}), "brokers is True"),
     ],
 )

@@ -32,6 +32,7 @@ def lists(found: WhatIf[str]) -> set[str]:
         ((1, 2, 3), {1}, 1, 1, {"offline"}),
         ((1, 2, 3), set(), -1, 1, {"offline_already"}),
         ((2, 3, 4), {2, 3, 4}, 2, 2, set()),
+        ((2, 1, 3), {1, 2, 3}, 3, 2, set()),
     ],
 )
 def test_what_is_lost_follows_from_who_is_in_sync(
