@@ -67,7 +67,8 @@ def comes_back_unclean(world: World, broker: Broker) -> None:
     if world.rules.broker_epochs and broker.incarnation > 1 and broker.id in store.isr | store.elr:
         isr, elr = store.isr - {broker.id}, store.elr - {broker.id}
         if not isr and not elr:
-            isr = frozenset((store.last_leader,))
+            # The last leader may have no replica any more: then nobody has more than this one.
+            isr = frozenset((store.last_leader if store.last_leader in store.replicas else broker.id,))
         store.write_isr(isr, (store.cur | {broker.id}) - isr, elr)
         see_promise(world)
         if store.leader != NOBODY:
