@@ -74,10 +74,10 @@ def play_schedule(
 ) -> Response:
     """Play faults of one's own, while producers send; at most a simulated minute."""
     try:
-        played, run = drill_schedule(body.model_dump(), mode, seed)
+        played = drill_schedule(body.model_dump(), mode, seed)
     except ImpossibleDrill as why:
         return problem(422, "invalid", "There is no such drill", str(why))
-    return JSONResponse({**played.told(with_frames=frames), "longest_gap_ms": round(run.longest_gap_ms)})
+    return JSONResponse(played.told(with_frames=frames))
 
 
 @router.get("/{scenario}", openapi_extra=needs(Action.READ_ESTATE))

@@ -17,7 +17,7 @@ from backend.domain.access import Action
 from backend.domain.leader_elections import MOST_TOPICS, RecordElection, event_stream
 from backend.queries.clusters import ClusterRow, find_cluster
 from backend.queries.replication import find_replication
-from backend.tracing.broker_loss import OUTCOMES, in_words, names, what_if_broker_dies
+from backend.tracing.broker_loss import in_words, names, outcomes, what_if_broker_dies
 from backend.tracing.electing import Election, by_reason, elect_preferred
 
 _BROKER = Query(ge=0, lt=2**31, description="The id of one of the cluster's brokers.")
@@ -64,11 +64,7 @@ def what_if(cluster: str, services: SharedServices, broker: int = _BROKER) -> di
         "broker": broker,
         "replicas": found.replicas,
         "sentence": in_words(found),
-        "outcomes": [
-            {"what": name, "count": len(places), "examples": names(places), "meaning": meaning}
-            for name, meaning in OUTCOMES.items()
-            for places in [getattr(found, name)]
-        ],
+        "outcomes": outcomes(found),
         "longest_away_ms": round(found.longest_away_ms),
     }
 

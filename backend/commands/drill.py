@@ -65,18 +65,14 @@ def replication(
     try:
         if scenario is not None:
             played = play(scenario, mode, seed)
-            told = played.told(with_frames=frames)
         else:
-            played, run = drill_schedule(_read(schedule), mode, seed)
-            told = {**played.told(with_frames=frames), "longest_gap_ms": round(run.longest_gap_ms)}
+            played = drill_schedule(_read(schedule), mode, seed)
     except ImpossibleDrill as impossible:
         fail(str(impossible), 2)
     if wanted is Form.TABLE:
         _tell(played)
-        if schedule is not None:
-            typer.echo(f"Longest time without an acknowledgement: {told['longest_gap_ms']:,} ms (simulated)")
     else:
-        show(told, wanted, (), ())
+        show(played.told(with_frames=frames), wanted, (), ())
 
 
 def _list(form: Form) -> None:
@@ -114,6 +110,8 @@ def _tell(played: Drill) -> None:
     if played.expected_losses:
         lost = ", ".join(played.expected_losses)
         typer.echo(f"Lost, as has to be expected where no in-sync replica lives for a moment: {lost}.")
+    if played.longest_gap_ms is not None:
+        typer.echo(f"Longest time without an acknowledgement: {played.longest_gap_ms:,} ms (simulated)")
 
 
 def broker_dies(

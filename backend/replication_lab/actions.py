@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from backend.replication_lab import faults
-from backend.replication_lab.answering import sent_by
 from backend.replication_lab.checking import after_step
 from backend.replication_lab.committing import committer_thread, follower_is_late
 from backend.replication_lab.fetching import epoch_end, replica_fetch
@@ -17,7 +16,9 @@ from backend.replication_lab.messages import (
     EpochResponse,
     FetchRequest,
     FetchResponse,
+    ProduceRequest,
     ProduceResponse,
+    sent_by,
 )
 from backend.replication_lab.network import answer_lost, lost, take
 from backend.replication_lab.producing import answered, begin_anew, produce, produce_request_handler, time_is_over
@@ -26,6 +27,14 @@ from backend.replication_lab.state import Broker, Fetcher, Role
 from backend.replication_lab.world import Action, World
 
 Handler = Callable[..., bool]
+
+
+_AT_LEADER: Mapping[type, Handler] = MappingProxyType(
+    {FetchRequest: replica_fetch, EpochRequest: epoch_end, ProduceRequest: produce_request_handler}
+)
+_AT_FOLLOWER: Mapping[type, Handler] = MappingProxyType(
+    {FetchResponse: fetched, EpochResponse: truncate_to_leader}
+)
 
 
 def deliver(world: World, sender: int, receiver: int) -> bool:
@@ -38,28 +47,17 @@ def deliver(world: World, sender: int, receiver: int) -> bool:
     if receiver < 0:
         if not isinstance(message, ProduceResponse):
             return False
-        return answered(world, world.producers[-1 - receiver], message) or True
+        return answered(world, world.producers[sent_by(receiver)], message) or True
     broker = world.brokers[receiver]
-    if isinstance(message, FetchRequest):
-        if broker.alive and not world.is_cut(sender, receiver):
-            return replica_fetch(world, broker, message)
+    kind, comes_through = type(message), not world.is_cut(sender, receiver)
+    if kind in _AT_LEADER:
+        if broker.alive and comes_through:
+            return _AT_LEADER[kind](world, broker, message)
         lost(world, message)
-    elif isinstance(message, FetchResponse):
-        if world.is_cut(sender, receiver):
-            answer_lost(world, receiver)
-        elif broker.alive:
-            fetched(world, broker, message)
-    elif isinstance(message, EpochRequest):
-        if broker.alive and not world.is_cut(sender, receiver):
-            return epoch_end(world, broker, message)
-        lost(world, message)
-    elif isinstance(message, EpochResponse):
-        if world.is_cut(sender, receiver):
-            answer_lost(world, receiver)
-        elif broker.alive:
-            truncate_to_leader(world, broker, message)
-    elif broker.alive and not isinstance(message, ProduceResponse):
-        return produce_request_handler(world, broker, message)
+    elif not comes_through:
+        answer_lost(world, receiver)
+    elif broker.alive:
+        _AT_FOLLOWER[kind](world, broker, message)
     return True
 
 
@@ -182,6 +180,3 @@ def _can_ask(world: World, broker: Broker) -> bool:
     leader = world.brokers[broker.partition.leader]
     same = leader.partition.epoch == broker.partition.epoch or not world.rules.fenced
     return leader.alive and leader.role >= Role.BECOMING and same and not world.is_cut(leader.id, broker.id)
-
-
-__all__ = ["HANDLERS", "perform", "sent_by"]

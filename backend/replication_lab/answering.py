@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backend.replication_lab.checking import after_step
 from backend.replication_lab.history import Invariant
-from backend.replication_lab.messages import NOBODY, Pending, ProduceRequest, ProduceResponse
+from backend.replication_lab.messages import NOBODY, Pending, ProduceRequest, ProduceResponse, named, sent_by
 from backend.replication_lab.network import post
 from backend.replication_lab.state import Broker, Role
 from backend.replication_lab.world import World
@@ -12,11 +12,6 @@ from backend.replication_lab.world import World
 NOT_LEADER = "not the leader"
 TOO_FEW_IN_SYNC = "fewer in sync than min ISR"
 FENCED = "a newer producer has this id"
-
-
-def sent_by(producer: int) -> int:
-    """The end of a producer's connection: below 0, since brokers are above."""
-    return -1 - producer
 
 
 def refuse(world: World, leader: Broker, request: ProduceRequest, error: str) -> None:
@@ -43,11 +38,6 @@ def acknowledge(world: World, leader: Broker, request: ProduceRequest, first: in
                 f"broker {leader.id} acknowledged {named(request)} at offset {first}, but its HW is {leader.hw}",
             )
     post(world, leader.id, sent_by(request.producer), ProduceResponse(request.attempt, request.number, first, ""))
-
-
-def named(request: ProduceRequest) -> str:
-    """A record in words, as `History` and stories name it: producer and number."""
-    return f"{chr(ord('a') + request.producer)}{request.number}"
 
 
 def step_down(world: World, broker: Broker) -> None:

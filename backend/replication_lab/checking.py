@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.isr import ids
-from backend.replication_lab.messages import Record
+from backend.replication_lab.messages import named
 from backend.replication_lab.state import UNCUT, Broker, Fetcher, Role
 from backend.replication_lab.world import World
 
@@ -195,8 +195,3 @@ def _lost(world: World, leader: Broker, agrees: int) -> None:
         history.noted[id_] = min(history.noted.get(id_, 0), agrees)
         history.checked[id_] = min(history.checked.get(id_, 0), agrees)
         _note(world, broker)
-
-
-def named(record: Record) -> str:
-    """A record in words: its producer's letter and its number."""
-    return f"{chr(ord('a') + record.producer)}{record.number}"

@@ -107,8 +107,7 @@ def check_reassigned_replicas(world: World, leader: Broker, offset: int) -> bool
         partition.isr |= frozenset(rar)
         store.write_isr(partition.isr, frozenset())
     for gone in set(store.replicas) - set(rar):
-        store.request(gone, Request.REPLICA_UNASSIGNED)
-        world.wake(("request", gone), world.configuration.times.network)
+        world.request(gone, Request.REPLICA_UNASSIGNED)
     store.replicas, store.reassigned = rar, ()
     partition.ar, partition.rar = rar, ()
     partition.cur = frozenset(rar) - partition.isr

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from backend.replication_lab.checking import named
 from backend.replication_lab.configuration import ImpossibleDrill
 from backend.replication_lab.frames import frame
 from backend.replication_lab.history import IN_WORDS, Invariant
+from backend.replication_lab.messages import named
 from backend.replication_lab.playing import play
 from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
-from backend.replication_lab.schedules import Run, read_schedule, run_schedule
+from backend.replication_lab.schedules import read_schedule, run_schedule
 from backend.replication_lab.settling import PATIENCE_MS
 from backend.replication_lab.shrinking import after, shrink
 from backend.replication_lab.story import Detail, Moment, moments
@@ -38,6 +38,8 @@ class Drill:
     moments: tuple[Moment, ...]
     """The beginning and the steps that are told."""
     expected_losses: tuple[str, ...] = ()
+    longest_gap_ms: int | None = None
+    """Of a schedule: the longest time without an acknowledgement, simulated."""
 
     def told(self, *, with_frames: bool = False) -> dict[str, Any]:
         """As plain data; `step` is the last step of the story, at which the invariant is violated if one is."""
@@ -54,6 +56,8 @@ class Drill:
             "story": [each.text for each in self.moments[1:]],
             "beginning": self.moments[0].text,
         }
+        if self.longest_gap_ms is not None:
+            found["longest_gap_ms"] = self.longest_gap_ms
         if with_frames:
             found["frames"] = [{"step": each.step, "text": each.text, **each.frame} for each in self.moments]
         return found
@@ -106,7 +110,7 @@ def _in_the_end(world: World) -> str:
     return "All replicas are in sync with the same log, and every request is answered"
 
 
-def drill_schedule(document: object, mode: str, seed: int) -> tuple[Drill, Run]:
+def drill_schedule(document: object, mode: str, seed: int) -> Drill:
     """Run a schedule of faults from plain data (`schedules.read_schedule`).
 
     Raises:
@@ -115,7 +119,8 @@ def drill_schedule(document: object, mode: str, seed: int) -> tuple[Drill, Run]:
     _check(mode, seed)
     configuration, faults = read_schedule(document)
     run = run_schedule(configuration, faults, mode, seed)
-    return telling("schedule", mode, seed, run.start, run.steps, run.world), run
+    told = telling("schedule", mode, seed, run.start, run.steps, run.world)
+    return replace(told, longest_gap_ms=round(run.longest_gap_ms))
 
 
 def _check(mode: str, seed: int) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.replication_lab.answering import named as named_request
-from backend.replication_lab.checking import named
 from backend.replication_lab.messages import (
     UNKNOWN,
     EpochRequest,
@@ -14,6 +12,7 @@ from backend.replication_lab.messages import (
     FetchResponse,
     Message,
     ProduceRequest,
+    named,
 )
 from backend.replication_lab.state import Broker, Role
 from backend.replication_lab.world import World
@@ -69,7 +68,7 @@ def _broker(world: World, broker: Broker) -> dict[str, Any]:
         "checkpoint": broker.checkpoint,
         "isr": sorted(partition.isr) if leads else [],
         "cur": sorted(partition.cur) if leads else [],
-        "waiting": [named_request(each.request) for each in partition.commit_q],
+        "waiting": [named(each.request) for each in partition.commit_q],
     }
 
 
@@ -87,11 +86,5 @@ def told(message: Message) -> str:
     if isinstance(message, EpochResponse):
         return "question refused" if message.end == UNKNOWN else f"epoch {message.epoch} ends at {message.end}"
     if isinstance(message, ProduceRequest):
-        return f"produce {named_request(message)}" + (
-            f" (attempt {message.attempt})" if message.attempt > 1 else ""
-        )
-    return f"{_letter(message.number)}: {message.error}" if message.error else "acknowledged"
-
-
-def _letter(number: int) -> str:
-    return f"record {number}"
+        return f"produce {named(message)}" + (f" (attempt {message.attempt})" if message.attempt > 1 else "")
+    return f"record {message.number}: {message.error}" if message.error else "acknowledged"

@@ -117,13 +117,11 @@ def become_leader(
     if rules.truncation is Truncation.HW:
         for replica in (*world.store.replicas, *partition.rar):
             if replica != broker.id:
-                world.store.request(replica, Request.BECOME_FOLLOWER)
-                world.wake(("request", replica), world.configuration.times.network)
+                world.request(replica, Request.BECOME_FOLLOWER)
     else:
         for replica in partition.rar:  # the listener called a leader that is gone, or none
             if replica not in partition.ar:
-                world.store.request(replica, Request.REPLICA_ASSIGNED)
-                world.wake(("request", replica), world.configuration.times.network)
+                world.request(replica, Request.REPLICA_ASSIGNED)
     _start_threads(world, broker)
     return True
 

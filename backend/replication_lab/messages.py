@@ -9,6 +9,21 @@ NOBODY = 0
 UNKNOWN = -1
 
 
+def producer_name(producer: int) -> str:
+    """A producer in words: a letter."""
+    return chr(ord("a") + producer)
+
+
+def sent_by(producer: int) -> int:
+    """The end of a producer's connection: below 0, since brokers are above; of an end, the producer."""
+    return -1 - producer
+
+
+def named(record: Record | ProduceRequest) -> str:
+    """A record in words, as `History` and stories name it: its producer's letter and its number."""
+    return f"{producer_name(record.producer)}{record.number}"
+
+
 class Record(NamedTuple):
     """A record in a log."""
 

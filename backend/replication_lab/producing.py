@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from backend.replication_lab.answering import FENCED, NOT_LEADER, TOO_FEW_IN_SYNC, acknowledge, refuse, sent_by
+from backend.replication_lab.answering import FENCED, NOT_LEADER, TOO_FEW_IN_SYNC, acknowledge, refuse
 from backend.replication_lab.committing import advance_hw
-from backend.replication_lab.messages import UNKNOWN, Pending, ProduceRequest, ProduceResponse, Record
+from backend.replication_lab.messages import UNKNOWN, Pending, ProduceRequest, ProduceResponse, Record, sent_by
 from backend.replication_lab.network import post
 from backend.replication_lab.state import Broker, Producer, Role, producer_state
 from backend.replication_lab.world import World
@@ -37,11 +37,10 @@ def produce_request_handler(world: World, broker: Broker, request: ProduceReques
     pending = Pending(request, first, first + 1)
     if not request.acks_all:
         acknowledge(world, broker, request, first, first + 1)
+    partition.commit_q = (*partition.commit_q, pending)
     if rules.judges_by_progress:
-        partition.commit_q = (*partition.commit_q, pending)
         advance_hw(world, broker)
         return True
-    partition.commit_q = (*partition.commit_q, pending)
     world.wake(("commit", broker.id), 0)
     if len(partition.commit_q) == 1:
         wait = world.configuration.times.keep_in_sync

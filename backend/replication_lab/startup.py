@@ -150,7 +150,7 @@ def replica_change_listener(world: World, broker: Broker) -> None:
     if broker.role is Role.LEADER:
         for replica in (*broker.partition.ar, *broker.partition.rar):
             if replica != broker.id:
-                _ask(world, replica, Request.DELETE_REPLICA)
+                world.request(replica, Request.DELETE_REPLICA)
     delete_replica(world, broker)
     if world.store.leader == broker.id:
         world.store.leader = NOBODY
@@ -162,14 +162,9 @@ def partition_reassigned_listener(world: World, leader: Broker) -> None:
         leader.partition.rar = world.store.reassigned
         for replica in leader.partition.rar:
             if replica not in leader.partition.ar:
-                _ask(world, replica, Request.REPLICA_ASSIGNED)
+                world.request(replica, Request.REPLICA_ASSIGNED)
         if world.rules.judges_by_progress:
             advance_hw(world, leader)  # all may be in sync already, and nobody may fetch
-
-
-def _ask(world: World, replica: int, request: Request) -> None:
-    world.store.request(replica, request)
-    world.wake(("request", replica), world.configuration.times.network)
 
 
 def end_session(world: World, broker: Broker) -> bool:

@@ -11,10 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.checking import named
 from backend.replication_lab.frames import ROLES, frame, told
 from backend.replication_lab.isr import ids
-from backend.replication_lab.messages import NOBODY, ProduceResponse
+from backend.replication_lab.messages import NOBODY, ProduceResponse, named, producer_name, sent_by
 from backend.replication_lab.state import Broker
 from backend.replication_lab.world import Action, World
 
@@ -52,16 +51,16 @@ def moments(start: World, steps: Iterable[Action], detail: Detail = Detail.ALL) 
     for number, action in enumerate(steps, 1):
         before = world.copy()
         perform(world, action)
-        if detail is Detail.ALL:
-            yield Moment(number, _sentence(before, action, _effects(before, world)), frame(world))
-        elif action[0] in _FAULTS or (
-            _turns(before, world) if detail is Detail.TURNS else _effects(before, world)
-        ):
-            text = _sentence(before, action, _effects(before, world))
+        if detail is Detail.TURNS and action[0] not in _FAULTS and not _turns(before, world):
+            continue
+        effects = _effects(before, world)
+        text = _sentence(before, action, effects)
+        if detail is not Detail.ALL:
             told_lately = _ATTEMPT.sub("", text)
-            if told_lately not in lately:
-                lately.append(told_lately)
-                yield Moment(number, text, frame(world))
+            if told_lately in lately or not (effects or action[0] in _FAULTS or detail is Detail.TURNS):
+                continue
+            lately.append(told_lately)
+        yield Moment(number, text, frame(world))
 
 
 def _turns(before: World, after: World) -> bool:
@@ -105,7 +104,7 @@ def _delivered(before: World, sender: int, receiver: int) -> str:
 
 
 def _producer(end: int) -> str:
-    return chr(ord("a") - 1 - end)
+    return producer_name(sent_by(end))
 
 
 def _link(one: int, other: int) -> str:
@@ -127,12 +126,12 @@ _WORDS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "lead": lambda _, broker: f"All that live have caught up with broker {broker}",
         "lead_anyway": lambda _, broker: f"Broker {broker} waits for others no longer",
         "expire": lambda _, broker: f"The store has not heard of broker {broker}, whose session ends",
-        "produce": lambda before, producer: f"Producer {chr(ord('a') + producer)} sends {_next(before, producer)}",
+        "produce": lambda before, producer: f"Producer {producer_name(producer)} sends {_next(before, producer)}",
         "timeout": lambda before, producer, *_: (
-            f"Producer {chr(ord('a') + producer)} got no answer in time and sends {_next(before, producer)} again"
+            f"Producer {producer_name(producer)} got no answer in time and sends {_next(before, producer)} again"
         ),
         "begin_anew": lambda _, producer: (
-            f"Producer {chr(ord('a') + producer)} is started anew, and leaves its record"
+            f"Producer {producer_name(producer)} is started anew, and leaves its record"
         ),
         "crash": lambda _, broker: f"Broker {broker} crashes",
         "power_loss": lambda _, broker: f"Broker {broker} loses power, and what was not flushed",
@@ -172,7 +171,7 @@ def _request(before: World, broker: int) -> str:
 
 
 def _next(before: World, producer: int) -> str:
-    return f"{chr(ord('a') + producer)}{before.producers[producer].number}"
+    return f"{producer_name(producer)}{before.producers[producer].number}"
 
 
 def _effects(before: World, after: World) -> list[str]:

@@ -12,9 +12,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from backend.replication_lab.answering import sent_by
 from backend.replication_lab.beginnings import established, wake_all
 from backend.replication_lab.configuration import Configuration
+from backend.replication_lab.messages import sent_by
 from backend.replication_lab.rules import FIXED
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import World

@@ -10,7 +10,7 @@ from backend.replication_lab.history import History
 from backend.replication_lab.messages import NOBODY, UNKNOWN, Message
 from backend.replication_lab.rules import Rules
 from backend.replication_lab.state import Broker, Producer, Role
-from backend.replication_lab.store import Store
+from backend.replication_lab.store import Request, Store
 
 Action: TypeAlias = tuple[str | int | tuple[int, ...], ...]
 """One step: its name, then whom it concerns."""
@@ -115,6 +115,11 @@ class World:
         if broker.alive and listener not in broker.notices:
             broker.notices = (*broker.notices, listener)
             self.wake(("notice", broker.id), self.configuration.times.network)
+
+    def request(self, broker: int, request: Request) -> None:
+        """Put a state-change request into a broker's path; its listener will be called."""
+        self.store.request(broker, request)
+        self.wake(("request", broker), self.configuration.times.network)
 
     def find_leader(self, producer: Producer) -> None:
         """The client asks the store where the leader is."""

@@ -5,6 +5,7 @@ the lab.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from backend.domain.errors import ClusterSilent, NotFound
 from backend.domain.replication_health import MOST_NAMED, ClusterSeen, Place, TopicSettings
@@ -13,6 +14,7 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.queries.clusters import ClusterRow
 from backend.replication_lab.what_if import Led, WhatIf, if_broker_dies
+from backend.tracing.electing import look
 
 OUTCOMES = {
     "offline": "nobody can lead until it is back; what is committed there is lost if its disk is",
@@ -33,9 +35,7 @@ def what_if_broker_dies(cluster: ClusterRow, broker: int, timeout_seconds: float
     """
     try:
         with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties, timeout_seconds) as admin:
-            seen = admin.look()
-            if cluster.kafka_cluster_id not in (None, seen.cluster_id):
-                raise ClusterSilent(f"{cluster.name}: another Kafka cluster answers: {seen.cluster_id}")
+            seen = look(admin, cluster)
             if broker not in seen.brokers:
                 known = ", ".join(str(each) for each in sorted(seen.brokers)[:20])
                 raise NotFound(f"{cluster.name} has no broker {broker}; it has {known}")
@@ -76,6 +76,15 @@ def in_words(found: WhatIf[Place]) -> str:
         worst = "no committed record would be lost"
     refusing = f"; producers with acks=all would be refused in {len(found.refusing)}" if found.refusing else ""
     return f"If broker {found.broker} died now, {worst}{refusing}."
+
+
+def outcomes(found: WhatIf[Place]) -> list[dict[str, Any]]:
+    """Each outcome with its meaning, how many partitions it is that of, and the first of them."""
+    return [
+        {"what": name, "count": len(places), "examples": names(places), "meaning": meaning}
+        for name, meaning in OUTCOMES.items()
+        for places in [getattr(found, name)]
+    ]
 
 
 def names(places: Sequence[Place]) -> list[str]:

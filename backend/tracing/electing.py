@@ -57,9 +57,7 @@ def elect_preferred(
     """
     try:
         with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties, timeout_seconds) as admin:
-            seen = admin.look()
-            if cluster.kafka_cluster_id not in (None, seen.cluster_id):
-                raise ClusterSilent(f"{cluster.name}: another Kafka cluster answers: {seen.cluster_id}")
+            seen = look(admin, cluster)
             found = _chosen(seen, topics, cluster.name)
             check(found)
             if dry_run:
@@ -69,6 +67,14 @@ def elect_preferred(
         raise ClusterSilent(f"leaders could not be elected: {error.reason}") from error
     elected = {place: brokers for place, brokers in found.elected.items() if place not in refused}
     return replace(found, elected=elected, refused={**found.refused, **refused})
+
+
+def look(admin: ReplicaAdmin, cluster: ClusterRow) -> ClusterSeen:
+    """The cluster's leaders and replicas at this moment. Raises ClusterSilent if another one answers."""
+    seen = admin.look()
+    if cluster.kafka_cluster_id not in (None, seen.cluster_id):
+        raise ClusterSilent(f"{cluster.name}: another Kafka cluster answers: {seen.cluster_id}")
+    return seen
 
 
 def _chosen(seen: ClusterSeen, topics: Sequence[str] | None, cluster: str) -> Election:

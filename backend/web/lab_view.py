@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from backend.domain.words import counted
 from backend.replication_lab.drills import LARGEST_SEED, Drill, listed
 from backend.replication_lab.history import IN_WORDS, Invariant
+from backend.replication_lab.messages import producer_name
 from backend.replication_lab.rules import MODES
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
 from backend.replication_lab.story import Moment
@@ -228,7 +229,7 @@ class PlayerView:
     @property
     def producers(self) -> str:
         """Who hands records in."""
-        names = [chr(ord("a") + each) for each in range(self.scenario.configuration.producers)]
+        names = [producer_name(each) for each in range(self.scenario.configuration.producers)]
         return f"Producer {names[0]}" if len(names) == 1 else f"Producers {', '.join(names)}"
 
     @property

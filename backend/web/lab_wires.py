@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from backend.replication_lab.messages import producer_name, sent_by
 from backend.web.figures import wrapped
 
 PRODUCERS, STORE, BROKER, COMMITTED, GAP = 38, 58, 126, 112, 8
@@ -78,7 +79,7 @@ def end_named(end: int) -> str:
     """A connection's end in words: a broker, the store, a producer."""
     if end == _NOBODY:
         return "the store"
-    return f"broker {end}" if end > 0 else f"producer {chr(ord('a') - 1 - end)}"
+    return f"broker {end}" if end > 0 else f"producer {producer_name(sent_by(end))}"
 
 
 def wires_of(frame: Mapping[str, Any]) -> Wires:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from backend.domain.access import Action
-from backend.tracing.broker_loss import OUTCOMES, in_words, names, what_if_broker_dies
+from backend.tracing.broker_loss import in_words, outcomes, what_if_broker_dies
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
 from backend.web.placements_page import PLACEMENTS
@@ -29,18 +29,13 @@ def what_if_page(cluster: str, request: Request, services: Shared, viewer: Viewe
         row = existing_cluster(connection, cluster)
     wanted = int(broker) if broker.isascii() and broker.isdigit() and len(broker) <= 10 else LARGEST_ID
     found = what_if_broker_dies(row, wanted, services.config.probe_timeout_seconds)
-    outcomes = [
-        {"what": name, "meaning": meaning, "count": len(places), "examples": names(places)}
-        for name, meaning in OUTCOMES.items()
-        for places in [getattr(found, name)]
-    ]
     tone = "bad" if found.offline else "warn" if found.refusing else "good"
     context = {
         **frame(request, caller),
         "cluster": row.name,
         "found": found,
         "sentence": in_words(found),
-        "outcomes": outcomes,
+        "outcomes": outcomes(found),
         "tone": tone,
         "trail": [PLACEMENTS, (f"Replication of {row.name}", REPLICATION.format(cluster=row.name))],
     }

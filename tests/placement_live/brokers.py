@@ -21,6 +21,7 @@ from backend.estate.class_archive import ensure_class_archive
 from backend.estate.document import ClusterSpec
 from backend.estate.jars import ensure_jars
 from backend.estate.ports import free_ports
+from backend.estate.processes import ProcessSpec
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.parent_death import die_with_parent
 from backend.settings import settings
@@ -41,6 +42,20 @@ _SPEC = ClusterSpec(
     acls=False,
     via_proxy=False,
 )
+
+
+def begin(spec: ProcessSpec) -> subprocess.Popen[bytes]:
+    """Start a process of an estate's plan, which ends with this one; what it says is added to its log."""
+    with Path(spec.log).open("ab") as output:
+        return subprocess.Popen(
+            spec.argv,
+            cwd=spec.directory,
+            env={**os.environ, **spec.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent,
+        )
 
 
 class Brokers:
@@ -72,16 +87,7 @@ class Brokers:
                 spec = self._specs[node]
                 log = Path(spec.log)
                 seen = log.stat().st_size if log.exists() else 0
-                with log.open("ab") as output:
-                    self._running[node] = subprocess.Popen(
-                        spec.argv,
-                        cwd=spec.directory,
-                        env={**os.environ, **spec.environment},
-                        stdin=subprocess.DEVNULL,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
-                        preexec_fn=die_with_parent,
-                    )
+                self._running[node] = begin(spec)
                 starting.append((node, log, seen))
         for node, log, seen in starting:
             eventually(lambda log=log, seen=seen: STARTED.encode() in log.read_bytes()[seen:], f"{node} starts")

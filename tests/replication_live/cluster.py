@@ -23,9 +23,9 @@ from backend.estate.plan import Kafka
 from backend.estate.ports import free_ports
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.protocol_client import ProtocolClient
-from backend.parent_death import die_with_parent
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
+from tests.placement_live.brokers import begin
 
 NODES = (1, 2, 3)
 CONTROLLER = 100
@@ -164,17 +164,8 @@ class Cluster:
     def _begin(self, node: int) -> None:
         spec = self._specs[node]
         log = Path(spec.log)
-        with log.open("ab") as output:
-            self._log_from[node] = output.tell()
-            self._running[node] = subprocess.Popen(
-                spec.argv,
-                cwd=spec.directory,
-                env={**os.environ, **spec.environment},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                preexec_fn=die_with_parent,
-            )
+        self._log_from[node] = log.stat().st_size if log.exists() else 0
+        self._running[node] = begin(spec)
 
     def _wait_started(self) -> None:
         for node in self._running:
