@@ -22,7 +22,7 @@ from backend.replication_lab.messages import (
 )
 from backend.replication_lab.network import answer_lost, lost, take
 from backend.replication_lab.producing import answered, begin_anew, produce, produce_request_handler, time_is_over
-from backend.replication_lab.startup import end_session, hw_checkpoint_thread, notice, state_change_listener
+from backend.replication_lab.startup import hw_checkpoint_thread, notice, session_is_over, state_change_listener
 from backend.replication_lab.state import Broker, Fetcher, Role
 from backend.replication_lab.world import Action, World
 
@@ -71,6 +71,17 @@ def _on_broker(handler: Callable[[World, Broker], bool]) -> Handler:
     return step
 
 
+def _of_thread(handler: Callable[[World, Broker], bool]) -> Handler:
+    """A step of one broker at the end of a wait, which is none if the clock measured it for an earlier one."""
+    step = _on_broker(handler)
+
+    def measured(world: World, broker_id: int, thread: int | None = None) -> bool:
+        is_stale = world.timed and thread not in (None, world.brokers[broker_id].thread)
+        return not is_stale and step(world, broker_id)
+
+    return measured
+
+
 def _elect(world: World, broker: Broker) -> bool:
     return leader_election(world, broker, waited=True)
 
@@ -84,24 +95,22 @@ def _lead_anyway(world: World, broker: Broker) -> bool:
 
 
 def _late(world: World, broker_id: int, offset: int, in_sync: int) -> bool:
-    """KeepInSyncTime has passed; the request that waits and the ISR are still those that it was measured for."""
+    """KeepInSyncTime has passed; the request that waits and the ISR are still those that it was measured for.
+
+    Without a clock nothing was measured: it may have passed for the request that waits now.
+    """
     broker = world.brokers[broker_id]
-    queue = broker.partition.commit_q
-    if not broker.alive or broker.paused or not queue or queue[0].offset != offset:
+    partition = broker.partition
+    if not broker.alive or broker.paused or not partition.commit_q:
         return False
-    return len(broker.partition.isr) == in_sync and committer_thread(world, broker, late=True)
+    if world.timed and (partition.commit_q[0].offset, len(partition.isr)) != (offset, in_sync):
+        return False
+    return committer_thread(world, broker, late=True)
 
 
 def _shrink(world: World, broker_id: int, replica: int) -> bool:
     broker = world.brokers[broker_id]
     return broker.alive and not broker.paused and follower_is_late(world, broker, replica)
-
-
-def _expire(world: World, broker_id: int) -> bool:
-    """A session ends by itself if the store has heard nothing for so long."""
-    broker = world.brokers[broker_id]
-    silent = not broker.alive or broker.paused or not world.sees_store(broker)
-    return silent and end_session(world, broker)
 
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(
@@ -114,10 +123,10 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "checkpoint": _on_broker(hw_checkpoint_thread),
         "notice": _on_broker(notice),
         "request": _on_broker(state_change_listener),
-        "elect": _on_broker(_elect),
+        "elect": _of_thread(_elect),
         "lead": _on_broker(_lead),
-        "lead_anyway": _on_broker(_lead_anyway),
-        "expire": _expire,
+        "lead_anyway": _of_thread(_lead_anyway),
+        "expire": lambda world, broker: session_is_over(world, world.brokers[broker]),
         "produce": lambda world, producer: produce(world, world.producers[producer]),
         "timeout": lambda world, producer, *sent: time_is_over(world, world.producers[producer], *sent),
         "begin_anew": lambda world, producer: begin_anew(world, world.producers[producer]),

@@ -50,8 +50,8 @@ def established(
             broker.hw = broker.checkpoint = broker.flushed = records
         if broker.id not in dead:
             _join(world, broker)
-    world.history.committed = log.copy()
-    world.history.identities = {(each.producer, each.number) for each in log}
+    for record in log:
+        world.history.add(record)
     for broker in world.brokers.values():
         world.dirty.append(broker.id)
     after_step(world)
@@ -63,11 +63,11 @@ def established(
 def _join(world: World, broker: Broker) -> None:
     """It runs, and leads or follows."""
     store, partition = world.store, broker.partition
-    broker.alive = broker.session = True
+    broker.alive = True
     store.registered[broker.id] = broker.incarnation
     if broker.id not in store.replicas:
         return
-    broker.started = True
+    broker.started = broker.checkpoints = True
     partition.leader, partition.epoch, partition.ar = store.leader, store.leader_epoch, store.replicas
     if broker.id == store.leader:
         broker.role = Role.LEADER

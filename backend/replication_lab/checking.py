@@ -1,9 +1,9 @@
 """The invariants that are checked after every step, on the replicas that the step changed.
 
 Looked for: a committed record that a leader lacks; a follower whose log differs below its HW; a record that
-readers see although not all in sync have had it; a record committed twice; different records committed by two
-leaders at one offset. (Acknowledgements are judged where they are given, in `answering`; AR = ISR + CUR in
-`isr`.)
+readers see although not all in sync have had it; a record committed twice, or out of its producer's order;
+different records committed by two leaders at one offset; a HW that falls. (Acknowledgements are judged where they
+are given, in `answering`; AR = ISR + CUR in `isr`.)
 
 Readers see what is below the HW of a broker that takes itself for the leader, at once. A record is committed
 when a reader may see it, and all in sync "have applied it to their log" (ADS, "Replication").
@@ -11,7 +11,7 @@ when a reader may see it, and all in sync "have applied it to their log" (ADS, "
 
 from __future__ import annotations
 
-from backend.replication_lab.history import Invariant
+from backend.replication_lab.history import History, Invariant
 from backend.replication_lab.isr import ids
 from backend.replication_lab.messages import named
 from backend.replication_lab.state import UNCUT, Broker, Fetcher, Role
@@ -36,10 +36,15 @@ def after_step(world: World) -> None:
             elif _follows(world, broker):
                 _check_follower(world, broker)
         if broker.fell_from:
-            history.violate(
-                Invariant.HW_FELL, f"the HW of broker {broker.id} fell from {broker.fell_from} to {broker.hw}"
-            )
+            _check_fall(history, broker)
     dirty.clear()
+
+
+def _check_fall(history: History, broker: Broker) -> None:
+    """A HW does not fall, but with what was lost as has to be expected."""
+    fell_from, broker.fell_from = broker.fell_from, 0
+    if not any(broker.hw <= at < fell_from for at, _ in history.expected_losses):
+        history.violate(Invariant.HW_FELL, f"the HW of broker {broker.id} fell from {fell_from} to {broker.hw}")
 
 
 def _note(world: World, broker: Broker) -> None:
@@ -87,6 +92,8 @@ def _check_leader(world: World, broker: Broker) -> None:
             _lost(world, broker, agrees)
             if history.violated is not None:
                 return
+        elif broker.role is Role.LEADER:
+            history.lost_promise = 0  # who leads has all that is committed: from here on it is promised again
     if broker.role is not Role.LEADER:
         return
     exposed = min(broker.hw, len(broker.log))
@@ -128,8 +135,10 @@ def _commit(world: World, broker: Broker, end: int) -> None:
                 f"{named(record)} is committed at offset {first} and again at offset {offset}",
             )
             return
-        history.identities.add(identity)
-        history.committed.append(record)
+        if (why := history.out_of_order(record)) is not None:
+            history.violate(Invariant.OUT_OF_ORDER, f"{named(record)} is committed at offset {offset} {why}")
+            return
+        history.add(record)
         history.applied.pop(offset, None)
     history.checked[broker.id] = max(history.checked.get(broker.id, 0), end)
 
@@ -188,8 +197,7 @@ def _lost(world: World, leader: Broker, agrees: int) -> None:
         )
         return
     history.expected_losses += lost
-    del history.committed[agrees:]
-    history.identities = {(each.producer, each.number) for each in history.committed}
+    history.forget_from(agrees)
     history.lost_promise = agrees
     for id_, broker in world.brokers.items():
         history.noted[id_] = min(history.noted.get(id_, 0), agrees)

@@ -31,14 +31,15 @@ def committer_thread(world: World, leader: Broker, *, late: bool = False) -> boo
         if not offset_reached(world, leader, replica, pending.offset):
             if not late:
                 return False
-            partition.cur |= {replica}
-            write_isr(world, leader, partition.isr - {replica})
+            left = write_isr(world, leader, partition.isr - {replica}, partition.cur | {replica})
             _wait_for_head(world, leader)
-            return True
+            return left
     for replica in sorted(partition.cur):
-        if partition.leo.get(replica, 0) >= pending.offset:
-            partition.cur -= {replica}
-            write_isr(world, leader, partition.isr | {replica})
+        if partition.leo.get(replica, 0) < pending.offset:
+            continue
+        if not write_isr(world, leader, partition.isr | {replica}, partition.cur - {replica}):
+            world.wake(("commit", leader.id), 10 * world.configuration.times.fetch)  # it waits for the store
+            return False
     all_accounted_for(world, leader)
     if check_reassigned_replicas(world, leader, pending.offset) or check_load_balancing(world, leader):
         return True
@@ -83,6 +84,7 @@ def check_load_balancing(world: World, leader: Broker) -> bool:
         return False
     store.leader = NOBODY
     step_down(world, leader)
+    leader.checkpoints = False
     world.leader_changed()
     return True
 

@@ -8,6 +8,8 @@ from backend.domain.words import counted
 
 MOST_BROKERS = 20
 MOST_PRODUCERS = 5
+LEAST_OF_A_WAIT = 0.95
+"""Time-outs vary by a twentieth: none passes before."""
 
 
 class ImpossibleDrill(ValueError):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.startup import broker_startup, crash, end_session
+from backend.replication_lab.startup import broker_startup, crash, end_session, falls_silent
 from backend.replication_lab.state import Broker, Fetcher, Role
 from backend.replication_lab.world import World
 
@@ -15,8 +15,8 @@ def _pause(world: World, broker: Broker) -> bool:
     """The process stands still (SIGSTOP): it neither sends nor answers, and its session ends after a while."""
     if not broker.alive or broker.paused:
         return False
+    falls_silent(world, broker)
     broker.paused = True
-    world.wake(("expire", broker.id), world.configuration.times.session)
     return True
 
 
@@ -50,9 +50,9 @@ def cut(world: World, one: int, other: int) -> bool:
     pair = (min(one, other), max(one, other))
     if pair in world.cuts:
         return False
-    world.cuts |= {pair}
     if pair[0] == NOBODY:
-        world.wake(("expire", pair[1]), world.configuration.times.session)
+        falls_silent(world, world.brokers[pair[1]])
+    world.cuts |= {pair}
     return True
 
 
@@ -64,7 +64,7 @@ def heal(world: World, one: int, other: int) -> bool:
     world.cuts -= {pair}
     if pair[0] == NOBODY:
         broker = world.brokers[pair[1]]
-        for action in ("notice", "request", "elect"):
+        for action in ("notice", "request", "elect", "lead_anyway", "commit"):
             world.wake((action, broker.id), world.configuration.times.network)
         if broker.role is Role.NONE and broker.alive:
             world.notify(broker, "leader_change")

@@ -37,6 +37,7 @@ def become_follower(world: World, broker: Broker) -> bool:
     step_down(world, broker)
     broker.stop_threads()
     broker.role = Role.FOLLOWER
+    broker.checkpoints = True
     partition.leader, partition.epoch = store.leader, store.leader_epoch
     if rules.truncation is Truncation.HW:
         broker.truncate(max(0, broker.hw - (rules.off_by_one is OffByOne.TRUNCATED)))
@@ -114,7 +115,7 @@ def truncate_to_leader(world: World, broker: Broker, response: EpochResponse) ->
             end = own_end
             broker.fetcher = Fetcher.ASKS
     broker.truncate(end)
-    broker.hw = min(broker.hw, len(broker.log))
+    broker.set_hw(min(broker.hw, len(broker.log)))
     broker.dirty.append(broker.id)
     world.wake(("fetch", broker.id), 0)
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from backend.replication_lab.messages import Record
+from backend.replication_lab.messages import Record, named
 
 
 class Invariant(StrEnum):
@@ -17,6 +17,7 @@ class Invariant(StrEnum):
     UNCOMMITTED_READ = "uncommitted_record_read"
     BELOW_MIN_ISR = "acknowledged_below_min_isr"
     WRITTEN_TWICE = "record_written_twice"
+    OUT_OF_ORDER = "producer_order_broken"
     TWO_LEADERS = "two_leaders_commit"
     NOT_READABLE = "acknowledged_record_not_readable"
     UNANSWERED = "request_never_answered"
@@ -31,6 +32,7 @@ IN_WORDS = {
     Invariant.UNCOMMITTED_READ: "only committed records are read",
     Invariant.BELOW_MIN_ISR: "acks=all with fewer replicas in sync than min ISR is refused",
     Invariant.WRITTEN_TWICE: "a record that is sent again is written once",
+    Invariant.OUT_OF_ORDER: "a producer's records are committed in the order in which it sent them, without gaps",
     Invariant.TWO_LEADERS: "two brokers never commit different records at one offset",
     Invariant.NOT_READABLE: "what was acknowledged as committed can be read",
     Invariant.UNANSWERED: "a leader that steps down answers every request that it took",
@@ -49,6 +51,7 @@ class History:
         "committed",
         "expected_losses",
         "identities",
+        "last_of",
         "lost_promise",
         "noted",
         "violated",
@@ -59,6 +62,8 @@ class History:
         self.committed: list[Record] = []
         self.identities: set[tuple[int, int]] = set()
         """Producer and number of each committed record."""
+        self.last_of: dict[int, Record] = {}
+        """By producer: its last committed record."""
         self.applied: dict[int, tuple[tuple[Record, frozenset[int]], ...]] = {}
         """By offset, where nothing is committed: records, and the brokers that have had them in their logs."""
         self.noted: dict[int, int] = {}
@@ -73,6 +78,29 @@ class History:
         self.what = ""
         """What happened, in words."""
 
+    def add(self, record: Record) -> None:
+        """It is committed."""
+        self.committed.append(record)
+        self.identities.add((record.producer, record.number))
+        self.last_of[record.producer] = record
+
+    def forget_from(self, offset: int) -> None:
+        """What was committed from there on is lost, as has to be expected."""
+        kept, self.committed, self.identities, self.last_of = self.committed[:offset], [], set(), {}
+        for record in kept:
+            self.add(record)
+
+    def out_of_order(self, record: Record) -> str | None:
+        """Why it cannot come next of its producer, in words; a gap may come where something is lost or left."""
+        last = self.last_of.get(record.producer)
+        if last is None:
+            return None
+        if record.producer_epoch < last.producer_epoch or record.number < last.number:
+            return f"behind {named(last)}, which its producer sent later"
+        if record.producer_epoch > last.producer_epoch or self.expected_losses:
+            return None
+        return f"next to {named(last)}" if record.number > last.number + 1 else None
+
     def violate(self, invariant: Invariant, what: str) -> None:
         """Keep the first violation."""
         if self.violated is None:
@@ -85,6 +113,7 @@ class History:
         twin.applied, twin.lost_promise = dict(self.applied), self.lost_promise
         twin.expected_losses, twin.checked = self.expected_losses, dict(self.checked)
         twin.noted, twin.violated, twin.what = dict(self.noted), self.violated, self.what
+        twin.last_of = dict(self.last_of)
         return twin
 
     def key(self) -> tuple[object, ...]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.state import Broker, Role
-from backend.replication_lab.store import Store
 from backend.replication_lab.world import World
 
 
-def write_isr(world: World, leader: Broker, isr: frozenset[int]) -> bool:
-    """Write p.ISR (and CUR) to the store, in one step with the leader's own memory.
+def write_isr(world: World, leader: Broker, isr: frozenset[int], cur: frozenset[int] | None = None) -> bool:
+    """Write p.ISR (and CUR) to the store, in one step with the leader's own memory; False if it could not.
 
     Mend: only over the version that the leader knows (compare and set), so that one that was replaced cannot.
     Where fewer than min ISR are left, those that go stay eligible to lead: nothing is committed until they are
@@ -22,18 +21,21 @@ def write_isr(world: World, leader: Broker, isr: frozenset[int]) -> bool:
     if world.rules.compare_and_set and (store.isr_version != partition.isr_version or store.leader != leader.id):
         refresh_isr(world, leader)
         return False
+    take_isr_over(world, leader, isr, frozenset(partition.ar) - isr if cur is None else cur)
+    leader.dirty.append(leader.id)
+    return True
+
+
+def take_isr_over(world: World, leader: Broker, isr: frozenset[int], cur: frozenset[int]) -> None:
+    """Write ISR and CUR over whatever stands there, with who is eligible to lead beside them (KIP-966)."""
+    store, partition = world.store, leader.partition
+    partition.isr, partition.cur = isr, cur
     elr: frozenset[int] = frozenset()
     if world.rules.broker_epochs and len(isr) < world.configuration.min_isr:
         elr = (store.elr | store.isr) - isr
-    partition.isr, partition.cur = (
-        isr,
-        frozenset(partition.ar) - isr if world.rules.judges_by_progress else partition.cur,
-    )
-    store.write_isr(isr, partition.cur, elr)
+    store.write_isr(isr, cur, elr)
     partition.isr_version = store.isr_version
-    leader.dirty.append(leader.id)
     see_promise(world)
-    return True
 
 
 def refresh_isr(world: World, leader: Broker) -> None:
@@ -52,7 +54,7 @@ def see_promise(world: World) -> None:
     """
     store, history = world.store, world.history
     in_sync = store.isr | store.elr
-    if in_sync and not any(world.brokers[each].alive for each in in_sync):
+    if in_sync and not any(world.brokers[each].started for each in in_sync):
         history.lost_promise = len(history.committed)
 
 
@@ -96,11 +98,13 @@ def ids(brokers: frozenset[int]) -> str:
     return "{" + ", ".join(str(each) for each in sorted(brokers)) + "}"
 
 
-def may_lead(store: Store, broker: Broker) -> bool:
+def may_lead(world: World, broker: Broker) -> bool:
     """leaderElection's condition: assigned, and in sync where anybody is; or eligible (KIP-966).
 
     With the mends, one that is being assigned may be in sync already, and once all others are gone the only one.
     """
-    return broker.id in (*store.replicas, *store.isr) and (
+    store = world.store
+    assigned = (*store.replicas, *store.isr) if world.rules.compare_and_set else store.replicas
+    return broker.id in assigned and (
         not (store.isr or store.elr) or broker.id in store.isr or broker.id in store.elr
     )

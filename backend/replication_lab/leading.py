@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backend.replication_lab.committing import advance_hw
-from backend.replication_lab.isr import all_accounted_for, may_lead, see_promise
+from backend.replication_lab.isr import all_accounted_for, may_lead, see_promise, take_isr_over
 from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import NewLeaderHw, Truncation
 from backend.replication_lab.state import Broker, Role
@@ -20,13 +20,13 @@ def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bo
     """
     store, partition = world.store, broker.partition
     if not waited:
-        if store.leader != NOBODY or not may_lead(store, broker) or not world.sees_store(broker):
+        if store.leader != NOBODY or not may_lead(world, broker) or not world.sees_store(broker):
             return False
         partition.ar, partition.isr, partition.cur = store.replicas, store.isr, store.cur
         partition.isr_version = store.isr_version
         broker.role = Role.STANDING
         broker.stop_threads()
-        world.wake(("elect", broker.id), _election_wait(world, broker))
+        world.wake(("elect", broker.id, broker.thread), _election_wait(world, broker))
         return True
     if broker.role is not Role.STANDING:
         return False
@@ -42,8 +42,9 @@ def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bo
     store.leader = store.last_leader = broker.id
     if world.rules.has_epochs:
         store.leader_epoch += 1
-    if world.rules.compare_and_set:
-        _take_isr_over(world, broker)
+    if world.rules.compare_and_set:  # who is not registered is in sync no more
+        isr = frozenset(each for each in store.isr if each in store.registered) | {broker.id}
+        take_isr_over(world, broker, isr, frozenset(store.replicas) - isr)
     passed = partition.ar if world.rules.passes_ar else tuple(sorted(partition.cur))
     return become_leader(world, broker, partition.isr, passed)
 
@@ -60,19 +61,6 @@ def _election_wait(world: World, broker: Broker) -> float:
     return 0 if preferred else world.configuration.times.leader_election_wait
 
 
-def _take_isr_over(world: World, broker: Broker) -> None:
-    """Mend: who is not registered is in sync no more; below min ISR those stay eligible to lead (KIP-966)."""
-    store, partition = world.store, broker.partition
-    isr = frozenset(each for each in store.isr if each in store.registered) | {broker.id}
-    elr: frozenset[int] = frozenset()
-    if world.rules.broker_epochs and len(isr) < world.configuration.min_isr:
-        elr = (store.elr | store.isr) - isr
-    partition.isr, partition.cur = isr, frozenset(store.replicas) - isr
-    store.write_isr(isr, partition.cur, elr)
-    partition.isr_version = store.isr_version
-    see_promise(world)
-
-
 def become_leader(
     world: World, broker: Broker, isr: frozenset[int], ar: tuple[int, ...], *, waited: bool = False
 ) -> bool:
@@ -85,6 +73,7 @@ def become_leader(
     """
     partition, rules = broker.partition, world.rules
     if not waited:
+        broker.checkpoints = False
         partition.isr, partition.ar, partition.leo = isr, ar, {}
         partition.leader, partition.epoch, partition.epoch_start = (
             broker.id,
@@ -98,20 +87,21 @@ def become_leader(
         broker.role = Role.BECOMING
         world.leader_changed(by=broker.id)
         if rules.new_leader_hw is not NewLeaderHw.OWN:
-            world.wake(("lead_anyway", broker.id), world.configuration.times.keep_in_sync)
+            world.wake(("lead_anyway", broker.id, broker.thread), world.configuration.times.keep_in_sync)
             lead_if_caught_up(world, broker)
             return True
-    if broker.role is not Role.BECOMING:
+    if broker.role is not Role.BECOMING or not world.sees_store(broker):
         return False
     if rules.new_leader_hw is not NewLeaderHw.OWN:
-        partition.isr = _in_sync_now(broker)
-        partition.cur = frozenset(partition.ar) - partition.isr
+        in_sync = _in_sync_now(broker)
+        partition.isr, partition.cur = in_sync, frozenset(partition.ar) - in_sync
         world.store.write_isr(partition.isr, partition.cur)
         partition.isr_version = world.store.isr_version
         see_promise(world)
     partition.ar = world.store.replicas
     partition.rar = world.store.reassigned
     broker.role = Role.LEADER
+    broker.checkpoints = True
     broker.dirty.append(broker.id)
     all_accounted_for(world, broker)
     if rules.truncation is Truncation.HW:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backend.replication_lab.answering import step_down
 from backend.replication_lab.committing import advance_hw
+from backend.replication_lab.configuration import LEAST_OF_A_WAIT
 from backend.replication_lab.following import become_follower
 from backend.replication_lab.isr import comes_back_unclean, refresh_isr, see_promise
 from backend.replication_lab.leading import leader_election
@@ -17,27 +18,34 @@ from backend.replication_lab.world import World
 def broker_startup(world: World, broker: Broker) -> bool:
     """brokerStartup(): register, find the replicas, listen for requests; and open what is assigned to this broker.
 
-    What is left of the last session ends first: its ephemeral nodes are in the way. A leader that is there
-    already is followed at once (High-level Design, "Follower failure"): its change would call no listener any
-    more.
+    One that does not reach the store waits for it. A leader that is there already is followed at once (High-level
+    Design, "Follower failure"): its change would call no listener any more.
     """
     if broker.alive:
         return False
-    end_session(world, broker)
-    broker.alive, broker.session = True, True
+    broker.alive = True
     broker.incarnation += 1
+    world.wake(("checkpoint", broker.id), world.configuration.times.checkpoint)
+    if world.sees_store(broker):
+        _register(world, broker)
+    else:
+        world.notify(broker, "startup")
+    return True
+
+
+def _register(world: World, broker: Broker) -> None:
+    """brokerStartup with the store. The last session ends first: its ephemeral nodes are in the way."""
+    end_session(world, broker)
     world.store.registered[broker.id] = broker.incarnation
     comes_back_unclean(world, broker)
     if world.store.deleted:
-        delete_replica(world, broker)
+        close_replica(world, broker)
     elif broker.id in (*world.store.replicas, *world.store.reassigned):
         broker.partition.ar = world.store.replicas
         replica_state_change(world, broker)
         if world.store.leader != NOBODY:
             become_follower(world, broker)
-    world.wake(("checkpoint", broker.id), world.configuration.times.checkpoint)
     world.wake(("request", broker.id), world.configuration.times.network)
-    return True
 
 
 def state_change_listener(world: World, broker: Broker) -> bool:
@@ -54,9 +62,9 @@ def state_change_listener(world: World, broker: Broker) -> bool:
             become_follower(world, broker)
     elif request is Request.REPLICA_UNASSIGNED:
         if broker.id not in (*world.store.replicas, *world.store.reassigned):  # it may be wanted again by now
-            delete_replica(world, broker)
+            close_replica(world, broker)
     elif request is Request.DELETE_REPLICA:
-        delete_replica(world, broker)
+        close_replica(world, broker)
     else:
         replica_state_change(world, broker)
         become_follower(world, broker)
@@ -75,17 +83,15 @@ def replica_state_change(world: World, broker: Broker) -> bool:
 
 
 def close_replica(world: World, broker: Broker) -> bool:
-    """closeReplica(r): stop the fetcher, close the log."""
+    """closeReplica(r): stop the fetcher, close the log and delete it.
+
+    It is deleteReplica(r) as well, which the document calls and does not give: by its heading, closeReplica "is
+    requested by the leader when a topic is deleted".
+    """
     step_down(world, broker)
     broker.stop_threads()
-    broker.started = False
+    broker.started = broker.checkpoints = False
     broker.partition = Partition()
-    return True
-
-
-def delete_replica(world: World, broker: Broker) -> bool:
-    """deleteReplica(r), which the document calls and does not give: close it, and delete what is on disk."""
-    close_replica(world, broker)
     broker.truncate(0)
     broker.hw = broker.checkpoint = broker.flushed = 0
     return True
@@ -126,8 +132,10 @@ def notice(world: World, broker: Broker) -> bool:
     listener, broker.notices = broker.notices[0], broker.notices[1:]
     if broker.notices:
         world.wake(("notice", broker.id), world.configuration.times.network)
+    if listener == "startup":
+        _register(world, broker)
+        return True
     if listener == "session_lost":
-        broker.session = True
         world.store.registered[broker.id] = broker.incarnation
         if broker.id in world.store.requests:
             world.wake(("request", broker.id), world.configuration.times.network)
@@ -151,7 +159,7 @@ def replica_change_listener(world: World, broker: Broker) -> None:
         for replica in (*broker.partition.ar, *broker.partition.rar):
             if replica != broker.id:
                 world.request(replica, Request.DELETE_REPLICA)
-    delete_replica(world, broker)
+    close_replica(world, broker)
     if world.store.leader == broker.id:
         world.store.leader = NOBODY
 
@@ -172,14 +180,33 @@ def end_session(world: World, broker: Broker) -> bool:
     store = world.store
     if broker.id not in store.registered:
         return False
-    del store.registered[broker.id]
+    is_of_this_life = store.registered.pop(broker.id) == broker.incarnation
     if store.leader == broker.id:
         store.leader = NOBODY
         world.leader_changed(by=broker.id)
-    if broker.alive:
-        broker.session = False
+    if broker.alive and is_of_this_life:
         world.notify(broker, "session_lost")
     return True
+
+
+def is_silent(world: World, broker: Broker) -> bool:
+    """The store hears nothing of it."""
+    return not broker.alive or broker.paused or not world.sees_store(broker)
+
+
+def falls_silent(world: World, broker: Broker) -> None:
+    """From now on the store hears nothing of it, if it still did: its session will end."""
+    if not is_silent(world, broker):
+        broker.silent_since = world.now
+    world.wake(("expire", broker.id), world.configuration.times.session)
+
+
+def session_is_over(world: World, broker: Broker) -> bool:
+    """A session ends by itself if the store has heard nothing for so long; without a clock, for any time."""
+    if not is_silent(world, broker):
+        return False
+    heard = world.timed and world.now - broker.silent_since < world.configuration.times.session * LEAST_OF_A_WAIT
+    return not heard and end_session(world, broker)
 
 
 def crash(world: World, broker: Broker, *, loses_tail: bool = False) -> bool:
@@ -189,18 +216,17 @@ def crash(world: World, broker: Broker, *, loses_tail: bool = False) -> bool:
     """
     if not broker.alive:
         return False
+    falls_silent(world, broker)
     broker.alive = False
     broker.paused = False
-    broker.session = False
     broker.notices = ()
-    broker.started = False
+    broker.started = broker.checkpoints = False
     broker.role = Role.NONE
     broker.stop_threads()
     broker.partition = Partition()
     hang_up(world, broker)
     if loses_tail:
         broker.truncate(broker.flushed)
-    world.wake(("expire", broker.id), world.configuration.times.session)
     see_promise(world)
     return True
 
@@ -208,7 +234,7 @@ def crash(world: World, broker: Broker, *, loses_tail: bool = False) -> bool:
 def hw_checkpoint_thread(world: World, broker: Broker) -> bool:
     """HW checkpoint thread: flush r.hw and r.log to disk."""
     world.wake(("checkpoint", broker.id), world.configuration.times.checkpoint * (8 if broker.slow_disk else 1))
-    if not broker.started or (broker.checkpoint == broker.hw and broker.flushed == len(broker.log)):
+    if not broker.checkpoints or (broker.checkpoint == broker.hw and broker.flushed == len(broker.log)):
         return False
     broker.checkpoint = broker.hw
     broker.flushed = len(broker.log)

@@ -84,8 +84,9 @@ class Broker:
     """A broker and its replica of the partition. What is on disk outlives a crash; the rest does not."""
 
     __slots__ = (
-        "alive", "checkpoint", "cut_to", "dirty", "fell_from", "fetcher", "flushed", "hw", "id", "incarnation",
-        "log", "notices", "partition", "paused", "role", "session", "slow", "slow_disk", "started", "thread",
+        "alive", "checkpoint", "checkpoints", "cut_to", "dirty", "fell_from", "fetcher", "flushed", "hw", "id",
+        "incarnation", "log", "notices", "partition", "paused", "role", "silent_since", "slow", "slow_disk",
+        "started", "thread",
     )  # fmt: skip
 
     def __init__(self, id_: int, dirty: list[int]) -> None:
@@ -99,8 +100,8 @@ class Broker:
         self.slow_disk = False
         """It takes long to write what it fetched, and to flush."""
         self.incarnation = 0
-        self.session = False
-        """It believes in its session with the store."""
+        self.silent_since = 0.0
+        """When the store last began to hear nothing of it; a time, which a search does not tell apart."""
         self.notices: tuple[str, ...] = ()
         """Listeners that are to be called: leader_change, session_lost."""
 
@@ -117,6 +118,8 @@ class Broker:
 
         self.started = False
         """The replica's log is open."""
+        self.checkpoints = False
+        """The HW checkpoint thread runs."""
         self.hw = 0
         """As an end offset: so many records are committed."""
         self.role = Role.NONE
@@ -141,7 +144,7 @@ class Broker:
         """Move the HW. That it falls is for the checker to judge."""
         if hw != self.hw:
             if hw < self.hw:
-                self.fell_from = self.hw
+                self.fell_from = max(self.fell_from, self.hw)
             self.hw = hw
             self.dirty.append(self.id)
 
@@ -173,7 +176,8 @@ class Broker:
             self.paused,
             self.slow,
         )
-        twin.slow_disk, twin.incarnation, twin.session = self.slow_disk, self.incarnation, self.session
+        twin.slow_disk, twin.incarnation = self.slow_disk, self.incarnation
+        twin.silent_since, twin.checkpoints = self.silent_since, self.checkpoints
         twin.notices, twin.log, twin.flushed = self.notices, self.log.copy(), self.flushed
         twin.checkpoint, twin.started = self.checkpoint, self.started
         twin.hw, twin.role, twin.fetcher, twin.thread = self.hw, self.role, self.fetcher, self.thread
@@ -183,8 +187,9 @@ class Broker:
     def key(self, isr_version: int) -> tuple[object, ...]:
         """What tells two of them apart; how often threads began does not, where answers come at once."""
         return (
-            self.alive, self.paused, self.incarnation, self.session, self.notices, tuple(self.log), self.flushed,
-            self.checkpoint, self.started, self.hw, self.role, self.fetcher, self.partition.key(isr_version),
+            self.alive, self.paused, self.incarnation, self.notices, tuple(self.log), self.flushed,
+            self.checkpoint, self.checkpoints, self.started, self.hw, self.role, self.fetcher,
+            self.partition.key(isr_version),
         )  # fmt: skip
 
 

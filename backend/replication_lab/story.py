@@ -122,9 +122,9 @@ _WORDS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "checkpoint": lambda _, broker: f"Broker {broker} flushes its log and its HW",
         "notice": lambda before, broker: f"Broker {broker} is told: {_notice(before, broker)}",
         "request": lambda before, broker: f"Broker {broker} gets a {_request(before, broker)}",
-        "elect": lambda _, broker: f"Broker {broker} stands for election",
+        "elect": lambda _, broker, *__: f"Broker {broker} stands for election",
         "lead": lambda _, broker: f"All that live have caught up with broker {broker}",
-        "lead_anyway": lambda _, broker: f"Broker {broker} waits for others no longer",
+        "lead_anyway": lambda _, broker, *__: f"Broker {broker} waits for others no longer",
         "expire": lambda _, broker: f"The store has not heard of broker {broker}, whose session ends",
         "produce": lambda before, producer: f"Producer {producer_name(producer)} sends {_next(before, producer)}",
         "timeout": lambda before, producer, *_: (
@@ -158,6 +158,7 @@ _FAULTS = frozenset(
 def _notice(before: World, broker: int) -> str:
     notices = before.brokers[broker].notices
     return {
+        "startup": "the store is there",
         "leader_change": "the leader's node changed",
         "session_lost": "its session is lost",
         "replica_change": "the topic changed",

@@ -6,10 +6,11 @@ from heapq import heappop, heappush
 from random import Random
 
 from backend.replication_lab.actions import perform
+from backend.replication_lab.configuration import LEAST_OF_A_WAIT
 from backend.replication_lab.world import Action, World
 
 _SHORT_MS = 50
-"""Delays below it vary by half; longer ones, which are time-outs, by a twentieth."""
+"""Delays below it vary by half; longer ones, which are time-outs, by a twentieth (`LEAST_OF_A_WAIT`)."""
 
 
 class Clock:
@@ -29,7 +30,8 @@ class Clock:
 
     def wake(self, action: Action, delay: float) -> None:
         """Have something happen after so many milliseconds, more or less."""
-        varied = delay * (0.5 + self._random()) if delay < _SHORT_MS else delay * (0.95 + self._random() / 10)
+        least, spread = (0.5, 1) if delay < _SHORT_MS else (LEAST_OF_A_WAIT, 0.1)
+        varied = delay * (least + spread * self._random())
         self._drawn += 1
         heappush(self._due, (self.world.now + varied, self._drawn, action))
 

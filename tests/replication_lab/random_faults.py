@@ -140,4 +140,4 @@ def run(schedule: Schedule, rules: Rules, seed: int) -> Ran:
 def nobody_lives(world: World) -> bool:
     """No broker lives that is in sync or eligible to lead."""
     in_sync = world.store.isr | world.store.elr
-    return bool(in_sync) and not any(world.brokers[each].alive for each in in_sync)
+    return bool(in_sync) and not any(world.brokers[each].started for each in in_sync)
