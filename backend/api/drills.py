@@ -74,10 +74,10 @@ def play_schedule(
 ) -> Response:
     """Play faults of one's own, while producers send; at most a simulated minute."""
     try:
-        played = drill_schedule(body.model_dump(), mode, seed)
+        played = drill_schedule(body.model_dump(), mode, seed, with_frames=frames)
     except ImpossibleDrill as why:
         return problem(422, "invalid", "There is no such drill", str(why))
-    return JSONResponse(played.told(with_frames=frames))
+    return JSONResponse(played.told())
 
 
 @router.get("/{scenario}", openapi_extra=needs(Action.READ_ESTATE))
@@ -86,9 +86,9 @@ def play_drill(scenario: str, mode: Mode = FAITHFUL.mode, seed: Seed = 1, frames
     if scenario not in SCENARIOS:
         raise NotFound(f"there is no scenario {scenario[:60]!a}; GET /api/v1/drills/replication lists them")
     try:
-        played = drill(scenario, mode, seed)
+        played = drill(scenario, mode, seed, with_frames=frames)
     except ImpossibleDrill as why:
         wrong = "seed" if mode in MODES else "mode"
         errors = [{"pointer": "", "parameter": wrong, "detail": str(why)}]
         return problem(422, "invalid", "There is no such drill", f"{wrong}: {why}", errors)
-    return JSONResponse(played.told(with_frames=frames))
+    return JSONResponse(played.told())

@@ -42,8 +42,13 @@ def replication(
         typer.Option(help="Play faults of your own: YAML or JSON; - is stdin (docs/replication-lab.md)."),
     ] = None,
     mode: Annotated[
-        str, typer.Option(help="faithful (the documents), fixed (all mends), kip-101 or kip-279 (some of them).")
-    ] = "faithful",
+        str | None,
+        typer.Option(
+            help="faithful (the documents), fixed (all mends), kip-101 or kip-279 (some of them). If it is not "
+            "given: faithful for a scenario, fixed for a schedule.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
     frames: Annotated[
         bool, typer.Option("--frames", help="With all brokers after each step, in JSON or YAML.")
@@ -55,6 +60,7 @@ def replication(
     from backend.replication_lab.configuration import ImpossibleDrill
     from backend.replication_lab.drills import drill as play
     from backend.replication_lab.drills import drill_schedule
+    from backend.replication_lab.rules import FAITHFUL, FIXED
 
     wanted = Form.JSON if as_json else form
     if sum((list_, scenario is not None, schedule is not None)) != 1:
@@ -64,15 +70,15 @@ def replication(
         return
     try:
         if scenario is not None:
-            played = play(scenario, mode, seed)
+            played = play(scenario, mode or FAITHFUL.mode, seed, with_frames=frames)
         else:
-            played = drill_schedule(_read(schedule), mode, seed)
+            played = drill_schedule(_read(schedule), mode or FIXED.mode, seed, with_frames=frames)
     except ImpossibleDrill as impossible:
         fail(str(impossible), 2)
     if wanted is Form.TABLE:
         _tell(played)
     else:
-        show(played.told(with_frames=frames), wanted, (), ())
+        show(played.told(), wanted, (), ())
 
 
 def _list(form: Form) -> None:
@@ -97,19 +103,24 @@ def _read(path: Path | None) -> Any:
 
 def _tell(played: Drill) -> None:
     """A run as sentences."""
-    from backend.replication_lab.history import IN_WORDS
-
     typer.echo(f"{played.scenario}, {played.mode}, seed {played.seed}: {played.steps_taken:,} steps")
+    if played.begins_after:
+        typer.echo(f"The story begins after {played.begins_after:,} of them, when nothing was wrong.")
     for moment in played.moments:
         typer.echo(f"{moment.step:>6}  {moment.text}")
     if played.violated is None:
-        typer.echo("Every invariant holds.")
+        typer.echo(f"{played.verdict}.")
     else:
-        typer.echo(f"Violated at step {played.moments[-1].step}: {IN_WORDS[played.violated]} ({played.violated}).")
+        typer.echo(f"Violated at step {played.moments[-1].step}: {played.verdict}.")
         typer.echo(f"{played.what[:1].upper()}{played.what[1:]}.")
+        if not played.is_fewest:
+            typer.echo("The story is not shrunk to its fewest steps: that would take too long.")
     if played.expected_losses:
         lost = ", ".join(played.expected_losses)
         typer.echo(f"Lost, as has to be expected where no in-sync replica lives for a moment: {lost}.")
+    if played.acknowledged_losses:
+        gone = ", ".join(played.acknowledged_losses)
+        typer.echo(f"Acknowledged, and gone in the end: {gone}.")
     if played.longest_gap_ms is not None:
         typer.echo(f"Longest time without an acknowledgement: {played.longest_gap_ms:,} ms (simulated)")
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from backend.replication_lab import faults
 from backend.replication_lab.checking import after_step
-from backend.replication_lab.committing import committer_thread, follower_is_late
+from backend.replication_lab.committing import committer_thread, follower_is_late, waited_for
 from backend.replication_lab.fetching import epoch_end, replica_fetch
 from backend.replication_lab.following import fetched, replica_fetcher_thread, truncate_to_leader
 from backend.replication_lab.leading import become_leader, has_everyone, leader_election
@@ -21,6 +21,7 @@ from backend.replication_lab.messages import (
     sent_by,
 )
 from backend.replication_lab.network import answer_lost, lost, take
+from backend.replication_lab.patience import answer_is_held_up, follower_is_held_up, somebody_is_held_up
 from backend.replication_lab.producing import answered, begin_anew, produce, produce_request_handler, time_is_over
 from backend.replication_lab.startup import hw_checkpoint_thread, notice, session_is_over, state_change_listener
 from backend.replication_lab.state import Broker, Fetcher, Role
@@ -87,11 +88,19 @@ def _elect(world: World, broker: Broker) -> bool:
 
 
 def _lead(world: World, broker: Broker) -> bool:
-    return has_everyone(world, broker) and _lead_anyway(world, broker)
+    return has_everyone(world, broker) and _end_of_wait(world, broker)
+
+
+def _end_of_wait(world: World, broker: Broker) -> bool:
+    return become_leader(world, broker, broker.partition.isr, broker.partition.ar, waited=True)
 
 
 def _lead_anyway(world: World, broker: Broker) -> bool:
-    return become_leader(world, broker, broker.partition.isr, broker.partition.ar, waited=True)
+    if world.patient and not has_everyone(world, broker):
+        expected = [each for each in broker.partition.ar if each in world.store.registered]
+        if not somebody_is_held_up(world, broker, expected, broker.hw):
+            return False
+    return _end_of_wait(world, broker)
 
 
 def _late(world: World, broker_id: int, offset: int, in_sync: int) -> bool:
@@ -105,12 +114,25 @@ def _late(world: World, broker_id: int, offset: int, in_sync: int) -> bool:
         return False
     if world.timed and (partition.commit_q[0].offset, len(partition.isr)) != (offset, in_sync):
         return False
+    if world.patient:
+        behind = waited_for(world, broker)
+        if behind is None or not follower_is_held_up(world, broker, behind):
+            return False
     return committer_thread(world, broker, late=True)
 
 
 def _shrink(world: World, broker_id: int, replica: int) -> bool:
     broker = world.brokers[broker_id]
+    if world.patient and not follower_is_held_up(world, broker, replica):
+        return False
     return broker.alive and not broker.paused and follower_is_late(world, broker, replica)
+
+
+def _time_out(world: World, producer_id: int, number: int, attempt: int) -> bool:
+    producer = world.producers[producer_id]
+    if world.patient and not answer_is_held_up(world, producer):
+        return False
+    return time_is_over(world, producer, number, attempt)
 
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(
@@ -128,7 +150,7 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "lead_anyway": _of_thread(_lead_anyway),
         "expire": lambda world, broker: session_is_over(world, world.brokers[broker]),
         "produce": lambda world, producer: produce(world, world.producers[producer]),
-        "timeout": lambda world, producer, *sent: time_is_over(world, world.producers[producer], *sent),
+        "timeout": _time_out,
         "begin_anew": lambda world, producer: begin_anew(world, world.producers[producer]),
         **faults.HANDLERS,
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 from backend.replication_lab.answering import acknowledge, step_down
 from backend.replication_lab.isr import all_accounted_for, write_isr
 from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.patience import follower_is_held_up
 from backend.replication_lab.rules import OffByOne
 from backend.replication_lab.state import Broker, Role
 from backend.replication_lab.store import Request
@@ -25,15 +26,13 @@ def committer_thread(world: World, leader: Broker, *, late: bool = False) -> boo
     if leader.role is not Role.LEADER or not partition.commit_q or world.rules.judges_by_progress:
         return False
     pending = partition.commit_q[0]
-    last = leader.id
-    for replica in sorted(partition.isr - {leader.id}):
-        last = replica
-        if not offset_reached(world, leader, replica, pending.offset):
-            if not late:
-                return False
-            left = write_isr(world, leader, partition.isr - {replica}, partition.cur | {replica})
-            _wait_for_head(world, leader)
-            return left
+    behind = waited_for(world, leader)
+    if behind is not None:
+        if not late:
+            return False
+        left = write_isr(world, leader, partition.isr - {behind}, partition.cur | {behind})
+        _wait_for_head(world, leader)
+        return left
     for replica in sorted(partition.cur):
         if partition.leo.get(replica, 0) < pending.offset:
             continue
@@ -45,13 +44,22 @@ def committer_thread(world: World, leader: Broker, *, late: bool = False) -> boo
         return True
     if world.rules.committer_sets_leader_hw:
         leader.set_hw(pending.offset)
-    elif last != leader.id:
+    elif len(partition.isr) > 1:
+        last = max(partition.isr - {leader.id})
         partition.leo[last] = max(partition.leo.get(last, 0), pending.offset)  # r.hw of a copy that nobody reads
     partition.commit_q = partition.commit_q[1:]
     if pending.request.acks_all:
         acknowledge(world, leader, pending.request, pending.first, pending.offset)
     _wait_for_head(world, leader)
     return True
+
+
+def waited_for(world: World, leader: Broker) -> int | None:
+    """for each r in ISR: the first that has not reached the offset of the request at the head of the commitQ."""
+    partition = leader.partition
+    followers = sorted(partition.isr - {leader.id})
+    offset = partition.commit_q[0].offset
+    return next((each for each in followers if not offset_reached(world, leader, each, offset)), None)
 
 
 def _wait_for_head(world: World, leader: Broker) -> None:
@@ -166,14 +174,9 @@ def follower_is_late(world: World, leader: Broker, replica: int) -> bool:
         if now - since < wait:
             world.wake(("shrink", leader.id, replica), since + wait - now)
             return False
-    elif partition.leo.get(replica, 0) >= len(leader.log) and _is_up(world, replica):
+    elif partition.leo.get(replica, 0) >= len(leader.log) and not follower_is_held_up(world, leader, replica):
         return False
     return drop_follower(world, leader, replica)
-
-
-def _is_up(world: World, replica: int) -> bool:
-    broker = world.brokers[replica]
-    return broker.alive and not broker.paused
 
 
 def drop_follower(world: World, leader: Broker, replica: int) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from backend.replication_lab.checking import is_promised
 from backend.replication_lab.configuration import ImpossibleDrill
 from backend.replication_lab.frames import frame
 from backend.replication_lab.history import IN_WORDS, Invariant
@@ -13,12 +14,13 @@ from backend.replication_lab.playing import play
 from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
 from backend.replication_lab.schedules import read_schedule, run_schedule
-from backend.replication_lab.settling import PATIENCE_MS
+from backend.replication_lab.settling import PATIENCE_MS, acknowledged_and_gone
 from backend.replication_lab.shrinking import after, shrink
 from backend.replication_lab.story import Detail, Moment, moments
 from backend.replication_lab.world import Action, World
 
 LARGEST_SEED = 2**63 - 1
+NOTHING_PROMISED = "Nothing is checked: with asynchronous acknowledgement the documents promise nothing"
 _ALL_CHANGES_UP_TO = 1_500
 """Steps of a run in which nothing is violated; of a longer one only the turns are told."""
 
@@ -37,11 +39,26 @@ class Drill:
     """By the whole run, before it was shrunk."""
     moments: tuple[Moment, ...]
     """The beginning and the steps that are told."""
+    begins_after: int = 0
+    """Steps that the run took before the story begins."""
+    is_fewest: bool = True
+    """Of a violation: no step of the story can be left out. Very long ones are not shrunk to the end."""
+    is_checked: bool = True
+    """The invariants were; where nothing is promised they are not."""
     expected_losses: tuple[str, ...] = ()
+    acknowledged_losses: tuple[str, ...] = ()
+    """Records that producers were told of as written, and that the leader does not have in the end."""
     longest_gap_ms: int | None = None
-    """Of a schedule: the longest time without an acknowledgement, simulated."""
+    """Of a schedule that was run to its end: the longest time without an acknowledgement, simulated."""
 
-    def told(self, *, with_frames: bool = False) -> dict[str, Any]:
+    @property
+    def verdict(self) -> str:
+        """What it comes to, in a sentence without its full stop."""
+        if self.violated is not None:
+            return f"{IN_WORDS[self.violated]} ({self.violated})"
+        return "Every invariant holds" if self.is_checked else NOTHING_PROMISED
+
+    def told(self) -> dict[str, Any]:
         """As plain data; `step` is the last step of the story, at which the invariant is violated if one is."""
         found: dict[str, Any] = {
             "scenario": self.scenario,
@@ -52,18 +69,22 @@ class Drill:
             "what": self.what or None,
             "step": self.moments[-1].step,
             "steps_taken": self.steps_taken,
+            "begins_after": self.begins_after,
+            "is_fewest": self.is_fewest,
+            "is_checked": self.is_checked,
             "expected_losses": list(self.expected_losses),
+            "acknowledged_losses": list(self.acknowledged_losses),
             "story": [each.text for each in self.moments[1:]],
             "beginning": self.moments[0].text,
         }
         if self.longest_gap_ms is not None:
             found["longest_gap_ms"] = self.longest_gap_ms
-        if with_frames:
+        if self.moments[0].frame:
             found["frames"] = [{"step": each.step, "text": each.text, **each.frame} for each in self.moments]
         return found
 
 
-def drill(name: str, mode: str, seed: int) -> Drill:
+def drill(name: str, mode: str, seed: int, *, with_frames: bool = False) -> Drill:
     """Play a scenario.
 
     Raises:
@@ -72,35 +93,50 @@ def drill(name: str, mode: str, seed: int) -> Drill:
     scenario = find_scenario(name)
     _check(mode, seed)
     played = play(scenario, mode, seed)
-    return telling(name, mode, seed, scenario.world(mode), played.steps, played.world)
+    return telling(Told(name, mode, seed, with_frames), scenario.world(mode), played.steps, played.world)
 
 
-def telling(name: str, mode: str, seed: int, start: World, steps: tuple[Action, ...], end: World) -> Drill:
+class Told(NamedTuple):
+    """What is told of whom."""
+
+    scenario: str
+    mode: str
+    seed: int
+    with_frames: bool
+
+
+def telling(of: Told, start: World, steps: tuple[Action, ...], end: World) -> Drill:
     """A run that was played, told: in the fewest steps if it violates an invariant, otherwise in those that
     matter.
 
     That nothing settles is seen by waiting, which no fewer steps would show.
     """
     history = end.history
-    what = history.what
-    if history.violated is not None and history.violated is not Invariant.NEVER_SETTLES:
-        fewest = shrink(start, steps, history.violated)
-        shown = tuple(moments(start, fewest))
-        what = after(start, fewest).history.what
-    else:
-        detail = Detail.CHANGES if len(steps) <= _ALL_CHANGES_UP_TO else Detail.TURNS
-        shown = tuple(moments(start, steps, detail))
-        shown += (Moment(len(steps), _in_the_end(end), frame(end)),)
-    return Drill(
-        scenario=name,
-        mode=mode,
-        seed=seed,
+    found = Drill(
+        scenario=of.scenario,
+        mode=of.mode,
+        seed=of.seed,
         violated=history.violated,
-        what=what,
+        what=history.what,
         steps_taken=len(steps),
-        moments=shown,
+        moments=(),
+        is_checked=is_promised(end),
         expected_losses=tuple(named(record) for _, record in history.expected_losses),
     )
+    if history.violated is not None and history.violated is not Invariant.NEVER_SETTLES:
+        story = shrink(start, steps, history.violated)
+        detail = Detail.ALL if story.is_fewest else Detail.CHANGES
+        return replace(
+            found,
+            what=after(story.start, story.steps).history.what,
+            moments=tuple(moments(story.start, story.steps, detail, with_frames=of.with_frames)),
+            begins_after=story.skipped,
+            is_fewest=story.is_fewest,
+        )
+    detail = Detail.CHANGES if len(steps) <= _ALL_CHANGES_UP_TO else Detail.TURNS
+    shown = tuple(moments(start, steps, detail, with_frames=of.with_frames))
+    last = Moment(len(steps), _in_the_end(end), frame(end) if of.with_frames else {})
+    return replace(found, moments=(*shown, last), acknowledged_losses=acknowledged_and_gone(end))
 
 
 def _in_the_end(world: World) -> str:
@@ -110,7 +146,7 @@ def _in_the_end(world: World) -> str:
     return "All replicas are in sync with the same log, and every request is answered"
 
 
-def drill_schedule(document: object, mode: str, seed: int) -> Drill:
+def drill_schedule(document: object, mode: str, seed: int, *, with_frames: bool = False) -> Drill:
     """Run a schedule of faults from plain data (`schedules.read_schedule`).
 
     Raises:
@@ -119,8 +155,8 @@ def drill_schedule(document: object, mode: str, seed: int) -> Drill:
     _check(mode, seed)
     configuration, faults = read_schedule(document)
     run = run_schedule(configuration, faults, mode, seed)
-    told = telling("schedule", mode, seed, run.start, run.steps, run.world)
-    return replace(told, longest_gap_ms=round(run.longest_gap_ms))
+    told = telling(Told("schedule", mode, seed, with_frames), run.start, run.steps, run.world)
+    return replace(told, longest_gap_ms=None if run.longest_gap_ms is None else round(run.longest_gap_ms))
 
 
 def _check(mode: str, seed: int) -> None:

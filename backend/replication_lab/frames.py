@@ -13,6 +13,7 @@ from backend.replication_lab.messages import (
     Message,
     ProduceRequest,
     named,
+    named_all,
 )
 from backend.replication_lab.state import Broker, Role
 from backend.replication_lab.world import World
@@ -26,9 +27,17 @@ ROLES = {
 }
 
 
+MOST_SHOWN = 100
+"""Records of a log, or of what is committed, that a frame has: the newest."""
+
+
 def frame(world: World) -> dict[str, Any]:
-    """Brokers with their logs, the store, messages under way, and what is committed. Offsets are end offsets."""
+    """Brokers with their logs, the store, messages under way, and what is committed. Offsets are end offsets.
+
+    Of long logs the newest records are told; `log_start` and `committed_start` are the offsets of the first ones.
+    """
     store, history = world.store, world.history
+    committed_start = max(0, len(history.committed) - MOST_SHOWN)
     return {
         "brokers": [_broker(world, each) for each in world.brokers.values()],
         "store": {
@@ -46,13 +55,15 @@ def frame(world: World) -> dict[str, Any]:
             for message in messages
         ],
         "cut": [list(each) for each in sorted(world.cuts)],
-        "committed": [named(each) for each in history.committed],
+        "committed": [named(each) for each in history.committed[committed_start:]],
+        "committed_start": committed_start,
         "expected_losses": [{"offset": at, "record": named(record)} for at, record in history.expected_losses],
     }
 
 
 def _broker(world: World, broker: Broker) -> dict[str, Any]:
     partition = broker.partition
+    log_start = max(0, len(broker.log) - MOST_SHOWN)
     leads = broker.role >= Role.BECOMING
     return {
         "id": broker.id,
@@ -61,7 +72,8 @@ def _broker(world: World, broker: Broker) -> dict[str, Any]:
         "role": ROLES[broker.role],
         "follows": partition.leader or None if broker.role is Role.FOLLOWER else None,
         "epoch": partition.epoch if world.rules.has_epochs else None,
-        "log": [{"record": named(each), "epoch": each.epoch} for each in broker.log],
+        "log": [{"record": named(each), "epoch": each.epoch} for each in broker.log[log_start:]],
+        "log_start": log_start,
         "leo": len(broker.log),
         "hw": broker.hw,
         "flushed": broker.flushed,
@@ -79,7 +91,7 @@ def told(message: Message) -> str:
     if isinstance(message, FetchResponse):
         if message.records is None:
             return "fetch refused"
-        records = ", ".join(named(each) for each in message.records) or "no records"
+        records = named_all(message.records) or "no records"
         return f"{records}; HW {message.hw}"
     if isinstance(message, EpochRequest):
         return f"where does epoch {message.asked} end?"

@@ -8,9 +8,7 @@ from backend.replication_lab.messages import Record, named
 
 
 class Invariant(StrEnum):
-    """What must hold after every step. With asynchronous acknowledgement the documents promise less: see
-    `checking`.
-    """
+    """What must hold after every step; with asynchronous acknowledgement, not by the documents (`checking`)."""
 
     COMMITTED_LOST = "committed_record_lost"
     LOGS_DIFFER = "logs_differ_below_hw"
@@ -90,16 +88,21 @@ class History:
         for record in kept:
             self.add(record)
 
-    def out_of_order(self, record: Record) -> str | None:
-        """Why it cannot come next of its producer, in words; a gap may come where something is lost or left."""
+    def out_of_order(self, record: Record, *, gaps: bool) -> str | None:
+        """Why it cannot come next of its producer, in words; with `gaps`, records before it may be missing.
+
+        So they may where something was lost as expected, and where its producer began anew and left some.
+        """
         last = self.last_of.get(record.producer)
         if last is None:
             return None
         if record.producer_epoch < last.producer_epoch or record.number < last.number:
             return f"behind {named(last)}, which its producer sent later"
-        if record.producer_epoch > last.producer_epoch or self.expected_losses:
+        if gaps or record.producer_epoch > last.producer_epoch or self.expected_losses:
             return None
-        return f"next to {named(last)}" if record.number > last.number + 1 else None
+        if record.number > last.number + 1:
+            return f"although what its producer sent after {named(last)} and before it is not"
+        return None
 
     def violate(self, invariant: Invariant, what: str) -> None:
         """Keep the first violation."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 NOBODY = 0
 """No broker; as an end of a connection: the coordination store."""
 UNKNOWN = -1
+_MOST_NAMED = 12
+"""Records that a sentence names."""
 
 
 def producer_name(producer: int) -> str:
@@ -22,6 +25,15 @@ def sent_by(producer: int) -> int:
 def named(record: Record | ProduceRequest) -> str:
     """A record in words, as `History` and stories name it: its producer's letter and its number."""
     return f"{producer_name(record.producer)}{record.number}"
+
+
+def named_all(records: Sequence[Record]) -> str:
+    """Records in words; of many the first and the last ones."""
+    names = [named(each) for each in records]
+    if len(names) > _MOST_NAMED:
+        half = _MOST_NAMED // 2
+        names = [*names[:half], f"... ({len(names) - 2 * half:,} more)", *names[-half:]]
+    return ", ".join(names)
 
 
 class Record(NamedTuple):

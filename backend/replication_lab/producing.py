@@ -117,6 +117,7 @@ def begin_anew(world: World, producer: Producer) -> bool:
     """
     producer.epoch += 1
     if producer.waits:
+        producer.abandoned |= {producer.number}
         producer.waits = False
         producer.attempt = 0
         producer.number += 1

@@ -18,6 +18,8 @@ from backend.replication_lab.world import Action, World
 
 MOST_FAULTS = 100
 LONGEST_MS = 60_000
+MOST_REPLICA_MS = 400_000
+"""Replicas times the time of the last heal: replicas fetch all the while, and some seconds have to do."""
 _QUIET_MS = 2_000
 """Producers go on for so long after the last fault was healed."""
 _MUCH = 1 << 30
@@ -66,8 +68,8 @@ class Run:
     """When, in simulated milliseconds."""
     states: tuple[tuple[float, int, frozenset[int]], ...]
     """Each change of the store's leader (0: none) and ISR, with its time."""
-    longest_gap_ms: float
-    """Between two acknowledgements, from the first fault to the end of the schedule."""
+    longest_gap_ms: float | None
+    """Between two acknowledgements, from the first fault to the end; None if a violation came before it."""
 
 
 def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
@@ -134,13 +136,14 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
         ImpossibleDrill: a broker is unknown, a fault is never healed, or comes while the same one lasts.
     """
     until: dict[tuple[str, tuple[int, ...]], float] = {}
-    for number, each in enumerate(sorted(faults, key=lambda fault: fault.at_ms), 1):
+    for number, each in sorted(enumerate(faults, 1), key=lambda numbered: numbered[1].at_ms):
         where = f"fault {number} ({each.fault} of broker {each.broker} at {each.at_ms:g} ms)"
         _check_ends(configuration, each, where)
         healed_by = HEALED_BY[each.fault]
         if healed_by is None:
             if each.for_ms is not None:
                 raise ImpossibleDrill(f"{where} has for_ms; a session comes back by itself, leave it out.")
+            _check_length(configuration, each.at_ms, where)
             continue
         if not each.for_ms:
             raise ImpossibleDrill(
@@ -151,8 +154,15 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
         if each.at_ms < until.get(whom, -1):
             raise ImpossibleDrill(f"{where} comes while the one before lasts, until {until[whom]:g} ms.")
         until[whom] = each.at_ms + each.for_ms
-        if until[whom] > LONGEST_MS:
-            raise ImpossibleDrill(f"{where} lasts until {until[whom]:g} ms; {LONGEST_MS:,} is the latest.")
+        _check_length(configuration, until[whom], where)
+
+
+def _check_length(configuration: Configuration, until: float, where: str) -> None:
+    replicas = configuration.replication_factor
+    latest = min(LONGEST_MS, MOST_REPLICA_MS // replicas)
+    if until > latest:
+        fewer = f" with {replicas} replicas, which fetch all the while" if latest < LONGEST_MS else ""
+        raise ImpossibleDrill(f"{where} lasts until {until:g} ms; {latest:,} is the latest{fewer}.")
 
 
 def _check_ends(configuration: Configuration, each: Fault, where: str) -> None:
@@ -199,7 +209,8 @@ def run_schedule(configuration: Configuration, faults: Sequence[Fault], mode: st
         watched.look(world)
     for producer in world.producers:
         producer.left = 1 if producer.waits else 0
-    if world.history.violated is None and not settles(clock):
+    was_run = world.history.violated is None
+    if was_run and not settles(clock):
         world.history.violate(Invariant.NEVER_SETTLES, unsettled(world))
     watched.look(world)
     first = min(each.at_ms for each in faults)
@@ -209,7 +220,7 @@ def run_schedule(configuration: Configuration, faults: Sequence[Fault], mode: st
         start,
         tuple(watched.acknowledged),
         tuple(watched.states),
-        _longest_gap(watched.acknowledged, first, end),
+        _longest_gap(watched.acknowledged, first, end) if was_run else None,
     )
 
 

@@ -15,6 +15,7 @@ from backend.replication_lab.actions import perform
 from backend.replication_lab.committing import offset_reached
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.leading import has_everyone
+from backend.replication_lab.patience import follower_is_held_up
 from backend.replication_lab.state import Broker, Fetcher, Role
 from backend.replication_lab.world import Action, World
 
@@ -118,7 +119,7 @@ def _of_leader(world: World, leader: Broker) -> Iterator[Action]:
         for replica in sorted(partition.isr):
             if replica != leader.id:
                 behind = partition.leo.get(replica, 0) < len(leader.log)
-                if behind or not world.brokers[replica].alive or world.brokers[replica].paused:
+                if behind or follower_is_held_up(world, leader, replica):
                     yield ("shrink", leader.id, replica)
     elif partition.commit_q:
         offset = partition.commit_q[0].offset

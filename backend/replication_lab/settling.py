@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backend.domain.words import counted
+from backend.replication_lab.messages import producer_name
 from backend.replication_lab.state import Role
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import World
@@ -21,6 +22,20 @@ def settles(clock: Clock) -> bool:
         if is_well(world):
             return True
     return world.history.violated is not None
+
+
+def acknowledged_and_gone(world: World) -> tuple[str, ...]:
+    """Records that producers were told of as written, and that the leader does not have, if there is one."""
+    leader = world.leader()
+    if leader is None or world.store.deleted:
+        return ()
+    there = {(each.producer, each.number) for each in leader.log}
+    return tuple(
+        f"{producer_name(producer.id)}{number}"
+        for producer in world.producers
+        for number in range(producer.number)
+        if number not in producer.abandoned and (producer.id, number) not in there
+    )
 
 
 def is_well(world: World) -> bool:

@@ -196,7 +196,7 @@ class Broker:
 class Producer:
     """A client that hands in records one after another, each until it is acknowledged."""
 
-    __slots__ = ("acknowledged", "attempt", "epoch", "id", "leader", "left", "number", "waits")
+    __slots__ = ("abandoned", "acknowledged", "attempt", "epoch", "id", "leader", "left", "number", "waits")
 
     def __init__(self, id_: int, left: int) -> None:
         self.id = id_
@@ -211,13 +211,15 @@ class Producer:
         self.leader = UNKNOWN
         """Where it sends to; it asks the store when that does not answer."""
         self.acknowledged = 0
+        self.abandoned: frozenset[int] = frozenset()
+        """Numbers that it left unanswered when it began anew."""
 
     def copy(self) -> Producer:
         """Another one of the same."""
         twin = Producer.__new__(Producer)
         twin.id, twin.epoch, twin.number, twin.left = self.id, self.epoch, self.number, self.left
         twin.attempt, twin.waits, twin.leader = self.attempt, self.waits, self.leader
-        twin.acknowledged = self.acknowledged
+        twin.acknowledged, twin.abandoned = self.acknowledged, self.abandoned
         return twin
 
     def key(self) -> tuple[object, ...]:

@@ -11,14 +11,15 @@ from types import MappingProxyType
 from typing import Any
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.frames import ROLES, frame, told
+from backend.replication_lab.effects import Watcher
+from backend.replication_lab.frames import frame, told
 from backend.replication_lab.isr import ids
-from backend.replication_lab.messages import NOBODY, ProduceResponse, named, producer_name, sent_by
-from backend.replication_lab.state import Broker
+from backend.replication_lab.messages import NOBODY, named_all, producer_name, sent_by
 from backend.replication_lab.world import Action, World
 
 _LATELY = 8
 """What was told within so many sentences is not told again."""
+_NO_FRAME: Mapping[str, Any] = MappingProxyType({})
 _ATTEMPT = re.compile(r" \(attempt \d+\)")
 
 
@@ -30,7 +31,7 @@ class Moment:
     """From 1; 0 is the beginning."""
     text: str
     frame: Mapping[str, Any]
-    """How things are after it; see `frames`."""
+    """How things are after it; see `frames`. Empty where frames were not asked for."""
 
 
 class Detail(Enum):
@@ -43,36 +44,28 @@ class Detail(Enum):
     """Faults, and what changed leaders, roles or replicas in sync, or cut a log back."""
 
 
-def moments(start: World, steps: Iterable[Action], detail: Detail = Detail.ALL) -> Iterator[Moment]:
+def moments(
+    start: World, steps: Iterable[Action], detail: Detail = Detail.ALL, *, with_frames: bool = False
+) -> Iterator[Moment]:
     """The beginning, and then the steps that are to be told; without repetitions, if not all are."""
     world = start.copy()
-    yield Moment(0, beginning(world), frame(world))
+    watcher = Watcher(world)
+    yield Moment(0, beginning(world), frame(world) if with_frames else _NO_FRAME)
     lately: deque[str] = deque(maxlen=_LATELY)
     for number, action in enumerate(steps, 1):
-        before = world.copy()
+        what = _words(world, action)
         perform(world, action)
-        if detail is Detail.TURNS and action[0] not in _FAULTS and not _turns(before, world):
+        seen = watcher.look(world)
+        is_fault = action[0] in _FAULTS
+        if detail is Detail.TURNS and not (is_fault or seen.is_turn):
             continue
-        effects = _effects(before, world)
-        text = _sentence(before, action, effects)
+        text = f"{what}: {'; '.join(seen.effects)}" if seen.effects else what
         if detail is not Detail.ALL:
             told_lately = _ATTEMPT.sub("", text)
-            if told_lately in lately or not (effects or action[0] in _FAULTS or detail is Detail.TURNS):
+            if told_lately in lately or not (seen.effects or is_fault):
                 continue
             lately.append(told_lately)
-        yield Moment(number, text, frame(world))
-
-
-def _turns(before: World, after: World) -> bool:
-    old, new = before.store, after.store
-    return (
-        (old.leader, old.isr, old.elr, old.replicas) != (new.leader, new.isr, new.elr, new.replicas)
-        or before.history.expected_losses != after.history.expected_losses
-        or any(
-            broker.role is not before.brokers[id_].role or len(broker.log) < len(before.brokers[id_].log)
-            for id_, broker in after.brokers.items()
-        )
-    )
+        yield Moment(number, text, frame(world) if with_frames else _NO_FRAME)
 
 
 def beginning(world: World) -> str:
@@ -81,16 +74,21 @@ def beginning(world: World) -> str:
     if leader is None:
         assigned = ids(frozenset(world.store.replicas))
         return f"{len(world.brokers)} brokers, none of which runs; an empty partition, assigned to {assigned}"
-    records = ", ".join(named(each) for each in leader.log) or "nothing yet"
-    return (
-        f"Broker {leader.id} leads; in sync are {ids(world.store.isr)}, and all of them have {records}, committed"
+    replicas = [world.brokers[each] for each in world.store.isr]
+    least = min(len(each.log) for each in replicas)
+    records = named_all(leader.log[:least]) or "nothing yet"
+    committed = all(each.hw >= least for each in replicas)
+    said = (
+        f"Broker {leader.id} leads; in sync are {ids(world.store.isr)}, and all of them have {records}"
+        f"{', committed' if committed else f'; its HW is {leader.hw}'}"
     )
+    return said + (f"; it alone has {named_all(leader.log[least:])}" if len(leader.log) > least else "")
 
 
-def _sentence(before: World, action: Action, effects: list[str]) -> str:
+def _words(world: World, action: Action) -> str:
+    """What is about to happen."""
     name, *whom = action
-    what = _WORDS[str(name)](before, *whom)
-    return f"{what}: {'; '.join(effects)}" if effects else what
+    return _WORDS[str(name)](world, *whom)
 
 
 def _delivered(before: World, sender: int, receiver: int) -> str:
@@ -173,59 +171,3 @@ def _request(before: World, broker: int) -> str:
 
 def _next(before: World, producer: int) -> str:
     return f"{producer_name(producer)}{before.producers[producer].number}"
-
-
-def _effects(before: World, after: World) -> list[str]:
-    """What changed for those who read the story: roles, logs, HW, the store, answers."""
-    effects: list[str] = []
-    for id_, broker in after.brokers.items():
-        effects += _of_broker(before.brokers[id_], broker)
-    old, new = before.store, after.store
-    if old.leader != new.leader:
-        epoch = f" in epoch {new.leader_epoch}" if after.rules.has_epochs else ""
-        effects.append(f"leader in the store: {new.leader}{epoch}" if new.leader else "the store has no leader")
-    if old.isr != new.isr:
-        effects.append(f"ISR {ids(old.isr)} → {ids(new.isr)}")
-    if old.elr != new.elr:
-        effects.append(f"eligible to lead beside it: {ids(new.elr)}")
-    if old.replicas != new.replicas:
-        effects.append(f"the replicas are {ids(frozenset(new.replicas))}")
-    effects += _answers(before, after)
-    lost = after.history.expected_losses[len(before.history.expected_losses) :]
-    if lost:
-        names = ", ".join(named(record) for _, record in lost)
-        effects.append(f"lost, as has to be expected, since no in-sync replica lived: {names}")
-    return effects
-
-
-def _of_broker(before: Broker, after: Broker) -> list[str]:
-    effects: list[str] = []
-    who = f"broker {after.id}"
-    if before.role is not after.role and after.alive:
-        effects.append(f"{who} is {ROLES[after.role]}" if after.role else f"{who} neither leads nor follows")
-    same = 0
-    while same < min(len(before.log), len(after.log)) and before.log[same] == after.log[same]:
-        same += 1
-    if same < len(before.log):
-        gone = ", ".join(named(each) for each in before.log[same:])
-        effects.append(f"{who} cuts its log back to {same}: {gone} is gone there")
-    if same < len(after.log):
-        come = ", ".join(named(each) for each in after.log[same:])
-        effects.append(f"{who} appends {come} at offset {same}")
-    if before.hw != after.hw and (after.alive or after.started):
-        effects.append(f"HW of {who} {before.hw} → {after.hw}")
-    return effects
-
-
-def _answers(before: World, after: World) -> list[str]:
-    effects = []
-    for (sender, receiver), messages in after.channels.items():
-        for message in messages[len(before.channels.get((sender, receiver), ())) :]:
-            if isinstance(message, ProduceResponse):
-                record = f"{_producer(receiver)}{message.number}"
-                effects.append(
-                    f"broker {sender} refuses {record}: {message.error}"
-                    if message.error
-                    else f"broker {sender} acknowledges {record} at offset {message.offset}"
-                )
-    return effects

@@ -29,8 +29,8 @@ class World:
     """
 
     __slots__ = (
-        "brokers", "channels", "configuration", "cuts", "direct", "dirty", "history", "now", "producers", "prompt",
-        "rules", "store", "timed", "wake",
+        "brokers", "channels", "configuration", "cuts", "direct", "dirty", "history", "now", "patient",
+        "producers", "prompt", "rules", "store", "timed", "wake",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +41,8 @@ class World:
         self.direct = direct
         self.prompt = prompt
         self.timed = False
+        self.patient = False
+        """Waits end only where something holds up what is waited for; see `patience`."""
         self.now = 0.0
         """Simulated milliseconds."""
         self.wake: Callable[[Action, float], None] = _nobody_waits
@@ -67,6 +69,7 @@ class World:
             False,
         )
         twin.prompt, twin.now, twin.wake, twin.dirty = self.prompt, self.now, _nobody_waits, []
+        twin.patient = self.patient
         twin.brokers = {id_: broker.copy(twin.dirty) for id_, broker in self.brokers.items()}
         twin.store, twin.producers = self.store.copy(), [each.copy() for each in self.producers]
         twin.channels, twin.cuts, twin.history = dict(self.channels), self.cuts, self.history.copy()

@@ -85,4 +85,4 @@ def _number(name: str, given: str | None, usual: int) -> int:
 # Each step of the page is a request; whoever plays a drill looks at one run again and again.
 @lru_cache(maxsize=16)
 def _played(scenario: str, mode: str, seed: int) -> Drill:
-    return drill(scenario, mode, seed)
+    return drill(scenario, mode, seed, with_frames=True)

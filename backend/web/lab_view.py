@@ -27,6 +27,7 @@ SHORTLY: Mapping[str, str] = {
     Invariant.UNCOMMITTED_READ: "an uncommitted record is read",
     Invariant.BELOW_MIN_ISR: "acknowledged below min ISR",
     Invariant.WRITTEN_TWICE: "a record is written twice",
+    Invariant.OUT_OF_ORDER: "a producer's records lose their order",
     Invariant.TWO_LEADERS: "two leaders commit",
     Invariant.NOT_READABLE: "acknowledged, but not readable",
     Invariant.UNANSWERED: "a request is never answered",
@@ -166,7 +167,8 @@ class PlayerView:
             return f"{whole}; the {self.last:,} that matter are told"
         if self.drill.violated is Invariant.NEVER_SETTLES:
             return f"{whole}; {self.last:,} are told"
-        return f"{whole}; the fewest that lead there are {self.last:,}"
+        begins = f"; the story begins after {self.drill.begins_after:,}" if self.drill.begins_after else ""
+        return f"{whole}{begins}; the fewest that lead from there to the violation are {self.last:,}"
 
     # --- ways on
 

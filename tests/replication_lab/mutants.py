@@ -90,11 +90,13 @@ BY_LINE: dict[str, Line] = {
         leading.become_leader, "isr, ar, {}", "isr, ar, partition.leo"
     ),
     "a new leader forgets who was eligible": Line(
-        leading._take_isr_over, "elr = (store.elr | store.isr) - isr", "elr = frozenset()"
+        leading.leader_election,
+        "take_isr_over(world, broker,",
+        "store.isr, store.elr = isr, frozenset(); take_isr_over(world, broker,",
     ),
     "anybody assigned may lead": Line(isr.may_lead, "not (store.isr or store.elr) or", "True or"),
     "who leaves the ISR below min ISR is not eligible": Line(
-        isr.write_isr, "elr = (store.elr | store.isr) - isr", "elr = frozenset()"
+        isr.take_isr_over, "elr = (store.elr | store.isr) - isr", "elr = store.elr - isr"
     ),
     "an eligible replica that came back unclean keeps its place": Line(
         isr.comes_back_unclean, "store.elr - {broker.id}", "store.elr"
@@ -131,7 +133,7 @@ BY_LINE: dict[str, Line] = {
         following.become_follower, "broker.fetcher = Fetcher.ASKS", "broker.fetcher = Fetcher.READY"
     ),
     "a follower does not cut its HW back with its log": Line(
-        following.truncate_to_leader, "broker.hw = min(broker.hw, len(broker.log))", "pass"
+        following.truncate_to_leader, "broker.set_hw(min(broker.hw, len(broker.log)))", "pass"
     ),
     "a record that is sent again is known only if it is the last": Line(
         producing.produce_request_handler, "request.number <= number", "request.number < number"

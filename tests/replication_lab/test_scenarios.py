@@ -92,26 +92,28 @@ def test_seeds_differ(name):
 def test_a_story_violates_its_invariant_at_the_last_step_and_no_step_can_be_left_out(name, seed):
     scenario = SCENARIOS[name]
     played = play(scenario, FAITHFUL.mode, seed)
-    start = scenario.world(FAITHFUL.mode)
-    story = shrink(start, played.steps, scenario.violated)
-    assert len(story) <= len(played.steps)
+    story = shrink(scenario.world(FAITHFUL.mode), played.steps, scenario.violated)
+    assert story.is_fewest
+    assert story.skipped + len(story.steps) <= len(played.steps)
 
-    world = scenario.world(FAITHFUL.mode)
-    for number, action in enumerate(story, 1):
+    world = story.start.copy()
+    assert world.patient
+    for number, action in enumerate(story.steps, 1):
         assert perform(world, action)
-        assert world.history.violated is (scenario.violated if number == len(story) else None)
-    for left_out in range(len(story)):
-        fewer = story[:left_out] + story[left_out + 1 :]
-        assert violating(start, fewer, scenario.violated) is None
+        assert world.history.violated is (scenario.violated if number == len(story.steps) else None)
+    for left_out in range(len(story.steps)):
+        fewer = story.steps[:left_out] + story.steps[left_out + 1 :]
+        assert violating(story.start, fewer, scenario.violated) is None
 
 
 @SHRUNK
 def test_a_drill_tells_each_step_of_its_story_with_the_violation_in_words(name):
-    told = drill(name, FAITHFUL.mode, 0).told(with_frames=True)
+    told = drill(name, FAITHFUL.mode, 0, with_frames=True).told()
     assert told["violated"] == SCENARIOS[name].violated
     assert told["what"] and told["invariant"]
     assert len(told["story"]) == told["step"] == len(told["frames"]) - 1
     assert json.loads(json.dumps(told)) == told
+    assert "frames" not in drill(name, FAITHFUL.mode, 0).told()
 
 
 @EACH

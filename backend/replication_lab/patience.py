@@ -1,0 +1,54 @@
+"""What explains a time-out. Without a clock any time may pass, and a story could end a wait that nothing held up;
+in a patient world it only ends where the story says what takes so long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from backend.replication_lab.messages import ProduceRequest, sent_by
+from backend.replication_lab.state import Broker, Producer, Role
+from backend.replication_lab.world import World
+
+
+def follower_is_held_up(world: World, leader: Broker, replica: int) -> bool:
+    """It is gone, stands still, is out of reach, is slow, or does not follow this leader (any more, or yet)."""
+    follower = world.brokers[replica]
+    if not follower.alive or follower.paused or follower.slow or follower.slow_disk:
+        return True
+    follows = follower.role is Role.FOLLOWER and follower.partition.leader == leader.id
+    return not follows or follower.partition.epoch != leader.partition.epoch or world.is_cut(leader.id, replica)
+
+
+def somebody_is_held_up(world: World, leader: Broker, replicas: Iterable[int], end: int) -> bool:
+    """One of these has not reached this end offset, and there is a reason."""
+    leo = leader.partition.leo
+    return any(
+        leo.get(each, 0) < end and follower_is_held_up(world, leader, each)
+        for each in replicas
+        if each != leader.id
+    )
+
+
+def answer_is_held_up(world: World, producer: Producer) -> bool:
+    """Neither request nor answer is about to arrive, and no leader that works is about to commit the record."""
+    end = sent_by(producer.id)
+    for (sender, receiver), messages in world.channels.items():
+        if receiver == end:
+            return False
+        if sender == end and _serves(world, receiver) and any(_is_of(producer, each) for each in messages):
+            return False
+    for broker in world.brokers.values():
+        partition = broker.partition
+        waiting = [each.offset for each in partition.commit_q if _is_of(producer, each.request)]
+        if waiting and _serves(world, broker.id):
+            return somebody_is_held_up(world, broker, partition.isr, max(waiting))
+    return True
+
+
+def _serves(world: World, broker: int) -> bool:
+    return world.brokers[broker].alive and not world.brokers[broker].paused
+
+
+def _is_of(producer: Producer, message: object) -> bool:
+    return isinstance(message, ProduceRequest) and message.number == producer.number
