@@ -54,6 +54,10 @@ def unsettled(world: World) -> str:
         return "nobody leads the partition"
     if store.reassigned:
         return f"the replicas are not moved to {', '.join(str(each) for each in store.reassigned)} yet"
+    live = [each for each in world.brokers.values() if each.alive]
+    left = [str(each.id) for each in live if each.log and each.id not in store.replicas]
+    if left:
+        return f"the log of a replica that was moved away is still on broker {', '.join(left)}"
     missing = [str(each) for each in store.replicas if each not in store.isr]
     if missing:
         return f"{counted(len(missing), 'replica')} ({', '.join(missing)}) did not come in sync again"

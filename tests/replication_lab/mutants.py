@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from backend.replication_lab import committing, fetching, following, isr, leading, producing, startup
+from backend.replication_lab import answering, committing, fetching, following, isr, leading, producing, startup
 from backend.replication_lab.rules import FIXED, NewLeaderHw, Rules, Truncation
 from backend.replication_lab.state import Broker
 
@@ -149,6 +149,19 @@ BY_LINE: dict[str, Line] = {
     ),
     "a leader does not look at the ISR again": Line(
         startup.leader_change_event, "refresh_isr(world, broker)", "pass"
+    ),
+    "replicas that the partition was moved away from stay in sync": Line(
+        committing.check_reassigned_replicas,
+        "partition.isr & frozenset(rar)",
+        "partition.isr | frozenset(rar)",
+    ),
+    "replicas that are not wanted any more are not told": Line(
+        committing.check_reassigned_replicas, "world.request(gone, Request.REPLICA_UNASSIGNED)", "pass"
+    ),
+    "who steps down tells producers that all is written": Line(
+        answering.step_down,
+        "refuse(world, broker, each.request, NOT_LEADER)",
+        "acknowledge(world, broker, each.request, each.first, 0)",
     ),
     "a log's end is its HW after a start": Line(
         startup.replica_state_change, "min(broker.checkpoint, len(broker.log))", "len(broker.log)"

@@ -15,7 +15,10 @@ from backend.replication_lab.world import Action, World
 
 STEPS = 120
 BOUNDS = Bounds(crashes=3, power_losses=2, expiries=3, attempts=4, checkpoints=True)
-FAULTS = ("crash", "power_loss", "session_expiry", "restart", "expire", "shrink", "late", "timeout", "cut", "heal")
+FAULTS = (
+    *("crash", "power_loss", "session_expiry", "restart", "expire", "shrink", "late", "timeout", "cut", "heal"),
+    "reassign",
+)
 DOWN = ("crash", "power_loss")
 
 
@@ -71,9 +74,21 @@ def following(world: World, spent: tuple[int, int, int]) -> list[tuple[Action, t
     return [*possible(world, BOUNDS, spent), *((each, spent) for each in (*arriving, *reaching, *silent))]
 
 
-def walk(seed: int, rules: Rules) -> Walked:
-    """To the first violation, or for so many steps; how likely faults are is drawn as well."""
-    random = Random(seed)
+def moved(random: Random, world: World) -> list[Action]:
+    """Other replicas, as many as min ISR asks for or more; none while some are on their way already."""
+    if world.store.reassigned:
+        return []
+    configuration = world.configuration
+    some = random.randint(configuration.min_isr, configuration.brokers)
+    return [("reassign", *random.sample(range(1, configuration.brokers + 1), some))]
+
+
+def walk(seed: int, rules: Rules, *, moves: bool = False) -> Walked:
+    """To the first violation, or for so many steps; how likely faults are is drawn as well.
+
+    With `moves`, an administrator moves the partition to other brokers again and again.
+    """
+    random = Random(f"{seed}, which moves" if moves else seed)
     world = beginning(random, rules)
     start = world.copy()
     steps: list[Action] = []
@@ -81,6 +96,8 @@ def walk(seed: int, rules: Rules) -> Walked:
     likely = random.choice((0.03, 0.1, 0.3))
     while len(steps) < STEPS and world.history.violated is None:
         options = following(world, spent)
+        if moves:
+            options += [(each, spent) for each in moved(random, world)]
         wanted = random.random() < likely
         some = [each for each in options if (each[0][0] in FAULTS) is wanted] or options
         kind = random.choice(sorted({str(each[0][0]) for each in some}))

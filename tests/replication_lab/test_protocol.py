@@ -288,6 +288,12 @@ def test_a_reassignment_is_carried_on_by_the_next_leader():
     clock = clocked(FIXED, ("crash", 1), ("reassign", 2, 3, 4), brokers=4)
     assert settles(clock), unsettled(clock.world)
     assert clock.world.store.replicas == (2, 3, 4)
+    assert clock.world.brokers[1].log
+
+    clock.take(("restart", 1))
+    assert unsettled(clock.world) == "the log of a replica that was moved away is still on broker 1"
+    assert settles(clock), unsettled(clock.world)
+    assert not clock.world.brokers[1].log
 
 
 def test_one_that_is_being_assigned_leads_if_it_is_in_sync_alone():

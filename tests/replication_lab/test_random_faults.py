@@ -99,8 +99,22 @@ def test_faithful_mode_is_found_out_by_random_faults_in_many_ways():
 
 @pytest.mark.parametrize("walks", [WALKS, pytest.param(NIGHTLY_WALKS, marks=pytest.mark.nightly)])
 def test_fixed_mode_holds_on_random_walks_in_which_any_step_may_come_next(walks):
-    for seed in range(walks):
-        walked = random_walks.walk(seed, FIXED)
+    hold(random_walks.walk(seed, FIXED) for seed in range(walks))
+
+
+@pytest.mark.parametrize("walks", [WALKS // 4, pytest.param(NIGHTLY_WALKS // 4, marks=pytest.mark.nightly)])
+def test_fixed_mode_holds_on_walks_in_which_the_partition_is_moved(walks):
+    hold(random_walks.walk(seed, FIXED, moves=True) for seed in range(walks))
+
+
+def test_partitions_are_moved_in_many_walks():
+    walked = [random_walks.walk(seed, FIXED, moves=True) for seed in range(20)]
+    assert sum(each.world.store.replicas != each.start.store.replicas for each in walked) > 3
+
+
+def hold(walks):
+    """What fixed mode promises, on each of them."""
+    for seed, walked in enumerate(walks):
         history = walked.world.history
         assert (seed, history.violated, history.what) == (seed, None, "")
         if history.expected_losses:
