@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from backend.replication_lab.messages import (
@@ -12,6 +14,7 @@ from backend.replication_lab.messages import (
     FetchResponse,
     Message,
     ProduceRequest,
+    Record,
     named,
     named_all,
 )
@@ -27,7 +30,7 @@ ROLES = {
 }
 
 
-MOST_SHOWN = 100
+MOST_SHOWN = 30
 """Records of a log, or of what is committed, that a frame has: the newest."""
 
 
@@ -72,7 +75,7 @@ def _broker(world: World, broker: Broker) -> dict[str, Any]:
         "role": ROLES[broker.role],
         "follows": partition.leader or None if broker.role is Role.FOLLOWER else None,
         "epoch": partition.epoch if world.rules.has_epochs else None,
-        "log": [{"record": named(each), "epoch": each.epoch} for each in broker.log[log_start:]],
+        "log": [_record(each) for each in broker.log[log_start:]],
         "log_start": log_start,
         "leo": len(broker.log),
         "hw": broker.hw,
@@ -82,6 +85,12 @@ def _broker(world: World, broker: Broker) -> dict[str, Any]:
         "cur": sorted(partition.cur) if leads else [],
         "waiting": [named(each.request) for each in partition.commit_q],
     }
+
+
+@lru_cache(maxsize=4096)
+def _record(record: Record) -> Mapping[str, Any]:
+    """The same object for all frames: there may be hundreds, each with the logs of all brokers."""
+    return {"record": named(record), "epoch": record.epoch}
 
 
 def told(message: Message) -> str:

@@ -76,12 +76,11 @@ def beginning(world: World) -> str:
         return f"{len(world.brokers)} brokers, none of which runs; an empty partition, assigned to {assigned}"
     replicas = [world.brokers[each] for each in world.store.isr]
     least = min(len(each.log) for each in replicas)
-    records = named_all(leader.log[:least]) or "nothing yet"
-    committed = all(each.hw >= least for each in replicas)
-    said = (
-        f"Broker {leader.id} leads; in sync are {ids(world.store.isr)}, and all of them have {records}"
-        f"{', committed' if committed else f'; its HW is {leader.hw}'}"
-    )
+    said = f"Broker {leader.id} leads; in sync are {ids(world.store.isr)}"
+    if least:
+        committed = all(each.hw >= least for each in replicas)
+        said += f", and all of them have {named_all(leader.log[:least])}"
+        said += ", committed" if committed else f"; its HW is {leader.hw}"
     return said + (f"; it alone has {named_all(leader.log[least:])}" if len(leader.log) > least else "")
 
 

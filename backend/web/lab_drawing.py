@@ -16,9 +16,47 @@ MOST_CELLS = 7
 LEFT, TOP, SCALE, ENDS = 30, 17, 17, 12
 """Room for what is left out, for the HW's label, for offsets, for the LEO's label."""
 _RIGHT = 22
+_MOST_SAID = 20
 _LABEL = 19
 """Half of "LEO 12"."""
 Frame = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Names of records from an offset on; of a long log those before it are not at hand."""
+
+    first: int
+    names: Sequence[str]
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.names)
+
+    def __getitem__(self, offset: int) -> str:
+        return self.names[offset - self.first]
+
+    def has(self, offset: int) -> bool:
+        """Whether the record at this offset is at hand."""
+        return self.first <= offset < self.end
+
+    @property
+    def said(self) -> str:
+        """In words; the newest of many."""
+        earlier = self.end - _MOST_SAID
+        if earlier <= 0:
+            return ", ".join(self.names)
+        return f"{earlier:,} earlier ones, {', '.join(self.names[-_MOST_SAID:])}"
+
+
+def committed_of(frame: Frame) -> Kept:
+    """What readers have been promised at a moment."""
+    return Kept(frame["committed_start"], frame["committed"])
+
+
+def log_of(broker: Mapping[str, Any]) -> Kept:
+    """A broker's log."""
+    return Kept(broker["log_start"], [each["record"] for each in broker["log"]])
 
 
 @dataclass(frozen=True)
@@ -89,27 +127,28 @@ class Bar:
 
 def window_of(frame: Frame) -> Window:
     """The newest offsets that any log, HW or promise of the frame has."""
-    ends = [len(frame["committed"]), 1]
+    ends = [committed_of(frame).end, 1]
     for broker in frame["brokers"]:
         ends += [broker["leo"], broker["hw"]]
     end = max(ends)
     return Window(max(0, end - MOST_CELLS), end)
 
 
-def bar_of(broker: Mapping[str, Any], committed: Sequence[str], window: Window) -> Bar:
+def bar_of(broker: Mapping[str, Any], committed: Kept, window: Window) -> Bar:
     """A broker's log against what is committed."""
-    log, hw, leo = broker["log"], broker["hw"], broker["leo"]
+    log, hw, leo = log_of(broker), broker["hw"], broker["leo"]
+    epochs = [each["epoch"] for each in broker["log"]] if broker["epoch"] is not None else []
     cells = []
-    for offset in range(window.first, max(leo, min(len(committed), window.end))):
+    for offset in range(window.first, max(leo, min(committed.end, window.end))):
         at = window.x(offset)
         if offset >= leo:
             cells.append(Cell(offset, at, committed[offset], "missing"))
             continue
-        record, epoch = log[offset]["record"], log[offset]["epoch"]
+        record, epoch = log[offset], epochs[offset - log.first] if epochs else None
         kind = "sure" if offset < hw else "unsure"
-        if offset < len(committed) and committed[offset] != record:
+        if committed.has(offset) and committed[offset] != record:
             kind = "other"
-        cells.append(Cell(offset, at, record, kind, epoch if broker["epoch"] is not None else None))
+        cells.append(Cell(offset, at, record, kind, epoch))
     return Bar(
         width=window.width,
         cells=cells,
@@ -123,29 +162,33 @@ def bar_of(broker: Mapping[str, Any], committed: Sequence[str], window: Window) 
     )
 
 
-def promised(committed: Sequence[str], lost: frozenset[int], window: Window) -> Bar:
+def promised(committed: Kept, lost: frozenset[int], window: Window) -> Bar:
     """What readers have been promised, and what of it is lost."""
     cells = [
         Cell(offset, window.x(offset), committed[offset], "lost" if offset in lost else "promised")
-        for offset in range(window.first, len(committed))
+        for offset in range(window.first, committed.end)
     ]
-    said = f"Committed: {', '.join(committed) or 'nothing yet'}."
+    said = f"Committed: {committed.said or 'nothing yet'}."
     if lost:
         said += f" Lost: {', '.join(f'{committed[offset]} at offset {offset}' for offset in sorted(lost))}."
-    return Bar(width=window.width, cells=cells, left_out=min(window.first, len(committed)), said=said)
+    return Bar(width=window.width, cells=cells, left_out=min(window.first, committed.end), said=said)
 
 
-def lacks(broker: Mapping[str, Any], committed: Sequence[str]) -> frozenset[int]:
-    """Offsets of committed records that a broker does not have there."""
-    log = [each["record"] for each in broker["log"]]
-    return frozenset(at for at, record in enumerate(committed) if at >= len(log) or log[at] != record)
+def lacks(broker: Mapping[str, Any], committed: Kept) -> frozenset[int]:
+    """Offsets of committed records that a broker does not have there, as far as they are at hand."""
+    log = log_of(broker)
+    return frozenset(
+        at
+        for at in range(committed.first, committed.end)
+        if at >= log.end or (log.has(at) and log[at] != committed[at])
+    )
 
 
-def _said(broker: Mapping[str, Any], committed: Sequence[str]) -> str:
+def _said(broker: Mapping[str, Any], committed: Kept) -> str:
     """A lane's picture for those who do not see it."""
-    log, hw, leo = [each["record"] for each in broker["log"]], broker["hw"], broker["leo"]
+    log, hw, leo = log_of(broker), broker["hw"], broker["leo"]
     parts = [
-        f"Log of broker {broker['id']}: {', '.join(log) or 'empty'}; it ends at {leo} (LEO), its HW is {hw}",
+        f"Log of broker {broker['id']}: {log.said or 'empty'}; it ends at {leo} (LEO), its HW is {hw}",
         f"On disk: {counted(min(broker['flushed'], leo), 'record')} and HW {broker['checkpoint']}",
     ]
     lacking = lacks(broker, committed)

@@ -6,21 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlencode
 
 from backend.domain.words import counted
-from backend.replication_lab.drills import LARGEST_SEED, Drill, listed
+from backend.replication_lab.drills import LARGEST_SEED, NOTHING_PROMISED, Drill, listed
 from backend.replication_lab.history import IN_WORDS, Invariant
 from backend.replication_lab.messages import producer_name
 from backend.replication_lab.rules import MODES
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
 from backend.replication_lab.story import Moment
-from backend.web.lab_drawing import Bar, Window, bar_of, lacks, promised, window_of
+from backend.web.lab_drawing import Bar, Window, bar_of, committed_of, lacks, promised, window_of
+from backend.web.lab_subject import Subject, address_of, scenario_address
 from backend.web.lab_wires import Wires, wires_of
-from backend.web.same_change import curl
 
-DRILLS = "/drills"
-REPLICATION = f"{DRILLS}/replication"
 SHORTLY: Mapping[str, str] = {
     Invariant.COMMITTED_LOST: "a committed record is lost",
     Invariant.LOGS_DIFFER: "logs differ below the HW",
@@ -47,15 +44,8 @@ MODES_SAID: Mapping[str, str] = {
 
 def sentence(text: str) -> str:
     """The text as a sentence begins; names of settings stay as they are."""
-    return text if "=" in text.partition(" ")[0] else text[:1].upper() + text[1:]
-
-
-def address(scenario: str, mode: str, seed: int, step: int | None = None) -> str:
-    """Where a drill is played, at a step of its story."""
-    asked: dict[str, Any] = {"mode": mode, "seed": seed}
-    if step is not None:
-        asked["step"] = step
-    return f"{REPLICATION}/{scenario}?{urlencode(asked)}"
+    first = text.partition(" ")[0]
+    return text if "=" in first or "_" in first else text[:1].upper() + text[1:]
 
 
 @dataclass(frozen=True)
@@ -90,7 +80,7 @@ def modes_listed(shown: Sequence[Listed]) -> list[str]:
 def _listed(scenario: Scenario) -> Listed:
     found = listed(scenario)
     expected = {
-        mode: Expected(given == HOLDS, SHORTLY.get(given, HOLDS), address(scenario.name, mode, 1))
+        mode: Expected(given == HOLDS, SHORTLY.get(given, HOLDS), scenario_address(scenario.name, mode, 1))
         for mode, given in found["expected"].items()
     }
     return Listed(scenario.name, scenario.title, scenario.document, expected)
@@ -119,13 +109,10 @@ _STATES = {"alive": ("alive", "running"), "paused": ("stands still", "paused"), 
 class PlayerView:
     """A drill at one of its moments."""
 
+    subject: Subject
     drill: Drill
     at: int
     """Which moment: 0 is the beginning."""
-
-    @property
-    def scenario(self) -> Scenario:
-        return SCENARIOS[self.drill.scenario]
 
     @property
     def last(self) -> int:
@@ -152,7 +139,31 @@ class PlayerView:
     def outcome(self) -> str:
         """In a few words."""
         violated = self.drill.violated
-        return "All invariants hold" if violated is None else sentence(SHORTLY[violated])
+        if violated is not None:
+            return sentence(SHORTLY[violated])
+        return "All invariants hold" if self.drill.is_checked else "Nothing is promised, and nothing checked"
+
+    @property
+    def tone(self) -> str:
+        """Whether it came out well."""
+        if self.is_violated:
+            return "bad"
+        drill = self.drill
+        return "good" if drill.is_checked and not drill.acknowledged_losses else "warn"
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What else the run came to, in sentences without their full stop."""
+        drill = self.drill
+        notes = []
+        if not drill.is_checked:
+            notes.append(NOTHING_PROMISED)
+        if drill.acknowledged_losses:
+            names, many = ", ".join(drill.acknowledged_losses), len(drill.acknowledged_losses)
+            notes.append(f"{counted(many, 'record')} that producers were told to be written are gone: {names}")
+        if drill.longest_gap_ms is not None:
+            notes.append(f"Longest time without an acknowledgement: {drill.longest_gap_ms:,} ms, simulated")
+        return notes
 
     @property
     def invariant(self) -> str:
@@ -167,6 +178,8 @@ class PlayerView:
             return f"{whole}; the {self.last:,} that matter are told"
         if self.drill.violated is Invariant.NEVER_SETTLES:
             return f"{whole}; {self.last:,} are told"
+        if not self.drill.is_fewest:
+            return f"{whole}; the story is not shrunk to its fewest steps, which would take too long"
         begins = f"; the story begins after {self.drill.begins_after:,}" if self.drill.begins_after else ""
         return f"{whole}{begins}; the fewest that lead from there to the violation are {self.last:,}"
 
@@ -178,7 +191,7 @@ class PlayerView:
 
     def address_of(self, at: int) -> str:
         """Of a moment."""
-        return address(self.drill.scenario, self.drill.mode, self.drill.seed, at)
+        return address_of(self.subject, self.drill.mode, self.drill.seed, at)
 
     @property
     def ways(self) -> Sequence[tuple[str, str, str | None]]:
@@ -196,7 +209,7 @@ class PlayerView:
         """Each mode's name, what it is, the same drill in it, whether it is this one."""
         drill = self.drill
         return [
-            (mode, MODES_SAID.get(mode, mode), address(drill.scenario, mode, drill.seed), mode == drill.mode)
+            (mode, MODES_SAID.get(mode, mode), address_of(self.subject, mode, drill.seed), mode == drill.mode)
             for mode in MODES
         ]
 
@@ -204,19 +217,17 @@ class PlayerView:
     def another_seed(self) -> str:
         """The same drill with the next seed."""
         drill = self.drill
-        return address(drill.scenario, drill.mode, 0 if drill.seed == LARGEST_SEED else drill.seed + 1)
+        return address_of(self.subject, drill.mode, 0 if drill.seed == LARGEST_SEED else drill.seed + 1)
 
     @property
     def command(self) -> str:
         """The same, by the command line."""
-        drill = self.drill
-        return f"treeline drill replication --scenario {drill.scenario} --mode {drill.mode} --seed {drill.seed}"
+        return self.subject.command(self.drill.mode, self.drill.seed)
 
     @property
     def call(self) -> str:
         """The same, by the API."""
-        asked = urlencode({"mode": self.drill.mode, "seed": self.drill.seed, "frames": "true"})
-        return curl("GET", f"/api/v1{REPLICATION}/{self.drill.scenario}?{asked}")
+        return self.subject.call(self.drill.mode, self.drill.seed)
 
     # --- the picture
 
@@ -231,7 +242,7 @@ class PlayerView:
     @property
     def producers(self) -> str:
         """Who hands records in."""
-        names = [producer_name(each) for each in range(self.scenario.configuration.producers)]
+        names = [producer_name(each) for each in range(self.subject.producers)]
         return f"Producer {names[0]}" if len(names) == 1 else f"Producers {', '.join(names)}"
 
     @property
@@ -276,14 +287,14 @@ class PlayerView:
             glyph=glyph,
             about=", ".join(about),
             doubt=f"the store names {named or 'nobody'}" if leads and named != broker["id"] else "",
-            bar=bar_of(broker, self.frame["committed"], self.window),
+            bar=bar_of(broker, committed_of(self.frame), self.window),
             facts=facts,
         )
 
     @property
     def committed(self) -> Bar:
         """What readers have been promised."""
-        return promised(self.frame["committed"], self.lost, self.window)
+        return promised(committed_of(self.frame), self.lost, self.window)
 
     @property
     def lost(self) -> frozenset[int]:
@@ -292,12 +303,13 @@ class PlayerView:
             return frozenset()
         leader = self.frame["store"]["leader"]
         found = next((each for each in self.frame["brokers"] if each["id"] == leader), None)
-        return frozenset() if found is None else lacks(found, self.frame["committed"])
+        return frozenset() if found is None else lacks(found, committed_of(self.frame))
 
     @property
     def lost_said(self) -> str:
         """The same in words."""
-        names = [self.frame["committed"][at] for at in sorted(self.lost)]
+        committed = committed_of(self.frame)
+        names = [committed[at] for at in sorted(self.lost)]
         return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} lost" if names else ""
 
     @property

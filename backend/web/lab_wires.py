@@ -21,6 +21,8 @@ _PITCH, _LEAST_LABELLED = 96, 92
 _CHARACTERS, _LINES = 13, 3
 _LINE, _HEAD = 14, 7
 _NOBODY = 0
+_MOST_CUTS, _MOST_MESSAGES = 3, 10
+"""That are drawn; the list below the picture has all."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Wires:
     height: int
     messages: Sequence[Wire]
     cuts: Sequence[Cut]
+    drawn: Sequence[Cut]
+    """Those of them that there is room for."""
     told: Sequence[tuple[str, str, str]]
     """From, to, what: by number, from 1."""
     width: int = WIDTH
@@ -96,8 +100,8 @@ def wires_of(frame: Mapping[str, Any]) -> Wires:
         return middles.get(end, PRODUCERS // 2)
 
     cuts = [_cut(_EDGE + _CUT * at, one, other, middle) for at, (one, other) in enumerate(frame["cut"])]
-    messages = frame["messages"]
-    left = _EDGE + _CUT * len(cuts)
+    messages, drawn = frame["messages"][:_MOST_MESSAGES], cuts[:_MOST_CUTS]
+    left = _EDGE + _CUT * len(drawn)
     pitch = min(_PITCH, (WIDTH - left) // max(len(messages), 1))
     return Wires(
         height=top + COMMITTED,
@@ -112,7 +116,8 @@ def wires_of(frame: Mapping[str, Any]) -> Wires:
             for number, each in enumerate(messages, 1)
         ],
         cuts=cuts,
-        told=[(end_named(each["from"]), end_named(each["to"]), each["what"]) for each in messages],
+        drawn=drawn,
+        told=[(end_named(each["from"]), end_named(each["to"]), each["what"]) for each in frame["messages"]],
     )
 
 

@@ -43,18 +43,20 @@ def events(observed: Observed) -> list[Suffered | Change]:
     found: list[Suffered | Change] = []
     for entry in observed.history.entries:
         while done and done[0][0] <= entry.time_ms:
-            _, fault = done.pop(0)
+            began, fault = done.pop(0)
             (silent.discard if fault.kind == "resume" else silent.add)(fault.broker)
-            found.append(Suffered(fault.kind, fault.broker))
+            found.append(Suffered(fault.kind, fault.broker, began))
         if isinstance(entry, Seen):
             # Where nobody is left in sync, the last leader is who may come back: the model has it in the ISR.
-            found.append(Change(entry.leader if entry.leader != NO_LEADER else 0, entry.isr or entry.last_known))
+            leader = entry.leader if entry.leader != NO_LEADER else 0
+            found.append(Change(leader, entry.isr or entry.last_known, entry.time_ms))
         elif isinstance(entry, BrokerSeen):
             if entry.what == "registered" and entry.broker in silent:
                 silent.discard(entry.broker)
-                found.append(Suffered("restart", entry.broker))
+                found.append(Suffered("restart", entry.broker, entry.time_ms))
             elif entry.what == "fenced":
-                found.append(Suffered("fenced" if entry.broker in silent else "session_expiry", entry.broker))
+                what = "fenced" if entry.broker in silent else "session_expiry"
+                found.append(Suffered(what, entry.broker, entry.time_ms))
     return found
 
 

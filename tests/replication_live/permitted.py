@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import takewhile
 from typing import NamedTuple
 
 from backend.replication_lab.actions import perform
@@ -25,8 +25,8 @@ from backend.replication_lab.search import Bounds, possible
 from backend.replication_lab.world import Action, World
 
 _NO_FAULTS = Bounds(crashes=0)
-_WRITTEN_TOGETHER = 4
-"""Events that a cluster may write at once; the order among them is its own."""
+_WRITTEN_TOGETHER_MS = 2
+"""A cluster writes a change and what it is due to at one time; the order among them is its own."""
 _MOST_STATES = 20_000
 """Between two changes that were seen; some tens are usual."""
 
@@ -40,6 +40,7 @@ class Fault(NamedTuple):
 
     fault: str
     broker: int
+    time_ms: float
 
 
 class Change(NamedTuple):
@@ -47,6 +48,7 @@ class Change(NamedTuple):
 
     leader: int
     isr: frozenset[int]
+    time_ms: float
 
 
 @dataclass(frozen=True)
@@ -70,58 +72,62 @@ def permits(configuration: Configuration, events: Sequence[Fault | Change]) -> V
     start = established(configuration, FIXED, direct=True, prompt=True)
     start.producers = []
     worlds = {hash(start.key()): start}
-    seen, changes = Change(start.store.leader, start.store.isr), 0
+    seen, changes = (start.store.leader, start.store.isr), 0
     silent: dict[int, str] = {}
     for at, event in enumerate(events):
         if isinstance(event, Fault):
             worlds = _befell(worlds, event, silent)
-        elif event != seen:
+        elif event[:2] != seen:
             late = tuple((kind, broker) for broker, kind in silent.items())
-            worlds = _followed(worlds, event, (*late, *_written_with(events[at + 1 :])))
+            worlds = _followed(worlds, event[:2], (*late, *_written_with(event, events[at + 1 :])))
             if not worlds:
-                return Verdict(False, changes, f"from {_told(seen)} no steps lead to {_told(event)}")
-            seen, changes = event, changes + 1
+                return Verdict(False, changes, f"from {_told(*seen)} no steps lead to {_told(*event[:2])}")
+            seen, changes = event[:2], changes + 1
         if not worlds:
             return Verdict(False, changes, f"{event} cannot have been")
     return Verdict(True, changes)
 
 
-def _told(change: Change) -> str:
-    leader = f"leader {change.leader}" if change.leader != NOBODY else "no leader"
-    return f"{leader} with ISR {sorted(change.isr)}"
+def _told(leader: int, isr: frozenset[int]) -> str:
+    return f"{f'leader {leader}' if leader != NOBODY else 'no leader'} with ISR {sorted(isr)}"
 
 
-def _written_with(later: Iterable[Fault | Change]) -> tuple[Action, ...]:
-    """Returns and expiries that stand shortly behind a change."""
+def _written_with(change: Change, later: Iterable[Fault | Change]) -> tuple[Action, ...]:
+    """Returns and expiries that stand behind a change and were written at the same time."""
+    together = takewhile(lambda event: event.time_ms <= change.time_ms + _WRITTEN_TOGETHER_MS, later)
     return tuple(
         (event.fault, event.broker)
-        for event in islice(later, _WRITTEN_TOGETHER)
+        for event in together
         if isinstance(event, Fault) and event.fault in ("restart", "session_expiry")
     )
 
 
 def _befell(worlds: dict[int, World], fault: Fault, silent: dict[int, str]) -> dict[int, World]:
-    """A crash or a pause is kept until it has to have shown; everything else comes to all states."""
+    """A crash or a pause is kept until it has to have shown; everything else comes to all states.
+
+    Of one that was given up the session is over, so that it leaves the ISR with the next leader at the latest.
+    """
     if fault.fault in ("crash", "pause"):
         silent[fault.broker] = fault.fault
         return worlds
     if fault.broker in silent:
-        shown = Fault(silent[fault.broker], fault.broker)
-        worlds = dict(_suffered(worlds.values(), shown))
+        worlds = _suffered(worlds, (silent[fault.broker], fault.broker))
         if fault.fault != "fenced":
             del silent[fault.broker]
-    return worlds if fault.fault == "fenced" else dict(_suffered(worlds.values(), fault))
+    return _suffered(worlds, ("expire" if fault.fault == "fenced" else fault.fault, fault.broker))
 
 
-def _suffered(worlds: Iterable[World], fault: Fault) -> Iterator[tuple[int, World]]:
-    """The fault comes to all; one that has had it already stays."""
-    for world in worlds:
-        twin = world.copy()
-        perform(twin, (fault.fault, fault.broker))
-        yield hash(twin.key()), twin
+def _suffered(worlds: dict[int, World], action: Action) -> dict[int, World]:
+    """It comes to all; one that has had it already stays."""
+    twins = [world.copy() for world in worlds.values()]
+    for twin in twins:
+        perform(twin, action)
+    return {hash(twin.key()): twin for twin in twins}
 
 
-def _followed(worlds: dict[int, World], to: Change, extra: tuple[Action, ...]) -> dict[int, World]:
+def _followed(
+    worlds: dict[int, World], to: tuple[int, frozenset[int]], extra: tuple[Action, ...]
+) -> dict[int, World]:
     """All states with that leader and ISR to which steps lead that show nothing else but that nobody leads.
 
     Each of `extra` may come once.
