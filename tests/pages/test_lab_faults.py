@@ -121,7 +121,8 @@ def test_the_same_is_had_by_the_command_line(viewer: Visitor) -> None:
     assert command.startswith("treeline drill replication --schedule - --mode fixed --seed 7 <<< '")
     document = command.split("<<< '")[1].rstrip("'")
     assert len(yaml.safe_load(document)["faults"]) == 3
-    run = [str(Path(sys.executable).with_name("treeline")), "drill", "replication", "--schedule", "-", "--seed", "7"]
+    treeline = str(Path(sys.executable).with_name("treeline"))
+    run = [treeline, "drill", "replication", "--schedule", "-", "--seed", "7"]
     told = subprocess.run(run, input=document, capture_output=True, text=True, check=True).stdout
     gap = re.search(r"Longest time without an acknowledgement: [\d,]+ ms", told)
     assert gap is not None and gap[0] in said(page)
