@@ -96,6 +96,16 @@ class ReplicaAdmin:
         with self._named():
             return replication_look.lag_times_ms(self._ask_each, brokers)
 
+    def session_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
+        """`broker.session.timeout.ms` of those of these brokers that tell it."""
+        with self._named():
+            return replication_look.session_times_ms(self._ask_each, brokers)
+
+    def eligible_leaders(self, topics: Sequence[str]) -> dict[Place, tuple[int, ...]] | None:
+        """Eligible leader replicas (KIP-966) of these topics' partitions that have any; None if it cannot tell."""
+        with self._named():
+            return replication_look.eligible_leaders(self._ask, topics)
+
     def copied(self, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
         """Bytes of partitions that have arrived at these brokers, which are being added to them."""
         with self._named():

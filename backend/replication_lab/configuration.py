@@ -61,8 +61,8 @@ class Configuration:
     most_fetched: int = 100
     """Records in an answer to a fetch."""
     unclean_election: bool = False
-    """Where nobody lives that is in sync or eligible, any replica may lead (`unclean.leader.election.enable`): what
-    it lacks is lost.
+    """Where nobody lives that is in sync or eligible, any replica may lead (`unclean.leader.election.enable`):
+    what it lacks is lost.
     """
     times: Times = Times()
 

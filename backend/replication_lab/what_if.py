@@ -235,7 +235,8 @@ def _world(led: Led, here: frozenset[int], number: dict[int, int], session_ms: f
         dead=dead,
     )
     kept_out = set(number.values()) - isr - dead
-    world.cuts = frozenset((min(one, other), max(one, other)) for one in kept_out for other in number.values() if one != other)
+    everybody = number.values()
+    world.cuts = frozenset((min(a, b), max(a, b)) for a in kept_out for b in everybody if a != b)
     return world
 
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backend.changes import switch_start
 from backend.domain import switch_plan
 from backend.domain.cluster_switch import Moving, Retarget
+from backend.domain.errors import PlanStale
 from backend.domain.switch_checks import Finding
 from backend.domain.switch_facts import (
     ApplicationFact,
     Asked,
+    BrokerGone,
     ClientFact,
     ClusterFact,
     Facts,
     GroupFact,
     NotFollowedFact,
     OffsetFact,
+    OutcomeFact,
     Wish,
     Without,
 )
@@ -323,6 +327,7 @@ def test_the_digest_does_not_depend_on_what_differs_with_every_look(lag, at_risk
         ({"drain": "all_leaves"}, {}),
         ({"tenant": None}, {}),
         ({"without": Without(clusters=frozenset({"5"}))}, {}),
+        ({"without": Without(brokers=(("2", 1),))}, {}),
         ({}, {"active": (active(generation=2),)}),
         ({}, {"active": (active(), active(("acme", "retail", "test")))}),
         ({}, {"targets": {**FACTS.targets, ("2", 3): "4"}}),
@@ -368,6 +373,23 @@ def test_a_target_that_is_supposed_to_be_gone_is_offline() -> None:
     assert slugs(what_if(clusters=frozenset({"4"})).blockers) == [("target-offline", "4")]
     planned = make(FACTS, replace(WISH, without=Without(clusters=frozenset({"2"}))))
     assert {"source-offline", "edge-blocked"} <= {each.slug for each in planned.blockers}
+
+
+def test_a_broker_that_is_supposed_to_be_gone_leaves_the_plan_as_it_is() -> None:
+    offline = OutcomeFact(what="offline", count=1, examples=(f"{ORDERS}-0",), meaning="nobody can lead")
+    gone = BrokerGone(
+        cluster="2", broker=1, replicas=3, sentence="If broker 1 died now, ...", outcomes=(offline,),
+        longest_away_ms=0, session_ms=9_000, assumed=(), settings_unseen=0,
+    )  # fmt: skip
+    facts = replace(FACTS, asked=replace(FACTS.asked, brokers_gone=(gone,)))
+    without = make(facts, replace(WISH, without=Without(brokers=(("2", 1),))))
+    told = without.document()["what_if"]
+    assert told["brokers"] == (asdict(gone),)
+    assert (told["gone"], told["edges"], told["must_move"], told["records_at_risk"]) == ((), (), (), {})
+    plain = make(FACTS, WISH)
+    assert replace(without, wish=WISH, what_if=None, digest=plain.digest) == plain
+    with pytest.raises(PlanStale):  # whoever starts a switch supposes nobody to be gone
+        switch_start.check(plain, without.digest)
 
 
 def draining_ms(facts: Facts, wish: Wish) -> int:

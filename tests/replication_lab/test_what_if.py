@@ -153,7 +153,7 @@ def test_partitions_of_many_replicas_are_told_as_others(factor: int) -> None:
 
 
 def expected(led: Led, broker: int, here: frozenset[int]) -> set[str]:
-    """Kafka's rules in words: the first that lives of those in sync, then of those eligible, then (unclean) any."""
+    """By Kafka's rules: one that lives of those in sync leads, or of those eligible, or (unclean) any."""
     if led.leader not in led.isr or led.leader not in here:
         return {"offline_already"} | ({"last_copy"} if led.isr | led.eligible == {broker} else set())
     in_sync, eligible, others = (
