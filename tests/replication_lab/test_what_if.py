@@ -9,6 +9,7 @@ import pytest
 
 from backend.replication_lab.beginnings import established, wake_all
 from backend.replication_lab.configuration import Configuration
+from backend.replication_lab.history import Invariant
 from backend.replication_lab.rules import FIXED
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.what_if import KAFKA_SESSION_MS, LISTS, Led, WhatIf, if_broker_dies
@@ -220,3 +221,18 @@ def test_an_unclean_election_is_a_loss_that_the_model_expects_and_names() -> Non
     kept = played(replace(configuration, unclean_election=False))
     assert kept.history.violated is None and not kept.history.expected_losses
     assert kept.store.leader == 1
+
+
+def test_after_an_unclean_election_who_was_in_sync_is_eligible_no_more() -> None:
+    """One that is only silent still has all that was committed, and has to follow: what it alone has is lost."""
+    configuration = Configuration(
+        brokers=2, replication_factor=2, min_isr=2, unclean_election=True, records=3, gives_way=False
+    )
+    world = established(configuration, FIXED, records=2, isr=frozenset({1}))
+    world.cuts = frozenset({(1, 2)})
+    clock = Clock(world, 1)
+    wake_all(world)
+    clock.take(("pause", 1))
+    clock.run(5_000)
+    assert (world.store.leader, world.store.isr, world.store.elr) == (2, {2}, frozenset())
+    assert world.history.violated is Invariant.COMMITTED_LOST
