@@ -220,8 +220,7 @@ def _world(led: Led, here: frozenset[int], number: dict[int, int], session_ms: f
         records=1 << 20,
         gives_way=False,
         unclean_election=led.unclean_election,
-        # The controller takes who is silent out of the ISR when its session ends; here the leader does.
-        times=Times(session=session_ms, keep_in_sync=session_ms),
+        times=Times(session=session_ms),
     )
     isr = frozenset(number[each] for each in led.isr if each in number)
     dead = frozenset(at for each, at in number.items() if each not in here)

@@ -108,6 +108,8 @@ def test_an_eligible_replica_leads_and_nothing_committed_is_lost() -> None:
     two = frozenset({2})
     assert lists(dies((1, 2, 3), {1}, 1, 2, eligible=two)) == {"moved", "uncopied", "refusing"}
     assert lists(dies((1, 2, 3), {1}, 1, 2, eligible=two, here=frozenset({1, 3}))) == {"offline"}
+    # One that is in sync is elected before it, though it is the preferred one; so others still follow.
+    assert lists(dies((2, 1, 3, 4), {1, 3, 4}, 1, 2, eligible=two)) == {"moved", "uncopied"}
     # Without a leader it is the last copy only where nobody else is eligible.
     assert lists(dies((1, 2, 3), {1}, -1, 2, eligible=two)) == {"offline_already"}
     assert lists(dies((1, 2, 3), set(), -1, 2, eligible=frozenset({1}))) == {"offline_already", "last_copy"}
