@@ -20,6 +20,8 @@ _UNCLEAN = "unclean.leader.election.enable"
 _LAG_TIME = "replica.lag.time.max.ms"
 _SESSION = "broker.session.timeout.ms"
 _TOPICS_AT_ONCE = 500
+_PARTITIONS_AT_ONCE = 2_000
+"""In an answer; brokers have a limit of their own (`max.request.partition.size.limit`)."""
 
 
 def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen:
@@ -54,7 +56,9 @@ def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
     return found
 
 
-def eligible_leaders(ask: Ask, topics: Sequence[str]) -> dict[Place, tuple[int, ...]] | None:
+def eligible_leaders(
+    ask: Ask, topics: Sequence[str], most_at_once: int = _PARTITIONS_AT_ONCE
+) -> dict[Place, tuple[int, ...]] | None:
     """Eligible leader replicas of partitions of these topics (KIP-966): brokers that are not in sync and have all
     that is committed; partitions without any are left out. None: the cluster does not tell (before Kafka 3.7).
 
@@ -65,15 +69,19 @@ def eligible_leaders(ask: Ask, topics: Sequence[str]) -> dict[Place, tuple[int, 
         for some in in_portions(topics, _TOPICS_AT_ONCE):
             cursor = None
             while True:  # brokers answer with so many partitions, and where to go on
-                asked = DescribeTopicPartitionsRequest(topics=[(name,) for name in some], cursor=cursor)
+                asked = DescribeTopicPartitionsRequest(
+                    topics=[(name,) for name in some], response_partition_limit=most_at_once, cursor=cursor
+                )
                 answer = ask(asked)
                 for topic in answer.topics:
                     for each in topic.partitions:
                         if each.eligible_leader_replicas:
                             found[topic.name, each.partition_index] = tuple(each.eligible_leader_replicas)
-                cursor = answer.next_cursor and (answer.next_cursor.topic_name, answer.next_cursor.partition_index)
-                if cursor is None:
+                if answer.next_cursor is None:
                     break
+                cursor = DescribeTopicPartitionsRequest.Cursor(
+                    topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
+                )
     except KafkaCallFailed as error:
         if error.code != UNSUPPORTED:
             raise

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from backend.kafka import replication_look
 from backend.kafka.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem
@@ -93,7 +94,7 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
         "eligible-0": {"moved", "uncopied", "refusing"},
         "plain-0": {"offline"},
         "third-0": {"moved", "uncopied", "refusing"},
-    }
+    }, (admin.look().partitions[f"{topic}.eligible", 0], admin.eligible_leaders([f"{topic}.eligible"]))
     assert f"{topic}.unclean-0" in found["sentence"] and "lost for good" in found["sentence"]
     # The session is that of these brokers, not Kafka's own of nine seconds, nor the model's.
     assert found["session_ms"] == 5_000 and 4_750 < found["longest_away_ms"] < 5_750
@@ -115,6 +116,22 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
     assert outcomes["plain-0"] == {"offline_already"}
     assert f"{topic}.plain-0" in found["sentence"] and "has no leader already" in found["sentence"]
     assert answer(watched, 3, topic)[0]["plain-0"] == {"offline_already", "last_copy"}
+
+
+def test_all_eligible_replicas_are_told_however_many_an_answer_has(
+    watched: Watched, admin: ReplicaAdmin, topic: str
+) -> None:
+    brokers = watched.brokers
+    names = [f"{topic}.{each}" for each in ("a", "b")]
+    for name in names:
+        brokers.create(name, [[3, 1], [3, 1], [2, 1]], min_insync_replicas="2")
+    assert admin.eligible_leaders(names) == {}
+    brokers.kill(1)
+    everywhere = {(name, number): (1,) for name in names for number in range(3)}
+    eventually(lambda: admin.eligible_leaders(names) == everywhere, "broker 1 is out of sync, and eligible")
+    assert replication_look.eligible_leaders(admin._ask, names, most_at_once=2) == everywhere
+    # It is away: eligible or not, it cannot lead.
+    assert answer(watched, 3, topic)[0] == {f"{each}-{number}": {"offline"} for each in "ab" for number in (0, 1)}
 
 
 def test_what_nobody_leads_is_named_and_is_no_good_news(watched: Watched, topic: str, tmp_path: Path) -> None:
