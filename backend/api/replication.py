@@ -17,7 +17,7 @@ from backend.domain.access import Action
 from backend.domain.leader_elections import MOST_TOPICS, RecordElection, event_stream
 from backend.queries.clusters import ClusterRow, find_cluster
 from backend.queries.replication import find_replication
-from backend.tracing.broker_loss import in_words, names, outcomes, what_if_broker_dies
+from backend.tracing.broker_loss import names, told, what_if_broker_dies
 from backend.tracing.electing import Election, by_reason, elect_preferred
 
 _BROKER = Query(ge=0, lt=2**31, description="The id of one of the cluster's brokers.")
@@ -58,15 +58,7 @@ def what_if(cluster: str, services: SharedServices, broker: int = _BROKER) -> di
     """What would be lost if a broker died now: leaders and replicas in sync of this moment, played in the lab."""
     with services.reading() as connection:
         row = find_cluster(connection, cluster)
-    found = what_if_broker_dies(row, broker, services.config.probe_timeout_seconds)
-    return {
-        "cluster": row.name,
-        "broker": broker,
-        "replicas": found.replicas,
-        "sentence": in_words(found),
-        "outcomes": outcomes(found),
-        "longest_away_ms": round(found.longest_away_ms),
-    }
+    return {"cluster": row.name, **told(what_if_broker_dies(row, broker, services.config.probe_timeout_seconds))}
 
 
 @router.post("/{cluster}/elect-preferred-leaders", openapi_extra=needs(Action.CHANGE_ESTATE))

@@ -16,10 +16,18 @@ from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.switch_facts import Wish, Without
 from backend.queries.switches import find_switch
 from backend.switching import planning
+from backend.switching.brokers import MOST_BROKERS
 
 router = APIRouter(prefix="/switches", tags=["switches"])
 
 Name = Annotated[str, Field(max_length=300)]
+
+
+class BrokerOf(Body):
+    """A broker of a cluster."""
+
+    cluster: Name
+    broker: int = Field(ge=0, lt=2**31, description="Its id.")
 
 
 class Gone(Body):
@@ -27,6 +35,17 @@ class Gone(Body):
 
     clusters: list[Name] = Field(default_factory=list, max_length=1024)
     zones: list[Name] = Field(default_factory=list, max_length=1024)
+    brokers: list[BrokerOf] = Field(
+        default_factory=list, max_length=MOST_BROKERS, description="One of a cluster at most; the cluster stays."
+    )
+
+    def without(self) -> Without:
+        """What is meant."""
+        return Without(
+            clusters=frozenset(self.clusters),
+            zones=frozenset(self.zones),
+            brokers=tuple((each.cluster, each.broker) for each in self.brokers),
+        )
 
 
 class SwitchWish(Body):
@@ -61,17 +80,19 @@ class SwitchWish(Body):
 
 
 class PlanWish(SwitchWish):
-    """The same, as it would be if clusters were gone, or as the way back of a switch."""
+    """The same, as it would be if clusters or brokers were gone, or as the way back of a switch."""
 
     reverses: str | None = Field(None, max_length=100, description="Plan the way back of this switch.")
-    without: Gone = Field(default_factory=Gone, description="Clusters, and zones, that are supposed to be gone.")
+    without: Gone = Field(
+        default_factory=Gone, description="Clusters, zones and brokers that are supposed to be gone."
+    )
 
 
 @router.post("/plan", openapi_extra=needs(Action.CHANGE_ESTATE))
 def plan_switch(body: PlanWish, services: SharedServices) -> dict[str, Any]:
     """What a switch would do: whom it moves, what would be read again or come late, what stands against it.
     Changes nothing. `POST /switches` quotes the digest."""
-    without = Without(clusters=frozenset(body.without.clusters), zones=frozenset(body.without.zones))
+    without = body.without.without()
     wish = body.wish(without)
     if body.reverses is not None:
         with services.reading() as connection:

@@ -137,5 +137,6 @@ def broker_dies(
     path = f"/clusters/{quote(cluster, safe='')}/replication/what-if"
     with rest_client() as client:
         found = answer(client.get(path, params={"broker": broker}))
-    typer.echo(found["sentence"], err=True)
+    for sentence in (found["sentence"], *found["assumed"]):
+        typer.echo(sentence, err=True)
     show(found, Form.JSON if as_json else form, _WHAT_IF, found["outcomes"])

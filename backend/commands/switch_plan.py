@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("stream", "partition", "lag_records", "late_records", "group", "re_read_bound", "group_lag", "members")
 RETARGET_COLUMNS = ("cluster", "level", "target", "note")
+BROKER_COLUMNS = ("cluster", "broker", "what", "count", "examples", "meaning")
 MOVE_COLUMNS = ("tenant", "instance", "environment", "zone", "cluster", "could_go_to")
 
 
@@ -70,9 +71,16 @@ def _show_more(plan: dict[str, Any]) -> None:
     if retargets:
         show(plan, Form.TABLE, RETARGET_COLUMNS, retargets)
     what_if = plan["what_if"]
-    if what_if is not None:
+    if what_if is not None and what_if["gone"]:
         moves = [{**row, "could_go_to": ", ".join(row["could_go_to"])} for row in what_if["must_move"]]
         show(plan, Form.TABLE, MOVE_COLUMNS, moves)
+    if what_if is not None and what_if["brokers"]:
+        rows = [
+            {"cluster": gone["cluster"], "broker": gone["broker"], **each, "examples": ", ".join(each["examples"])}
+            for gone in what_if["brokers"]
+            for each in gone["outcomes"]
+        ]
+        show(plan, Form.TABLE, BROKER_COLUMNS, rows)
 
 
 def tell(plan: dict[str, Any]) -> None:
@@ -100,6 +108,10 @@ def _tell_what_if(what_if: dict[str, Any]) -> None:
     for name, records in what_if["records_at_risk"].items():
         known = "unknown" if records is None else f"at most {records:,}"
         typer.echo(f"Records that only {name} has: {known}.", err=True)
+    for gone in what_if["brokers"]:
+        typer.echo(f"{gone['cluster']}, streams that would move: {gone['sentence']}", err=True)
+        for sentence in gone["assumed"]:
+            typer.echo(f"{gone['cluster']}: {sentence}", err=True)
     for each in what_if["edges"]:
         typer.echo(f"{each['cluster']}:{each['level']} to {each['target']} stops: {each['reason']}.", err=True)
     for each in what_if["cut_routes"]:

@@ -24,10 +24,17 @@ OFFLINE, APPLIED = "offline", "applied"
 
 @dataclass(frozen=True, kw_only=True)
 class Without:
-    """Clusters that are supposed to be gone, by name or by zone: a what-if."""
+    """Clusters that are supposed to be gone, by name or by zone, and brokers of clusters that stay: a what-if."""
 
     clusters: frozenset[str] = frozenset()
     zones: frozenset[str] = frozenset()
+    brokers: tuple[tuple[str, int], ...] = ()
+    """(cluster, broker), one of a cluster at most: each is supposed to die while all others live."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """The plan is that of the facts as they are."""
+        return not (self.clusters or self.zones or self.brokers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +204,37 @@ class GroupFact:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutcomeFact:
+    """What becomes of some partitions: how many, the first by stream and number, and what it means."""
+
+    what: str
+    count: int
+    examples: tuple[str, ...]
+    meaning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerGone:
+    """What the replication lab says of a broker that dies, of partitions of the streams that would move."""
+
+    cluster: str
+    broker: int
+    replicas: int
+    """Partitions of these streams that have a replica there."""
+    sentence: str
+    outcomes: tuple[OutcomeFact, ...]
+    """All kinds, the gravest first."""
+    longest_away_ms: int
+    """Simulated: for so long partitions that it led have no leader."""
+    session_ms: int
+    """After so long the cluster takes a silent broker for dead."""
+    assumed: tuple[str, ...]
+    """What the cluster did not tell, and what was taken instead."""
+    settings_unseen: int
+    """Topics whose settings were not told."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """What clusters answered."""
 
@@ -218,6 +256,8 @@ class Asked:
     """Technical group on the source -> logical name, of those that follow the format."""
     groups: Mapping[str, tuple[GroupFact, ...]] = field(default_factory=dict)
     """Cluster -> its groups with members."""
+    brokers_gone: tuple[BrokerGone, ...] = ()
+    """Of the brokers that are supposed to be gone."""
 
 
 @dataclass(frozen=True, kw_only=True)

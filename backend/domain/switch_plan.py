@@ -327,7 +327,11 @@ def _digest(
         "wish": {
             **{name: value for name, value in vars(wish).items() if name != "reverses"},
             "reverses": wish.reverses and wish.reverses.switch,
-            "without": {"clusters": sorted(wish.without.clusters), "zones": sorted(wish.without.zones)},
+            "without": {
+                "clusters": sorted(wish.without.clusters),
+                "zones": sorted(wish.without.zones),
+                "brokers": sorted(wish.without.brokers),
+            },
         },
         "moves": [asdict(each) for each in moves],
         "generation": generation,

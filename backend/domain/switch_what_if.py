@@ -1,11 +1,13 @@
-"""What would be if clusters were gone: the same facts without them, and what that means for everybody."""
+"""What would be if clusters were gone: the same facts without them, and what that means for everybody. Of a broker
+that is gone, what the cluster was asked for: the facts stay as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from backend.domain.switch_facts import APPLIED, OFFLINE, ClusterFact, Facts, Without
+from backend.domain.switch_facts import APPLIED, OFFLINE, BrokerGone, ClusterFact, Facts, Without
 
 GONE = "supposed to be gone"
 
@@ -50,6 +52,8 @@ class WhatIf:
     cut_routes: tuple[CutRoute, ...]
     records_at_risk: Mapping[str, int | None]
     """Of each that would be gone: records that no other leaf has yet; None: not known."""
+    brokers: tuple[BrokerGone, ...]
+    """Of each broker that would be gone: what becomes of the partitions of the streams that would move."""
 
 
 def gone_of(clusters: Mapping[str, ClusterFact], without: Without) -> frozenset[str]:
@@ -81,7 +85,7 @@ def leave_out(facts: Facts, without: Without) -> Facts:
 def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
     """What it would mean; None if nothing is left out. `given`: as it is, `facts`: without them."""
     gone = gone_of(given.clusters, without)
-    if not without.clusters and not without.zones:
+    if without.is_nothing:
         return None
     return WhatIf(
         gone=tuple(sorted(gone)),
@@ -98,6 +102,7 @@ def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
         must_move=tuple(_must_move(facts, gone)),
         cut_routes=tuple(_cut(facts, gone)),
         records_at_risk={name: given.at_risk.get(name) for name in sorted(gone)},
+        brokers=given.asked.brokers_gone,
     )
 
 

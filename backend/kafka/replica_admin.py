@@ -83,7 +83,7 @@ class ReplicaAdmin:
         """Brokers, leaders and replicas in sync at this moment, with one large answer: to be asked for often."""
         with self._named():
             moving = self._told_moving()
-            metadata = self._until_answered(lambda: self._client.ask_same(cluster_replicas.everything()))
+            metadata = self._ask_same(cluster_replicas.everything())
             return replication_look.read(metadata, self._ask, moving)
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, TopicSettings]:
@@ -95,6 +95,19 @@ class ReplicaAdmin:
         """`replica.lag.time.max.ms` of those of these brokers that tell it."""
         with self._named():
             return replication_look.lag_times_ms(self._ask_each, brokers)
+
+    def session_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
+        """`broker.session.timeout.ms` of those of these brokers that tell it."""
+        with self._named():
+            return replication_look.session_times_ms(self._ask_each, brokers)
+
+    def eligible_leaders(self, topics: Sequence[str]) -> dict[Place, tuple[int, ...]] | None:
+        """Eligible leader replicas (KIP-966) of these topics' partitions that have any; None if it cannot tell.
+
+        Told by the broker that told `look` who is in sync: of two brokers one may have heard of less.
+        """
+        with self._named():
+            return replication_look.eligible_leaders(self._ask_same, topics)
 
     def copied(self, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
         """Bytes of partitions that have arrived at these brokers, which are being added to them."""
@@ -168,7 +181,7 @@ class ReplicaAdmin:
         ended = {place: wanted for place, wanted in self._wanted.items() if place not in self._moving}
         deadline = time.monotonic() + _HEARD_SECONDS
         while True:
-            answer = self._until_answered(lambda: self._client.ask_same(cluster_replicas.everything()))
+            answer = self._ask_same(cluster_replicas.everything())
             if not _goes_on(answer, ended) or time.monotonic() > deadline:
                 break
             time.sleep(_AGAIN_SECONDS)
@@ -178,6 +191,9 @@ class ReplicaAdmin:
 
     def _ask(self, request: ApiMessage) -> Any:
         return self._until_answered(lambda: self._client.ask(request))
+
+    def _ask_same(self, request: ApiMessage) -> Any:
+        return self._until_answered(lambda: self._client.ask_same(request))
 
     def _ask_each(self, requests: Mapping[int, ApiMessage]) -> Mapping[int, Any]:
         return self._until_answered(lambda: self._client.ask_each(requests))

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kafka.protocol.admin import DescribeTopicPartitionsRequest
+
 from backend.domain.replication_health import ClusterSeen, PartitionSeen, TopicSettings
-from backend.kafka.asking import Ask, AskEach, Place
+from backend.kafka.asking import UNSUPPORTED, Ask, AskEach, Place, in_portions
 from backend.kafka.cluster_replicas import brokers_of
 from backend.kafka.configs import broker_configs, topic_configs
 from backend.kafka.errors import KafkaCallFailed
@@ -16,6 +18,10 @@ from backend.kafka.reassignments import Moving
 _MIN_INSYNC = "min.insync.replicas"
 _UNCLEAN = "unclean.leader.election.enable"
 _LAG_TIME = "replica.lag.time.max.ms"
+_SESSION = "broker.session.timeout.ms"
+_TOPICS_AT_ONCE = 500
+_PARTITIONS_AT_ONCE = 2_000
+"""In an answer; brokers have a limit of their own (`max.request.partition.size.limit`)."""
 
 
 def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen:
@@ -50,11 +56,57 @@ def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
     return found
 
 
+def eligible_leaders(
+    ask: Ask, topics: Sequence[str], most_at_once: int = _PARTITIONS_AT_ONCE
+) -> dict[Place, tuple[int, ...]] | None:
+    """Eligible leader replicas of partitions of these topics (KIP-966): brokers that are not in sync and have all
+    that is committed; partitions without any are left out. None: the cluster does not tell (before Kafka 3.7).
+
+    Raises KafkaCallFailed.
+    """
+    found: dict[Place, tuple[int, ...]] = {}
+    try:
+        for some in in_portions(topics, _TOPICS_AT_ONCE):
+            cursor = None
+            while True:  # brokers answer with so many partitions, and where to go on
+                asked = DescribeTopicPartitionsRequest(
+                    topics=[(name,) for name in some], response_partition_limit=most_at_once, cursor=cursor
+                )
+                answer = ask(asked)
+                for topic in answer.topics:
+                    for each in topic.partitions:
+                        if each.eligible_leader_replicas:
+                            found[topic.name, each.partition_index] = tuple(each.eligible_leader_replicas)
+                if answer.next_cursor is None:
+                    break
+                cursor = DescribeTopicPartitionsRequest.Cursor(
+                    topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
+                )
+    except KafkaCallFailed as error:
+        if error.code != UNSUPPORTED:
+            raise
+        return None
+    return found
+
+
 def lag_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
     """`replica.lag.time.max.ms` of brokers; without those that do not tell. Raises KafkaCallFailed if none
     answers."""
+    return _numbers(ask_each, brokers, _LAG_TIME)
+
+
+def session_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
+    """`broker.session.timeout.ms` as brokers have it: after so long without a heartbeat the controller takes one
+    for dead. The controller's own counts; where it is no broker as well, its file may say something else.
+
+    Without those that do not tell. Raises KafkaCallFailed if none answers.
+    """
+    return _numbers(ask_each, brokers, _SESSION)
+
+
+def _numbers(ask_each: AskEach, brokers: Iterable[int], key: str) -> dict[int, int]:
     found = {}
-    for broker, entries in broker_configs(ask_each, brokers, [_LAG_TIME]).items():
+    for broker, entries in broker_configs(ask_each, brokers, [key]).items():
         for entry in () if isinstance(entries, KafkaCallFailed) else entries:
             if entry.value:
                 found[broker] = int(entry.value)

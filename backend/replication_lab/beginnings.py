@@ -21,11 +21,13 @@ def established(
     records: int = 0,
     leader: int = 1,
     isr: frozenset[int] | None = None,
+    eligible: frozenset[int] = frozenset(),
     dead: frozenset[int] = frozenset(),
     direct: bool = False,
     prompt: bool = False,
 ) -> World:
-    """A partition that is led, with so many records that all in sync have and know to be committed.
+    """A partition that is led, with so many records that all in sync, and all `eligible` to lead beside them, have
+    and know to be committed.
 
     Raises:
         ImpossibleDrill: the leader or the ISR contradict the configuration.
@@ -40,12 +42,13 @@ def established(
         )
     store = world.store
     store.leader, store.isr, store.cur, store.isr_version = leader, in_sync, ar - in_sync, 1
+    store.elr = eligible - in_sync
     store.last_leader = leader
     store.leader_epoch = 1 if rules.has_epochs else 0
     log = [Record(store.leader_epoch, SEED, 0, number) for number in range(records)]
     for broker in world.brokers.values():
         broker.incarnation = 1
-        if broker.id in in_sync:
+        if broker.id in in_sync | eligible:
             broker.log = log.copy()
             broker.hw = broker.checkpoint = broker.flushed = records
         if broker.id not in dead:

@@ -60,6 +60,10 @@ class Configuration:
     """Leaders give way to the preferred replica as soon as it is in sync (checkLoadBalancing)."""
     most_fetched: int = 100
     """Records in an answer to a fetch."""
+    unclean_election: bool = False
+    """Where nobody lives that is in sync or eligible, any replica may lead (`unclean.leader.election.enable`):
+    what it lacks is lost.
+    """
     times: Times = Times()
 
     def __post_init__(self) -> None:

@@ -102,9 +102,13 @@ def may_lead(world: World, broker: Broker) -> bool:
     """leaderElection's condition: assigned, and in sync where anybody is; or eligible (KIP-966).
 
     With the mends, one that is being assigned may be in sync already, and once all others are gone the only one.
+    With unclean election any may as soon as no session is left of one that is in sync or eligible.
     """
     store = world.store
     assigned = (*store.replicas, *store.isr) if world.rules.compare_and_set else store.replicas
-    return broker.id in assigned and (
-        not (store.isr or store.elr) or broker.id in store.isr or broker.id in store.elr
-    )
+    if broker.id not in assigned:
+        return False
+    clean = store.isr | store.elr
+    if not clean or broker.id in clean:
+        return True
+    return world.configuration.unclean_election and not any(each in store.registered for each in clean)

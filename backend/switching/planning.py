@@ -16,6 +16,7 @@ from backend.queries.switches import SwitchRow
 from backend.settings import Settings
 from backend.switching import reading
 from backend.switching.asking import ask
+from backend.switching.brokers import ask_brokers
 
 
 def way_back(switch: SwitchRow) -> Wish:
@@ -40,9 +41,13 @@ def make(
     sees one moment of the database; it is given back before clusters are asked. `asks` False: they are not; then
     no time is lost, and what decides about an emergency, its digest too, is the same.
 
-    Raises NotFound (cluster, tenant, instance, environment, or zone that nobody has).
+    Raises NotFound (cluster, tenant, instance, environment, zone or broker that nobody has), ValueInvalid (brokers
+    that are supposed to be gone with others of their cluster), ClusterSilent (a cluster that one of those is of).
     """
     with snapshot() as connection:
         ground = reading.read(connection, settings, wish, now)
-    facts = replace(ground.facts, asked=ask(ground, settings, wish)) if asks else ground.facts
-    return switch_plan.make(facts, wish)
+    if not asks:
+        return switch_plan.make(ground.facts, wish)
+    brokers_gone = ask_brokers(ground, settings, wish)
+    asked = replace(ask(ground, settings, wish), brokers_gone=brokers_gone)
+    return switch_plan.make(replace(ground.facts, asked=asked), wish)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from backend.domain.cluster_switch import Moving
 from backend.domain.edges import LeafInbound
-from backend.domain.errors import FieldError, NotFound
+from backend.domain.errors import FieldError, NotFound, ValueInvalid
 from backend.domain.names import is_name
 from backend.domain.switch_facts import (
     ApplicationFact,
@@ -57,7 +57,8 @@ class Ground:
 
 
 def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> Ground:
-    """Raises NotFound (cluster, tenant, instance, environment, zone that is supposed to be gone)."""
+    """Raises NotFound (cluster, tenant, instance, environment, zone that is supposed to be gone) and ValueInvalid
+    (brokers that are supposed to be gone with others of their cluster)."""
     rows = {row.name: row for row in list_clusters(connection)}
     known = {row.name: _cluster(row) for row in rows.values()}
     _check_names(connection, wish, known)
@@ -102,6 +103,7 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
     named = (
         *(("/from", wish.source), ("/to", wish.target)),
         *(("/without/clusters", name) for name in sorted(wish.without.clusters)),
+        *((f"/without/brokers/{at}/cluster", name) for at, (name, _) in enumerate(wish.without.brokers)),
     )
     for pointer, cluster in named:
         if cluster not in clusters:
@@ -111,6 +113,7 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
         if zone not in zones:
             detail = f"no cluster is in zone {zone[:60]!a}"
             raise NotFound(detail, (FieldError("/without/zones", detail),))
+    _check_brokers(wish, gone_of(clusters, wish.without))
     place = (wish.tenant, wish.instance, wish.environment)
     for part, name in zip(("tenant", "instance", "environment"), place, strict=True):
         if name is not None and not is_name(name):
@@ -123,6 +126,23 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
             tenants.find_instance(connection, tenant, instance)
         case (str(tenant), None, None):
             tenants.find_tenant(connection, tenant)
+
+
+def _check_brokers(wish: Wish, gone: frozenset[str]) -> None:
+    """The lab plays one death at a time, of a cluster that is there."""
+    seen: dict[str, int] = {}
+    for at, (cluster, broker) in enumerate(wish.without.brokers):
+        if cluster in gone:
+            detail = f"{cluster} is supposed to be gone with all of its brokers; leave broker {broker} out"
+        elif cluster in seen:
+            detail = (
+                f"broker {seen[cluster]} of {cluster} is supposed to be gone already: of each cluster one broker "
+                f"at a time; make another plan for broker {broker}"
+            )
+        else:
+            seen[cluster] = broker
+            continue
+        raise ValueInvalid(detail, (FieldError(f"/without/brokers/{at}", detail),))
 
 
 def _cluster(row: ClusterRow) -> ClusterFact:

@@ -4,32 +4,54 @@ the lab.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from backend.domain.errors import ClusterSilent, NotFound
-from backend.domain.replication_health import MOST_NAMED, ClusterSeen, Place, TopicSettings
+from backend.domain.replication_health import MOST_NAMED, ClusterSeen, PartitionSeen, Place, TopicSettings
 from backend.domain.words import counted
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.queries.clusters import ClusterRow
-from backend.replication_lab.what_if import Led, WhatIf, if_broker_dies
+from backend.replication_lab.what_if import KAFKA_SESSION_MS, Led, WhatIf, if_broker_dies
 from backend.tracing.electing import look
 
 OUTCOMES = {
+    "unclean": "led by a replica that is not in sync (unclean election): committed records that it lacks are lost",
     "offline": "nobody can lead until it is back; what is committed there is lost if its disk is",
-    "refusing": "led, but fewer in sync than min.insync.replicas: acks=all is refused",
-    "moved": "led by another broker after a moment without a leader",
-    "uncopied": "what only the leader has is lost: acks=1 was told that it is written, acks=all was not",
+    "last_copy": "nobody leads now, and only this broker has all that is committed: lost if its disk is",
     "offline_already": "nobody leads them now, whatever happens",
+    "refusing": "led, but fewer in sync than min.insync.replicas: acks=all is refused",
+    "uncopied": "what only the leader has is lost: acks=1 was told that it is written, acks=all was not",
+    "moved": "led by another broker after a moment without a leader",
 }
 """What may become of a partition, the gravest first: fields of WhatIf, in words."""
 _UNKNOWN = TopicSettings(min_insync_replicas=1, unclean_election=False)
 """Kafka's own defaults, for topics whose settings may not be seen."""
+_NAMED_IN_A_SENTENCE = 3
+
+Named = Callable[[Place], str]
 
 
-def what_if_broker_dies(cluster: ClusterRow, broker: int, timeout_seconds: float) -> WhatIf[Place]:
-    """Ask the cluster for its leaders and replicas in sync, and play the death of the broker with each partition.
+@dataclass(frozen=True, kw_only=True)
+class BrokerLoss:
+    """What the lab says, and what of it rests on defaults because the cluster did not tell."""
+
+    found: WhatIf[Place]
+    settings_unseen: tuple[str, ...]
+    """Topics whose settings may not be seen."""
+    session_told: bool
+    """A broker told its `broker.session.timeout.ms`; otherwise Kafka's default is assumed."""
+    eligible_told: bool
+    """The cluster tells eligible leader replicas."""
+
+
+def what_if_broker_dies(
+    cluster: ClusterRow, broker: int, timeout_seconds: float, only: frozenset[str] | None = None
+) -> BrokerLoss:
+    """Ask the cluster for its leaders and replicas in sync, and play the death of the broker with each partition;
+    of these topics alone, if they are given.
 
     Raises ClusterSilent, and NotFound for a broker that the cluster does not have.
     """
@@ -38,55 +60,155 @@ def what_if_broker_dies(cluster: ClusterRow, broker: int, timeout_seconds: float
             seen = look(admin, cluster)
             if broker not in seen.brokers:
                 known = ", ".join(str(each) for each in sorted(seen.brokers)[:20])
-                raise NotFound(f"{cluster.name} has no broker {broker}; it has {known}")
-            topics = sorted({topic for (topic, _), led in seen.partitions.items() if broker in led.replicas})
-            settings = admin.topic_settings(topics)
+                raise NotFound(f"{cluster.name} has no broker {broker}; it has {known}: name one of these")
+            partitions = {
+                place: led
+                for place, led in seen.partitions.items()
+                if broker in led.replicas and (only is None or place[0] in only)
+            }
+            settings = admin.topic_settings(sorted({topic for topic, _ in partitions}))
+            # Where somebody else is in sync, who is eligible beside them makes no difference.
+            lone = {topic for (topic, _), led in partitions.items() if set(led.isr) <= {broker}}
+            eligible = admin.eligible_leaders(sorted(lone)) if lone else {}
+            sessions = admin.session_times_ms(id_ for id_, each in seen.brokers.items() if each.is_here)
     except KafkaCallFailed as error:
         raise ClusterSilent(f"leaders and replicas could not be seen: {error.reason}") from error
-    return _played(seen, broker, settings)
+    return played(seen, broker, partitions, settings, eligible, sessions)
 
 
-def _played(seen: ClusterSeen, broker: int, settings: dict[str, TopicSettings]) -> WhatIf[Place]:
-    here = frozenset(id_ for id_, found in seen.brokers.items() if found.is_here)
-    partitions = (
-        (
-            place,
-            Led(
-                led.replicas,
-                frozenset(led.isr),
-                led.leader,
-                settings.get(place[0], _UNKNOWN).min_insync_replicas,
-            ),
+def played(
+    seen: ClusterSeen,
+    broker: int,
+    partitions: Mapping[Place, PartitionSeen],
+    settings: Mapping[str, TopicSettings],
+    eligible: Mapping[Place, tuple[int, ...]] | None,
+    sessions_ms: Mapping[int, int],
+) -> BrokerLoss:
+    """The answer from what the cluster told of these partitions; what it did not tell is assumed, and named.
+
+    Args:
+        seen: The cluster.
+        broker: Who dies.
+        partitions: Those that are asked about.
+        settings: Of their topics, without those that may not be seen.
+        eligible: Eligible leader replicas; None: the cluster does not tell.
+        sessions_ms: `broker.session.timeout.ms` by broker, of those that told.
+    """
+
+    def led(place: Place) -> Led:
+        its, config = partitions[place], settings.get(place[0], _UNKNOWN)
+        return Led(
+            replicas=its.replicas,
+            isr=frozenset(its.isr),
+            leader=its.leader,
+            min_isr=config.min_insync_replicas,
+            unclean_election=config.unclean_election,
+            eligible=frozenset((eligible or {}).get(place, ())),
         )
-        for place, led in sorted(seen.partitions.items())
+
+    here = frozenset(id_ for id_, each in seen.brokers.items() if each.is_here)
+    # The controller decides by its own; brokers that differ are being changed, and the longest is the safe one.
+    session_ms = max(sessions_ms.values(), default=KAFKA_SESSION_MS)
+    places = ((place, led(place)) for place in sorted(partitions))
+    return BrokerLoss(
+        found=if_broker_dies(broker, places, here, session_ms),
+        settings_unseen=tuple(sorted({topic for topic, _ in partitions} - settings.keys())),
+        session_told=bool(sessions_ms),
+        eligible_told=eligible is not None,
     )
-    return if_broker_dies(broker, partitions, here)
 
 
-def in_words(found: WhatIf[Place]) -> str:
-    """The answer in a sentence."""
+def plain(place: Place) -> str:
+    """A partition by the name that its cluster has for it."""
+    return f"{place[0]}-{place[1]}"
+
+
+def told(loss: BrokerLoss, named: Named = plain) -> dict[str, Any]:
+    """The answer as JSON has it; `named`: how partitions are called."""
+    found = loss.found
+    return {
+        "broker": found.broker,
+        "replicas": found.replicas,
+        "sentence": in_words(found, named),
+        "outcomes": outcomes(found, named),
+        "longest_away_ms": round(found.longest_away_ms),
+        "session_ms": round(found.session_ms),
+        "assumed": assumed(loss),
+        "settings_unseen": len(loss.settings_unseen),
+    }
+
+
+def in_words(found: WhatIf[Place], named: Named = plain) -> str:
+    """The answer in a sentence, the gravest first."""
     if not found.replicas:
         return f"Broker {found.broker} has no replica: nothing would be lost."
+    parts = []
+    if found.unclean:
+        parts.append(
+            f"{_partitions(found.unclean, named)} would be led by a replica that is not in sync, and committed "
+            f"records that it lacks would be lost for good"
+        )
     if found.offline:
-        worst = (
+        parts.append(
             f"{counted(len(found.offline), 'partition')} could not be led until it is back, and what is committed "
             f"there would be lost if its disk was"
         )
-    else:
-        worst = "no committed record would be lost"
-    refusing = f"; producers with acks=all would be refused in {len(found.refusing)}" if found.refusing else ""
-    return f"If broker {found.broker} died now, {worst}{refusing}."
+    if not parts:
+        of_others = " of a partition that is led" if found.offline_already else ""
+        parts.append(f"no committed record{of_others} would be lost")
+    if found.refusing:
+        parts.append(f"producers with acks=all would be refused in {len(found.refusing):,}")
+    if found.offline_already:
+        has = "has" if len(found.offline_already) == 1 else "have"
+        parts.append(f"{_partitions(found.offline_already, named)} {has} no leader already")
+    if found.last_copy:
+        parts.append(
+            f"of these, what is committed in {len(found.last_copy):,} would be lost if its disk was: nobody else "
+            f"has all of it"
+        )
+    return f"If broker {found.broker} died now, {'; '.join(parts)}."
 
 
-def outcomes(found: WhatIf[Place]) -> list[dict[str, Any]]:
+def assumed(loss: BrokerLoss) -> list[str]:
+    """What the cluster did not tell, and what was taken instead: a sentence each."""
+    found = []
+    if loss.settings_unseen:
+        few = loss.settings_unseen[:_NAMED_IN_A_SENTENCE]
+        more = ", ..." if len(few) < len(loss.settings_unseen) else ""
+        found.append(
+            f"The settings of {counted(len(loss.settings_unseen), 'topic')} could not be seen ({', '.join(few)}"
+            f"{more}): Kafka's defaults are assumed, min.insync.replicas 1 and no unclean election. The control "
+            f"plane needs DescribeConfigs on topics."
+        )
+    if not loss.session_told:
+        found.append(
+            f"No broker told its broker.session.timeout.ms: Kafka's default of {KAFKA_SESSION_MS:,} ms is "
+            f"assumed. The control plane needs DescribeConfigs on the cluster."
+        )
+    if not loss.eligible_told:
+        found.append(
+            "The cluster does not tell eligible leader replicas (before Kafka 3.7): it is assumed that there are "
+            "none."
+        )
+    return found
+
+
+def outcomes(found: WhatIf[Place], named: Named = plain) -> list[dict[str, Any]]:
     """Each outcome with its meaning, how many partitions it is that of, and the first of them."""
     return [
-        {"what": name, "count": len(places), "examples": names(places), "meaning": meaning}
+        {"what": name, "count": len(places), "examples": names(places, named), "meaning": meaning}
         for name, meaning in OUTCOMES.items()
         for places in [getattr(found, name)]
     ]
 
 
-def names(places: Sequence[Place]) -> list[str]:
+def names(places: Sequence[Place], named: Named = plain) -> list[str]:
     """Partitions by name, as many as an answer gives."""
-    return [f"{topic}-{number}" for topic, number in places[:MOST_NAMED]]
+    return [named(place) for place in places[:MOST_NAMED]]
+
+
+def _partitions(places: Sequence[Place], named: Named) -> str:
+    """How many, and the first by name."""
+    few = ", ".join(named(place) for place in places[:_NAMED_IN_A_SENTENCE])
+    more = ", ..." if len(places) > _NAMED_IN_A_SENTENCE else ""
+    return f"{counted(len(places), 'partition')} ({few}{more})"

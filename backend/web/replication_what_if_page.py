@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from backend.domain.access import Action
-from backend.tracing.broker_loss import in_words, outcomes, what_if_broker_dies
+from backend.tracing.broker_loss import BrokerLoss, told, what_if_broker_dies
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
 from backend.web.placements_page import PLACEMENTS
@@ -19,6 +19,16 @@ from backend.web.services import Shared, Viewer, frame
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 LARGEST_ID = 2**31 - 1
+BAD, WARN, GOOD = "bad", "warn", "good"
+TONES = {
+    "unclean": BAD,
+    "offline": BAD,
+    "last_copy": BAD,
+    "offline_already": WARN,
+    "refusing": WARN,
+}
+"""Of outcomes: bad where committed records are lost, or would be with the broker's disk; a warning where the
+partition is of no use as long as the broker is away. What is left is as it has to be."""
 
 
 @router.get(REPLICATION + "/what-if")
@@ -28,15 +38,21 @@ def what_if_page(cluster: str, request: Request, services: Shared, viewer: Viewe
     with services.reading() as connection:
         row = existing_cluster(connection, cluster)
     wanted = int(broker) if broker.isascii() and broker.isdigit() and len(broker) <= 10 else LARGEST_ID
-    found = what_if_broker_dies(row, wanted, services.config.probe_timeout_seconds)
-    tone = "bad" if found.offline else "warn" if found.refusing else "good"
+    loss = what_if_broker_dies(row, wanted, services.config.probe_timeout_seconds)
     context = {
         **frame(request, caller),
         "cluster": row.name,
-        "found": found,
-        "sentence": in_words(found),
-        "outcomes": outcomes(found),
-        "tone": tone,
+        "found": told(loss),
+        "tone": tone_of(loss),
+        "tones": TONES,
         "trail": [PLACEMENTS, (f"Replication of {row.name}", REPLICATION.format(cluster=row.name))],
     }
     return templates.page("replication_what_if.html", context)
+
+
+def tone_of(loss: BrokerLoss) -> str:
+    """The worst of what would be; a warning also where defaults had to be assumed of topics."""
+    found = {tone for name, tone in TONES.items() if getattr(loss.found, name)}
+    if BAD in found:
+        return BAD
+    return WARN if found or loss.settings_unseen else GOOD

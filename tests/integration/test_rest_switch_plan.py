@@ -20,6 +20,7 @@ from tests.integration.test_discovery import MOVED, PROD, discover, start, switc
 
 WISH = {"from": "c1", "to": "c2"}
 STREAM = "acme/retail/prod/orders"
+C1_1 = {"cluster": "c1", "broker": 1}
 
 
 def plan(rest: Rest, **changes: Any) -> dict[str, Any]:
@@ -136,6 +137,7 @@ def test_what_if_clusters_or_a_zone_were_gone(orders: Rest) -> None:
         ({"to": "c8"}, "/to"),
         ({"without": {"clusters": ["c8"]}}, "/without/clusters"),
         ({"without": {"zones": ["az8"]}}, "/without/zones"),
+        ({"without": {"brokers": [{"cluster": "c8", "broker": 1}]}}, "/without/brokers/0/cluster"),
         ({"tenant": "No Tenant"}, "/tenant"),
         ({"tenant": "globex"}, None),
         ({"tenant": "acme", "instance": "shop"}, None),
@@ -158,11 +160,22 @@ def test_what_nobody_has_is_404(settled: Rest, changes: dict[str, Any], pointer:
         ({"zone": ""}, "/zone", "invalid"),
         ({"without": {"cluster": []}}, "/without/cluster", "invalid"),
         ({"when": "now"}, "/when", "invalid"),
+        ({"without": {"brokers": [{"cluster": "c1", "broker": -1}]}}, "/without/brokers/0/broker", "invalid"),
+        ({"without": {"brokers": [C1_1, {**C1_1, "broker": 2}]}}, "/without/brokers/1", "value-invalid"),
+        ({"without": {"brokers": [C1_1], "clusters": ["c1"]}}, "/without/brokers/0", "value-invalid"),
     ],
 )
 def test_what_makes_no_sense_is_422(settled: Rest, changes: dict[str, Any], pointer: str, slug: str) -> None:
     found = problem(settled("POST", "/switches/plan", {**WISH, **changes}), 422, slug)
     assert pointer in [error["pointer"] for error in found["errors"]]
+
+
+def test_a_silent_cluster_cannot_say_what_would_be_lost_with_a_broker(orders: Rest) -> None:
+    answer = orders("POST", "/switches/plan", {**WISH, "mode": "emergency", "without": {"brokers": [C1_1]}})
+    found = problem(answer, 503, "cluster-silent")
+    assert [error["pointer"] for error in found["errors"]] == ["/without/brokers/0"]
+    assert "broker 1 of c1 cannot be told" in found["detail"] and "no broker answers at" in found["detail"]
+    assert "Ask again when c1 answers, or plan without this broker" in found["detail"]
 
 
 def test_without_a_tree_there_is_nobody_to_move(clusters: Rest) -> None:
@@ -188,6 +201,11 @@ def test_the_plan_on_the_command_line(shell: Shell, tmp_path: Path) -> None:
     assert "stops: its source is gone" in told.stderr
     assert json.loads(export.read_text())["what_if"]["gone"] == ["c1"]
     assert shell(*words, "--environment", "prod").exit_code == 2, "of which instance"
+    for wrong in ("c1", "c1/x", "/1"):
+        refused = shell(*words, "--without-broker", wrong)
+        assert refused.exit_code == 2 and "such as cluster-1/3" in refused.stderr
+    silent = shell(*words, "--without-broker", "c1/1")
+    assert silent.exit_code == 1 and "broker 1 of c1 cannot be told" in silent.stderr
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ BY_LINE: dict[str, Line] = {
         "take_isr_over(world, broker,",
         "store.isr, store.elr = isr, frozenset(); take_isr_over(world, broker,",
     ),
-    "anybody assigned may lead": Line(isr.may_lead, "not (store.isr or store.elr) or", "True or"),
+    "anybody assigned may lead": Line(isr.may_lead, "if not clean or broker.id in clean:", "if True:"),
     "who leaves the ISR below min ISR is not eligible": Line(
         isr.take_isr_over, "elr = (store.elr | store.isr) - isr", "elr = store.elr - isr"
     ),

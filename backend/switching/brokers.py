@@ -1,0 +1,56 @@
+"""What the replication lab says of brokers that are supposed to be gone, for streams that a switch would move."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from backend.domain.errors import ClusterSilent, FieldError, NotFound
+from backend.domain.replication_health import Place
+from backend.domain.switch_facts import BrokerGone, OutcomeFact, Wish
+from backend.settings import Settings
+from backend.switching.reading import Ground
+from backend.tracing.broker_loss import told, what_if_broker_dies
+
+MOST_BROKERS = 16
+"""That a plan supposes to be gone: their clusters are asked side by side."""
+
+
+def ask_brokers(ground: Ground, settings: Settings, wish: Wish) -> tuple[BrokerGone, ...]:
+    """Asks the cluster of each of these brokers for its leaders and replicas in sync.
+
+    Raises ClusterSilent and NotFound, with the place of the broker in the request: a what-if that says nothing of
+    it would look like one in which nothing is lost.
+    """
+    wanted = wish.without.brokers
+    if not wanted:
+        return ()
+
+    def play(at: int) -> BrokerGone:
+        return _play(ground, settings, *wanted[at], pointer=f"/without/brokers/{at}")
+
+    with ThreadPoolExecutor(min(len(wanted), MOST_BROKERS)) as threads:
+        return tuple(threads.map(play, range(len(wanted))))
+
+
+def _play(ground: Ground, settings: Settings, cluster: str, broker: int, *, pointer: str) -> BrokerGone:
+    streams = {
+        row.technical_names[cluster]: row.stream for row in ground.streams if cluster in row.technical_names
+    }
+
+    def named(place: Place) -> str:
+        return f"{streams[place[0]]}-{place[1]}"
+
+    seconds = settings.probe_timeout_seconds
+    try:
+        loss = what_if_broker_dies(ground.clusters[cluster], broker, seconds, frozenset(streams))
+    except NotFound as unknown:
+        raise NotFound(unknown.detail, (FieldError(f"{pointer}/broker", unknown.detail),)) from unknown
+    except ClusterSilent as silent:
+        detail = (
+            f"what would be lost with broker {broker} of {cluster} cannot be told: {silent.detail}. Ask again "
+            f"when {cluster} answers, or plan without this broker in `without`"
+        )
+        raise ClusterSilent(detail, (FieldError(pointer, detail),)) from silent
+    answer = told(loss, named)
+    outcomes = tuple(OutcomeFact(**{**each, "examples": tuple(each["examples"])}) for each in answer["outcomes"])
+    return BrokerGone(cluster=cluster, **{**answer, "outcomes": outcomes, "assumed": tuple(answer["assumed"])})
