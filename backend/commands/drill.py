@@ -115,6 +115,8 @@ def _tell(played: Drill) -> None:
         typer.echo(f"{played.what[:1].upper()}{played.what[1:]}.")
         if not played.is_fewest:
             typer.echo("The story is not shrunk to its fewest steps: that would take too long.")
+        if not played.waits_have_reasons:
+            typer.echo("A wait ends in it although the story does not say what takes so long.")
     if played.expected_losses:
         lost = ", ".join(played.expected_losses)
         typer.echo(f"Lost, as has to be expected where no in-sync replica lives for a moment: {lost}.")

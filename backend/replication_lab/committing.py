@@ -166,7 +166,7 @@ def _preferred_has_all(leader: Broker) -> bool:
 def follower_is_late(world: World, leader: Broker, replica: int) -> bool:
     """Mend: KeepInSyncTime has passed since this follower had all, whether anybody produces or not."""
     partition, now = leader.partition, world.now
-    if leader.role is not Role.LEADER or replica not in partition.isr:
+    if leader.role is not Role.LEADER or replica not in partition.isr or not world.rules.judges_by_progress:
         return False
     if world.timed:
         since = partition.caught_up_at.get(replica, 0.0)

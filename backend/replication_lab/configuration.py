@@ -10,6 +10,17 @@ MOST_BROKERS = 20
 MOST_PRODUCERS = 5
 LEAST_OF_A_WAIT = 0.95
 """Time-outs vary by a twentieth: none passes before."""
+_MOST_SHOWN = 60
+"""Characters of what was given and cannot be."""
+
+
+def shown(value: object) -> str:
+    """What was given, as far as a message has room for it."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 class ImpossibleDrill(ValueError):
@@ -91,4 +102,4 @@ class Configuration:
 
 def _within(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise ImpossibleDrill(f"{name} is {value}: it must be {least} to {most}.")
+        raise ImpossibleDrill(f"{name} is {shown(value)}: it must be {least} to {most}.")

@@ -43,6 +43,8 @@ class Drill:
     """Steps that the run took before the story begins."""
     is_fewest: bool = True
     """Of a violation: no step of the story can be left out. Very long ones are not shrunk to the end."""
+    waits_have_reasons: bool = True
+    """A wait ends in the story only where it says what takes so long."""
     is_checked: bool = True
     """The invariants were; where nothing is promised they are not."""
     expected_losses: tuple[str, ...] = ()
@@ -71,6 +73,7 @@ class Drill:
             "steps_taken": self.steps_taken,
             "begins_after": self.begins_after,
             "is_fewest": self.is_fewest,
+            "waits_have_reasons": self.waits_have_reasons,
             "is_checked": self.is_checked,
             "expected_losses": list(self.expected_losses),
             "acknowledged_losses": list(self.acknowledged_losses),
@@ -132,6 +135,7 @@ def telling(of: Told, start: World, steps: tuple[Action, ...], end: World) -> Dr
             moments=tuple(moments(story.start, story.steps, detail, with_frames=of.with_frames)),
             begins_after=story.skipped,
             is_fewest=story.is_fewest,
+            waits_have_reasons=story.start.patient,
         )
     detail = Detail.CHANGES if len(steps) <= _ALL_CHANGES_UP_TO else Detail.TURNS
     shown = tuple(moments(start, steps, detail, with_frames=of.with_frames))

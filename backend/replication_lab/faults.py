@@ -21,28 +21,11 @@ def _pause(world: World, broker: Broker) -> bool:
 
 
 def _resume(world: World, broker: Broker) -> bool:
-    """It goes on, with what it believed when it stopped."""
+    """It goes on, with what it believed when it stopped; what came due meanwhile is the clock's to know."""
     if not broker.paused:
         return False
     broker.paused = False
-    wake_threads(world, broker)
     return True
-
-
-def wake_threads(world: World, broker: Broker) -> None:
-    """All that the broker had to do when it stopped is due."""
-    for (sender, receiver), messages in list(world.channels.items()):
-        if receiver == broker.id:
-            for _ in messages:
-                world.wake(("deliver", sender, receiver), 0)
-    network = world.configuration.times.network
-    for action in ("notice", "request", "elect", "lead_anyway", "fetch", "commit"):
-        world.wake((action, broker.id), network)
-    partition = broker.partition
-    if partition.commit_q:
-        world.wake(("late", broker.id, partition.commit_q[0].offset, len(partition.isr)), network)
-    for replica in partition.isr - {broker.id}:
-        world.wake(("shrink", broker.id, replica), network)
 
 
 def cut(world: World, one: int, other: int) -> bool:
@@ -64,7 +47,7 @@ def heal(world: World, one: int, other: int) -> bool:
     world.cuts -= {pair}
     if pair[0] == NOBODY:
         broker = world.brokers[pair[1]]
-        for action in ("notice", "request", "elect", "lead_anyway", "commit"):
+        for action in ("notice", "request", "commit"):
             world.wake((action, broker.id), world.configuration.times.network)
         if broker.role is Role.NONE and broker.alive:
             world.notify(broker, "leader_change")

@@ -124,5 +124,6 @@ class History:
         return (
             tuple(self.committed),
             self.lost_promise,
+            self.expected_losses,
             tuple([(at, frozenset(self.applied[at])) for at in sorted(self.applied)]),
         )

@@ -21,13 +21,10 @@ def follower_is_held_up(world: World, leader: Broker, replica: int) -> bool:
 
 
 def somebody_is_held_up(world: World, leader: Broker, replicas: Iterable[int], end: int) -> bool:
-    """One of these has not reached this end offset, and there is a reason."""
-    leo = leader.partition.leo
-    return any(
-        leo.get(each, 0) < end and follower_is_held_up(world, leader, each)
-        for each in replicas
-        if each != leader.id
-    )
+    """One of these has not reached this end offset: there is a reason, or it has several fetches to go."""
+    leo, most = leader.partition.leo, world.configuration.most_fetched
+    behind = [each for each in replicas if each != leader.id and leo.get(each, 0) < end]
+    return any(leo.get(each, 0) + most < end or follower_is_held_up(world, leader, each) for each in behind)
 
 
 def answer_is_held_up(world: World, producer: Producer) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from backend.replication_lab.beginnings import established, wake_all
-from backend.replication_lab.configuration import Configuration, ImpossibleDrill
+from backend.replication_lab.configuration import Configuration, ImpossibleDrill, shown
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import MODES
@@ -18,7 +18,7 @@ from backend.replication_lab.world import Action, World
 
 MOST_FAULTS = 100
 LONGEST_MS = 60_000
-MOST_REPLICA_MS = 400_000
+MOST_REPLICA_MS = 240_000
 """Replicas times the time of the last heal: replicas fetch all the while, and some seconds have to do."""
 _QUIET_MS = 2_000
 """Producers go on for so long after the last fault was healed."""
@@ -34,6 +34,8 @@ HEALED_BY: Mapping[str, str | None] = {
     "session_expiry": None,
 }
 """Faults, and what heals each; a session comes back by itself."""
+_HEALS = frozenset(filter(None, HEALED_BY.values()))
+"""They come first where another fault begins at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,9 @@ class Run:
     states: tuple[tuple[float, int, frozenset[int]], ...]
     """Each change of the store's leader (0: none) and ISR, with its time."""
     longest_gap_ms: float | None
-    """Between two acknowledgements, from the first fault to the end; None if a violation came before it."""
+    """Between two acknowledgements, from the first fault to the end; None if a violation came before it, or
+    nobody produces.
+    """
 
 
 def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
@@ -81,9 +85,9 @@ def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
     if not isinstance(document, Mapping):
         raise ImpossibleDrill("a schedule is a mapping: brokers, replication_factor, min_isr, ... and faults.")
     known = {each.name for each in fields(Configuration)} - {"times", "records", "most_fetched"}
-    unknown = sorted(str(each) for each in set(document) - known - {"faults"})
+    unknown = sorted(shown(each) for each in set(document) - known - {"faults"})
     if unknown:
-        raise ImpossibleDrill(f"{unknown[0]!r} is unknown; take {', '.join(sorted(known))} or faults.")
+        raise ImpossibleDrill(f"{unknown[0]} is unknown; take {', '.join(sorted(known))} or faults.")
     given = {key: _plain(key, value) for key, value in document.items() if key != "faults"}
     configuration = Configuration(records=_MUCH, **given)
     listed = document.get("faults")
@@ -100,7 +104,7 @@ def _plain(key: Any, value: object) -> Any:
     wanted = bool if key in ("acks_all", "gives_way") else int
     if type(value) is not wanted:
         raise ImpossibleDrill(
-            f"{key} is {value!r}: it must be {'true or false' if wanted is bool else 'a number'}."
+            f"{key} is {shown(value)}: it must be {'true or false' if wanted is bool else 'a number'}."
         )
     return value
 
@@ -108,24 +112,26 @@ def _plain(key: Any, value: object) -> Any:
 def _read_fault(number: int, given: object) -> Fault:
     where = f"fault {number}"
     if not isinstance(given, Mapping):
-        raise ImpossibleDrill(f"{where} is {given!r}: it must have at_ms, fault, broker and for_ms.")
+        raise ImpossibleDrill(f"{where} is {shown(given)}: it must have at_ms, fault, broker and for_ms.")
     names = {each.name for each in fields(Fault)}
     for key in given:
         if key not in names:
-            raise ImpossibleDrill(f"{where} has {key!r}, which is unknown; take {', '.join(sorted(names))}.")
+            raise ImpossibleDrill(f"{where} has {shown(key)}, which is unknown; take {', '.join(sorted(names))}.")
     for key in ("at_ms", "fault", "broker"):
         if key not in given:
             raise ImpossibleDrill(f"{where} has no {key}.")
     kind = given["fault"]
     if not isinstance(kind, str) or kind not in HEALED_BY:
-        raise ImpossibleDrill(f"{where} is a {kind!r}, which is unknown; take one of {', '.join(HEALED_BY)}.")
+        raise ImpossibleDrill(f"{where} is a {shown(kind)}, which is unknown; take one of {', '.join(HEALED_BY)}.")
     for key in set(given) - {"fault"}:
         value = given[key]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_MS:
-            raise ImpossibleDrill(f"{where}: {key} is {value!r}; it must be a number from 0 to {LONGEST_MS:,}.")
+            raise ImpossibleDrill(
+                f"{where}: {key} is {shown(value)}; it must be a number from 0 to {LONGEST_MS:,}."
+            )
     for key in {"broker", "other"} & set(given):
         if not isinstance(given[key], int):
-            raise ImpossibleDrill(f"{where}: {key} is {given[key]!r}; it must be the number of a broker.")
+            raise ImpossibleDrill(f"{where}: {key} is {shown(given[key])}; it must be the number of a broker.")
     return Fault(**dict(given))
 
 
@@ -145,6 +151,8 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
                 raise ImpossibleDrill(f"{where} has for_ms; a session comes back by itself, leave it out.")
             _check_length(configuration, each.at_ms, where)
             continue
+        if each.for_ms and each.for_ms < 1:
+            raise ImpossibleDrill(f"{where} lasts less than a millisecond: take at least 1 for for_ms.")
         if not each.for_ms:
             raise ImpossibleDrill(
                 f"{where} heals nothing: without an end nothing could settle, and whether anything is lost "
@@ -199,10 +207,10 @@ def run_schedule(configuration: Configuration, faults: Sequence[Fault], mode: st
     clock = Clock(world, seed)
     wake_all(world)
     end = _QUIET_MS
-    for each in faults:
-        for at, action in each.actions():
-            clock.at(at, action)
-            end = max(end, int(at) + _QUIET_MS)
+    actions = [each for fault in faults for each in fault.actions()]
+    for at, action in sorted(actions, key=lambda each: (each[0], each[1][0] not in _HEALS)):
+        clock.at(at, action)
+        end = max(end, int(at) + _QUIET_MS)
     watched = _Watched(world)
     while world.now <= end and world.history.violated is None and clock.next_at() is not None:
         clock.step()
@@ -220,7 +228,7 @@ def run_schedule(configuration: Configuration, faults: Sequence[Fault], mode: st
         start,
         tuple(watched.acknowledged),
         tuple(watched.states),
-        _longest_gap(watched.acknowledged, first, end) if was_run else None,
+        _longest_gap(watched.acknowledged, first, end) if was_run and world.producers else None,
     )
 
 

@@ -13,7 +13,7 @@ from backend.replication_lab.world import Action, World
 
 _PAIRS_UP_TO = 40
 """Steps in a story of which any two are tried to be left out together."""
-_MOST_TRIED = 600_000
+_MOST_TRIED = 300_000
 """Steps taken to shrink one story: some seconds. After that it is told as far as it is shrunk."""
 
 

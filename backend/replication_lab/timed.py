@@ -7,10 +7,14 @@ from random import Random
 
 from backend.replication_lab.actions import perform
 from backend.replication_lab.configuration import LEAST_OF_A_WAIT
+from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.world import Action, World
 
 _SHORT_MS = 50
 """Delays below it vary by half; longer ones, which are time-outs, by a twentieth (`LEAST_OF_A_WAIT`)."""
+_OF_A_BROKER = frozenset(
+    ("fetch", "commit", "late", "shrink", "checkpoint", "notice", "request", "elect", "lead", "lead_anyway")
+)
 
 
 class Clock:
@@ -24,6 +28,8 @@ class Clock:
         self.steps: list[Action] = []
         self._random = Random(seed).random
         self._due: list[tuple[float, int, Action]] = []
+        self._held: dict[Action, list[Action]] = {}
+        """What came due and could not be, by the step that it waits for."""
         self._drawn = 0
         world.timed = True
         world.wake = self.wake
@@ -49,14 +55,36 @@ class Clock:
         if not perform(self.world, action):
             return False
         self.steps.append(action)
+        if action[0] in ("resume", "heal"):
+            for each in self._held.pop(_ends(action), ()):
+                self.wake(each, self.world.configuration.times.network)
+        elif action[0] in ("crash", "power_loss"):
+            self._held.pop(("resume", action[1]), None)
         return True
+
+    def _hold(self, action: Action) -> None:
+        """What comes due for a process that stands still is done when it goes on, neither lost nor any sooner; so
+        is a new leader's opening, which has to be written to the store.
+        """
+        name = action[0]
+        whom = action[2] if name == "deliver" else action[1] if name in _OF_A_BROKER else NOBODY
+        broker = self.world.brokers.get(whom) if isinstance(whom, int) else None
+        if broker is None or not broker.alive:
+            return
+        if broker.paused:
+            self._held.setdefault(("resume", broker.id), []).append(action)
+        elif name == "lead_anyway" and not self.world.sees_store(broker):
+            self._held.setdefault(("heal", NOBODY, broker.id), []).append(action)
 
     def step(self) -> bool:
         """Take what is due next; False if nothing is, or if it came to nothing."""
         if not self._due:
             return False
         self.world.now, _, action = heappop(self._due)
-        return self.take(action)
+        if self.take(action):
+            return True
+        self._hold(action)
+        return False
 
     def run(self, until: float) -> None:
         """Go on to this time, or to the first violation."""
@@ -65,3 +93,8 @@ class Clock:
             self.step()
         if history.violated is None:
             world.now = max(world.now, until)
+
+
+def _ends(action: Action) -> Action:
+    """The end of a cut, whichever end of the connection is named first."""
+    return action if action[0] == "resume" else ("heal", min(action[1:]), max(action[1:]))

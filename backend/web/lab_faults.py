@@ -53,7 +53,8 @@ class OwnFaults:
     def document(self) -> dict[str, Any]:
         """As `read_schedule` takes it; what is no number stays what it is, for that to refuse."""
         found: dict[str, Any] = {name: _number(self.given[name]) for name in NUMBERS}
-        found["acks_all"] = self.given["acks_all"] == "true"
+        acks_all = self.given["acks_all"]
+        found["acks_all"] = acks_all == "true" if acks_all in ("true", "false") else acks_all
         found["faults"] = [
             {name: row[name] if name == "fault" else _number(row[name]) for name in FIELDS if row[name]}
             for row in self.rows

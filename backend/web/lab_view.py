@@ -158,6 +158,8 @@ class PlayerView:
         notes = []
         if not drill.is_checked:
             notes.append(NOTHING_PROMISED)
+        if not drill.waits_have_reasons:
+            notes.append("A wait ends in it although the story does not say what takes so long")
         if drill.acknowledged_losses:
             names, many = ", ".join(drill.acknowledged_losses), len(drill.acknowledged_losses)
             notes.append(f"{counted(many, 'record')} that producers were told to be written are gone: {names}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from backend.replication_lab.faults import wake_threads
+from backend.replication_lab.state import Broker
 from backend.replication_lab.timed import Clock
+from backend.replication_lab.world import World
 
 
 def heal(clock: Clock) -> None:
@@ -23,3 +24,19 @@ def heal(clock: Clock) -> None:
     for producer in world.producers:
         producer.left = 1 if producer.waits else 0
         world.wake(("timeout", producer.id, producer.number, producer.attempt), times.request)
+
+
+def wake_threads(world: World, broker: Broker) -> None:
+    """All that the broker may have to do is due: no clock was there to know when it is."""
+    for (sender, receiver), messages in list(world.channels.items()):
+        if receiver == broker.id:
+            for _ in messages:
+                world.wake(("deliver", sender, receiver), 0)
+    network = world.configuration.times.network
+    for action in ("notice", "request", "elect", "lead_anyway", "fetch", "commit"):
+        world.wake((action, broker.id), network)
+    partition = broker.partition
+    if partition.commit_q:
+        world.wake(("late", broker.id, partition.commit_q[0].offset, len(partition.isr)), network)
+    for replica in partition.isr - {broker.id}:
+        world.wake(("shrink", broker.id, replica), network)

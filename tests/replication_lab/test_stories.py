@@ -117,6 +117,22 @@ def test_a_new_leader_waits_for_those_that_can_catch_up():
 
 
 @pytest.mark.parametrize("rules", [FAITHFUL, FIXED], ids=lambda rules: rules.mode)
+def test_replayed_without_a_clock_each_step_of_a_run_does_something_and_it_ends_alike(rules):
+    """Otherwise stories would tell of another run."""
+    for seed in range(60):
+        schedule = random_schedule(seed)
+        played = run(schedule, rules, seed)
+        world = established(schedule.configuration, rules, records=2)
+        missed = [at for at, action in enumerate(played.steps) if not perform(world, action)]
+        assert (seed, missed) == (seed, [])
+        assert [each.log for each in world.brokers.values()] == [
+            each.log for each in played.world.brokers.values()
+        ]
+        if played.world.history.violated is not Invariant.NEVER_SETTLES:
+            assert (seed, world.history.violated) == (seed, played.world.history.violated)
+
+
+@pytest.mark.parametrize("rules", [FAITHFUL, FIXED], ids=lambda rules: rules.mode)
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_told_of_logs_and_hws_adds_up_to_how_they_are(rules, seed):
     drawn = random_schedule(seed)

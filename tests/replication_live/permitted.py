@@ -128,11 +128,13 @@ def _suffered(worlds: dict[int, World], action: Action) -> dict[int, World]:
 def _followed(
     worlds: dict[int, World], to: tuple[int, frozenset[int]], extra: tuple[Action, ...]
 ) -> dict[int, World]:
-    """All states with that leader and ISR to which steps lead that show nothing else but that nobody leads.
+    """All states with that leader and ISR to which steps lead that show nothing else but that nobody leads,
+    or a part of those that the leader drops.
 
     Each of `extra` may come once.
     """
     begun = {(world.store.leader, world.store.isr) for world in worlds.values()}
+    leaders = {leader for leader, _ in begun}
     waiting = deque((world, extra) for world in worlds.values())
     known = {(state, extra) for state in worlds}
     # A broker that starts may lead in that step, where the cluster first registers it.
@@ -151,9 +153,14 @@ def _followed(
             shown = (twin.store.leader, twin.store.isr)
             if shown == to:
                 arrived[state] = twin
-            elif shown in begun or twin.store.leader == NOBODY:
+            elif shown in begun or twin.store.leader == NOBODY or (to[0] in leaders and _is_between(shown, to)):
                 waiting.append((twin, then))
     return arrived
+
+
+def _is_between(shown: tuple[int, frozenset[int]], to: tuple[int, frozenset[int]]) -> bool:
+    """A leader drops all that are late in one change; in the model one after another."""
+    return shown[0] == to[0] and shown[1] > to[1]
 
 
 def _next(world: World) -> Iterator[Action]:

@@ -51,6 +51,7 @@ PERMITTED: dict[str, Events] = {
     "who is given up is so with the change that it makes": [
         change(3, 2, 3, with_the_next=True), fault("session_expiry", 1), change(3, 1, 2, 3),
     ],
+    "a leader drops both followers in one change": [fault("crash", 2), fault("pause", 3), change(1, 1)],
     "who is eligible leads where nobody is in sync": [
         fault("crash", 1), change(2, 2, 3), fault("pause", 3), change(2, 2), fault("crash", 2), change(0, 2),
         fault("resume", 3), change(3, 3),
