@@ -6,6 +6,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,10 +84,13 @@ def test_kafkas_console_tools_may_what_was_granted_and_nothing_else(
     writer, reader = ConsoleTools(two.writing, cluster, tmp_path), ConsoleTools(two.reading, cluster, tmp_path)
     group = two.reader.shown()["technical_groups"][cluster][0]
     assert "Exception" not in writer.produce(orders, line)
-    assert line in reader.consume(orders, group)
-    assert REFUSED in reader.produce(orders, "not allowed")
-    assert REFUSED in writer.consume(orders, two.writer.shown()["technical_groups"][cluster][0])
-    assert REFUSED in reader.consume(orders, f"{group}-of-another")
+    with ThreadPoolExecutor(1) as threads:
+        # Who may read waits for more; meanwhile the others are refused.
+        read = threads.submit(reader.consume, orders, group)
+        assert REFUSED in reader.produce(orders, "not allowed")
+        assert REFUSED in writer.consume(orders, two.writer.shown()["technical_groups"][cluster][0])
+        assert REFUSED in reader.consume(orders, f"{group}-of-another")
+        assert line in read.result()
     assert REFUSED in reader.consume(topic(rest, GLOBEX, "items", cluster), group)
 
 
