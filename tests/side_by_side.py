@@ -10,23 +10,26 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
+# In the order in which they begin: the longest first, but not three estates at the same time, which take so much
+# to boot that each would wait for the others.
 FOLDERS_THAT_SHARE = {
-    "tests/access/": "an estate where clients log in",
-    "tests/client/": "two clusters that clients are moved between",
     "tests/faults/five/": "an estate that may be broken",
+    "tests/access/": "an estate where clients log in",
+    "tests/architecture/": "all files, parsed once",
     "tests/faults/small/": "a small estate that may be broken",
-    "tests/placement_live/": "brokers that may be killed",
+    "tests/client/": "two clusters that clients are moved between",
     "tests/replication_live/": "brokers that are killed by a schedule",
-    # One of them sees to it that nothing is done while no group commits.
+    # A switch holds up what is to become of commits, for as long as it holds clients.
     "tests/offsets/": "groups that commit",
-    "tests/spark/": "groups that commit",
     "tests/switches/": "groups that commit",
+    "tests/placement_live/": "brokers that may be killed",
+    "tests/spark/": "a session of Spark",
 }
 
 
 BESIDE_FOLDERS = ("tests/pages/", "tests/registry/", "tests/simulation/")
 """What goes on beside the folders that need the session's estate."""
-LONG_FOLDERS = ("tests/pages/", "tests/registry/")
+LONG = ("tests/pages/", "tests/registry/", "tests/integration/test_copy_session.py")
 """Whose files take the longest of what comes last."""
 
 
@@ -45,13 +48,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Therefore the late half's folders begin while the others still have work for minutes that needs no estate.
     """
     late = {shared_with(item.nodeid) for item in items if "estate" in getattr(item, "fixturenames", ())}
-    folders = set(FOLDERS_THAT_SHARE.values())
+    folders = list(dict.fromkeys(FOLDERS_THAT_SHARE.values()))
 
-    def turn(item: pytest.Item) -> tuple[bool, bool, bool, bool]:
+    def turn(item: pytest.Item) -> tuple[bool, bool, int, bool]:
         shared = shared_with(item.nodeid)
         is_late, is_folder = shared in late, shared in folders
         beside = is_late or item.nodeid.startswith(BESIDE_FOLDERS)
-        return is_late and not is_folder, beside, not is_folder, not item.nodeid.startswith(LONG_FOLDERS)
+        place = folders.index(shared) if is_folder else len(folders)
+        return is_late and not is_folder, beside, place, not item.nodeid.startswith(LONG)
 
     items.sort(key=turn)
 

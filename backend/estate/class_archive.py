@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from backend.estate.broker import STARTED, training_properties
-from backend.estate.home import try_lock
+from backend.estate.home import alone
 from backend.estate.jars import JVM_OPTIONS, classpath, ensure_jars, java, java_version
 from backend.estate.plan import Kafka
 from backend.estate.ports import free_ports
@@ -36,15 +36,12 @@ def ensure_class_archive(jars: Path, progress: Callable[[str], None]) -> Path | 
     archive = jars / f"broker-java-{java_version()}.jsa"
     if archive.exists():
         return archive
-    lock = try_lock(jars / "training.lock")
-    if lock is None:
-        return None
-    progress("preparing the brokers' class archive (once)")
-    try:
-        with tempfile.TemporaryDirectory(prefix="treeline-training-") as folder:
-            _train(jars, archive, Path(folder))
-    finally:
-        os.close(lock)
+    # Whoever is at it is waited for: it takes less than brokers that start without the archive, all at once.
+    with alone(jars / "training.lock"):
+        if not archive.exists():
+            progress("preparing the brokers' class archive (once)")
+            with tempfile.TemporaryDirectory(prefix="treeline-training-") as folder:
+                _train(jars, archive, Path(folder))
     return archive if archive.exists() else None
 
 

@@ -94,6 +94,14 @@ def try_lock(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold the exclusive lock on this file; waits for the process that holds it now."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
 def command_alone(home: Home, progress: Callable[[str], None]) -> Iterator[None]:
     """Hold the command lock: waits for the command of this home that holds it now, and says so."""
     with home.command_lock.open("w") as lock:

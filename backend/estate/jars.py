@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from backend.estate.home import alone
+
 KAFKA_VERSION = "4.1.1"
 POM = Path(__file__).with_name("pom.xml")
 JAVA_MAJOR_LEAST = 17
@@ -69,8 +71,15 @@ def ensure_jars(cache: Path, progress: Callable[[str], None], *, pom: Path = POM
     maven = shutil.which("mvn")
     if maven is None:
         raise JavaMissing("Kafka's jars come by Maven: install it (Debian: apt-get install maven).")
-    progress(f"downloading {name} {KAFKA_VERSION} with Maven")
-    unfinished = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache))
+    with alone(cache / f"{name}.lock"):
+        if not folder.is_dir():  # else another estate was quicker
+            progress(f"downloading {name} {KAFKA_VERSION} with Maven")
+            _download(maven, pom, folder)
+    return folder
+
+
+def _download(maven: str, pom: Path, folder: Path) -> None:
+    unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     finished = subprocess.run(
         [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime",
          f"-DoutputDirectory={unfinished}"],
@@ -82,11 +91,7 @@ def ensure_jars(cache: Path, progress: Callable[[str], None], *, pom: Path = POM
         shutil.rmtree(unfinished)
         raise JavaMissing(f"Maven could not bring Kafka's jars: {_last_lines(finished.stdout)}")
     unfinished.chmod(0o755)
-    try:
-        unfinished.rename(folder)
-    except OSError:  # another estate was quicker
-        shutil.rmtree(unfinished)
-    return folder
+    unfinished.rename(folder)
 
 
 def classpath(jars: Path) -> str:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, Message, TopicPartition
@@ -36,6 +37,8 @@ from tests.kafka import read_from_zero
 
 AT_REST_SECONDS = 2.0
 PATIENCE_SECONDS = 90.0
+# A broker that comes back is asked soon.
+_READER = {"group.id": "ends", "reconnect.backoff.max.ms": 1000}
 
 Ends = dict[tuple[str, int], tuple[int, int]]
 Born = dict[int, tuple[int, int, int]]
@@ -236,12 +239,17 @@ def wait_until_at_rest(fleet: Fleet, not_idle: Callable[[], list[str]]) -> list[
 
     Gives up when nothing has moved for a long time; what is not at rest then, in words.
     """
+    with closing(_Readers(fleet)) as readers:
+        return _wait_until_at_rest(readers, not_idle)
+
+
+def _wait_until_at_rest(readers: _Readers, not_idle: Callable[[], list[str]]) -> list[str]:
     ends: Ends = {}
     moved = time.monotonic()
     while True:
         waiting = _told(not_idle)
         try:
-            now = _ends(fleet)
+            now = readers.ends()
         except Exception as error:  # noqa: BLE001 - a broker that is not back yet
             waiting, now = [*waiting, repr(error)], ends
         waiting += [f"{name}/{p}: a transaction is open" for (name, p), (last, high) in now.items() if last < high]
@@ -271,22 +279,29 @@ def not_idle(reader: FleetReader) -> list[str]:
     ]
 
 
-def _ends(fleet: Fleet) -> Ends:
-    """(end for readers of committed records, end of the log) of every partition."""
-    ends: Ends = {}
-    for member in fleet.members:
-        for kind in ("read_committed", "read_uncommitted"):
-            consumer = Consumer(
-                {"bootstrap.servers": member.bootstrap_servers, "group.id": "ends", "isolation.level": kind}
-            )
-            try:
-                for partition in consumer.list_topics(member.topic, 10).topics[member.topic].partitions:
-                    _, end = consumer.get_watermark_offsets(TopicPartition(member.topic, partition), 10)
-                    before = ends.get((member.name, partition), (end, end))
-                    ends[member.name, partition] = (before[0], end)
-            finally:
-                consumer.close()
-    return ends
+class _Readers:
+    """Of all clusters; opened once, since to open one takes more than many a question."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._opened = [
+            (member, Consumer({**_READER, "bootstrap.servers": member.bootstrap_servers, "isolation.level": kind}))
+            for member in fleet.members
+            for kind in ("read_committed", "read_uncommitted")
+        ]
+
+    def ends(self) -> Ends:
+        """(end for readers of committed records, end of the log) of every partition."""
+        ends: Ends = {}
+        for member, consumer in self._opened:
+            for partition in consumer.list_topics(member.topic, 10).topics[member.topic].partitions:
+                _, end = consumer.get_watermark_offsets(TopicPartition(member.topic, partition), 10)
+                before = ends.get((member.name, partition), (end, end))
+                ends[member.name, partition] = (before[0], end)
+        return ends
+
+    def close(self) -> None:
+        for _, consumer in self._opened:
+            consumer.close()
 
 
 def kinds(verdict: Verdict) -> Counter[str]:

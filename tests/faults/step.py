@@ -33,7 +33,7 @@ class StoppedStep:
     """The append of one event waits in the database, within its transaction, from `with` to `let_go`.
 
     Whoever takes the step waits for a lock that is held here, as it may for any row. PostgreSQL may be killed
-    meanwhile; the step then ends with it, and is not stopped again.
+    meanwhile; the step then ends with it. After `let_go` none is stopped again.
     """
 
     def __init__(self, database_url: str, event: str, phase: str | None = None) -> None:
@@ -64,19 +64,19 @@ class StoppedStep:
     def let_go(self) -> None:
         """It goes on, if whoever took it is still there."""
         connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        with contextlib.suppress(psycopg.OperationalError):  # the database died, and with it the lock
-            connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
-            connection.close()
-        with self._connect() as after:
-            after.execute("DROP TRIGGER IF EXISTS stopped_step ON events")
-            after.execute("DROP FUNCTION IF EXISTS stopped_step")
+        if connection is not None:
+            with contextlib.suppress(psycopg.OperationalError):  # the database died, and with it the lock
+                connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+                connection.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.let_go()
+        # Only now: to drop it waits for all who read events, whom the test may have kept waiting until here.
+        with self._connect() as after:
+            after.execute("DROP TRIGGER IF EXISTS stopped_step ON events")
+            after.execute("DROP FUNCTION IF EXISTS stopped_step")
 
     def _connect(self) -> psycopg.Connection:
         def connect() -> psycopg.Connection | None:

@@ -248,9 +248,9 @@ def test_passwords_are_kept_as_scrypt_hashes_of_their_own(rest: Rest, database: 
     assert rest("GET", "/users/ada").json()["has_password"] is True
 
 
-def test_what_one_process_takes_away_is_gone_in_the_other(database: Database) -> None:
-    with served(database.url) as (one, _), served(database.url) as (two, _):
-        here, there = (Rest(httpx2.Client(base_url=url, trust_env=False, timeout=30)) for url in (one, two))
+def test_what_one_process_takes_away_is_gone_in_the_other(database: Database, rest: Rest) -> None:
+    with served(database.url) as (url, _):
+        here, there = rest, Rest(httpx2.Client(base_url=url, trust_env=False, timeout=30))
         for _ in range(20):
             new_user_token = new_token(here, "ada") if here("GET", "/users/ada").status_code == 200 else ""
             token = new_user_token or new_user(here, "ada", "viewer").token

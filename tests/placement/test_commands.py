@@ -1,4 +1,4 @@
-"""`treeline placement`, as a program, without a control plane."""
+"""`treeline placement` without a control plane."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from backend.cli import app
 from backend.settings import PROJECT_ROOT
 
 BROKERS = [{"id": each, "rack": f"az{each % 3}"} for each in range(1, 7)]
@@ -22,24 +24,25 @@ QUESTION: dict[str, Any] = {
 }
 
 
-def treeline(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """The program's end; nothing of an estate is there."""
-    return subprocess.run(
-        [sys.executable, "-m", "backend.cli", "placement", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        cwd=PROJECT_ROOT,
-        check=False,
-        timeout=120,
-    )
+def treeline(*words: str, stdin: str = "") -> Result:
+    """What the command ends with in this process, which knows the solver already."""
+    return CliRunner().invoke(app, ["placement", *words], input=stdin)
+
+
+def test_the_program_plans_where_nothing_of_an_estate_is() -> None:
+    words = [sys.executable, "-m", "backend.cli", "placement", "plan", "--input", "-", "--json"]
+    given = json.dumps(QUESTION)
+    done = subprocess.run(words, input=given, capture_output=True, text=True, cwd=PROJECT_ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    here = treeline("plan", "--input", "-", "--json", stdin=given)
+    assert (here.stdout, here.stderr) == (done.stdout, done.stderr)
 
 
 def test_a_plan_is_told_with_its_bound(tmp_path: Path) -> None:
     question, moves = tmp_path / "question.json", tmp_path / "moves.json"
     question.write_text(json.dumps(QUESTION))
     done = treeline("plan", "--input", str(question), "--json", "--reassignment", str(moves))
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["moves"], found["lower_bound"], found["violations"]) == (9, 9, [])
     assert set(found["replicas_per_broker"].values()) == {3} and set(found["leaders_per_broker"].values()) == {1}
@@ -54,13 +57,13 @@ def test_a_plan_is_told_with_its_bound(tmp_path: Path) -> None:
 
 def test_a_plan_is_shown_by_broker() -> None:
     done = treeline("plan", "--input", "-", stdin=json.dumps(QUESTION))
-    assert done.returncode == 0 and "leaders_after" in done.stdout and "az2" in done.stdout
+    assert done.exit_code == 0 and "leaders_after" in done.stdout and "az2" in done.stdout
 
 
 def test_what_cannot_be_kept_is_told_and_stays() -> None:
     done = treeline("plan", "--input", "-", "--json", stdin=json.dumps({**QUESTION, "target_brokers": [1, 2]}))
     found = json.loads(done.stdout)
-    assert (done.returncode, found["moves"], found["violations"][0]["count"]) == (0, 0, 6)
+    assert (done.exit_code, found["moves"], found["violations"][0]["count"]) == (0, 0, 6)
     assert "replication-factor: 6 partitions: 3 replicas do not fit on 2 brokers" in done.stderr
 
 
@@ -71,9 +74,9 @@ def test_bad_input_is_refused_with_its_place(tmp_path: Path) -> None:
         (json.dumps({**QUESTION, "target_brokers": [9]}), "/target_brokers: 9 not among the brokers"),
     ):
         done = treeline("plan", "--input", "-", "--json", stdin=text)
-        assert (done.returncode, done.stdout) == (2, "") and told in done.stderr, done.stderr
+        assert (done.exit_code, done.stdout) == (2, "") and told in done.stderr, done.stderr
     done = treeline("plan", "--input", str(tmp_path / "none.json"))
-    assert done.returncode == 2 and "No such file" in done.stderr
+    assert done.exit_code == 2 and "No such file" in done.stderr
 
 
 GIVEN: dict[str, Any] = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]}
@@ -84,22 +87,22 @@ def test_a_reassignment_from_a_file_is_the_plan_and_is_written_as_it_was(tmp_pat
     given.write_text(json.dumps(GIVEN))
     words = ["plan", "--input", "-", "--from-reassignment", str(given), "--json", "--reassignment", str(moves)]
     done = treeline(*words, stdin=json.dumps(QUESTION | {"target_brokers": [1]}))
-    assert done.returncode == 2 and "/target_brokers: does not go with a reassignment" in done.stderr
+    assert done.exit_code == 2 and "/target_brokers: does not go with a reassignment" in done.stderr
     cluster = {name: QUESTION[name] for name in ("brokers", "partitions")}
     done = treeline(*words, stdin=json.dumps(cluster))
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "1 replica moves (as handed in), 100 bytes" in done.stderr
     found = json.loads(done.stdout)
     assert (found["moves"], found["given"], json.loads(moves.read_text())) == (1, True, GIVEN)
     given.write_text('{"version": 1, "partitions": [], "partitions": []}')
     refused = treeline(*words, stdin=json.dumps(cluster))
-    assert refused.returncode == 2 and f'{given}: an object has "partitions" twice' in refused.stderr
+    assert refused.exit_code == 2 and f'{given}: an object has "partitions" twice' in refused.stderr
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     nowhere = tmp_path / "none" / "moves.json"
     done = treeline("plan", "--input", "-", "--reassignment", str(nowhere), stdin=json.dumps(QUESTION))
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (1, "")
     assert f"{nowhere} cannot be written: No such file or directory" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -115,7 +118,7 @@ def test_a_new_topic_is_placed() -> None:
     refused = treeline(
         "initial", "--brokers", "-", "--replication-factor", "6", "--partitions", "1", stdin=brokers
     )
-    assert refused.returncode == 2 and "6 replicas do not fit on 5 brokers" in refused.stderr
+    assert refused.exit_code == 2 and "6 replicas do not fit on 5 brokers" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -131,14 +134,14 @@ def test_a_new_topic_is_placed() -> None:
 )
 def test_options_that_do_not_go_together_are_refused(words: list[str], told: str) -> None:
     done = treeline("plan", *words)
-    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
 
 
 def test_a_plan_is_written_in_rounds_that_load_no_broker_with_more_than_it_may(tmp_path: Path) -> None:
     folder = tmp_path / "rounds"
     words = ["plan", "--input", "-", "--rounds", str(folder), "--moves-per-broker", "2", "--json"]
     done = treeline(*words, stdin=json.dumps(QUESTION))
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     here = {(row["topic"], row["partition"]): row["replicas"] for row in QUESTION["partitions"]}
     files = sorted(folder.iterdir())
     assert len(files) >= 2 and f"{len(files)} rounds are in" in done.stderr
@@ -155,11 +158,11 @@ def test_a_plan_is_written_in_rounds_that_load_no_broker_with_more_than_it_may(t
     found = json.loads(done.stdout)
     assert here == {(row["topic"], row["partition"]): row["replicas"] for row in found["partitions"]}
     again = treeline(*words, stdin=json.dumps(QUESTION))
-    assert (again.returncode, "has rounds already" in again.stderr) == (2, True)
+    assert (again.exit_code, "has rounds already" in again.stderr) == (2, True)
 
 
 def test_rounds_end_where_a_partition_has_nobody_to_copy_from(tmp_path: Path) -> None:
     lost = {"topic": "orders", "partition": 9, "replicas": [77, 78, 79]}
     question = {**QUESTION, "partitions": [*QUESTION["partitions"], lost]}
     done = treeline("plan", "--input", "-", "--rounds", str(tmp_path), stdin=json.dumps(question))
-    assert done.returncode == 1 and "no way on: orders-9: it has no leader" in done.stderr, done.stderr
+    assert done.exit_code == 1 and "no way on: orders-9: it has no leader" in done.stderr, done.stderr

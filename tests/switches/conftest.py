@@ -20,7 +20,14 @@ __all__ = ["make_groups", "rest", "servers"]
 @pytest.fixture
 def hand(estate: RunningEstate, database: Database) -> Iterator[ByHand]:
     """Three clusters and one stream of two partitions; nothing is copied but by hand."""
-    settings = rest_settings(database.url, partition_buckets=1, probe_timeout_seconds=20.0)
+    settings = rest_settings(
+        database.url,
+        partition_buckets=1,
+        probe_timeout_seconds=20.0,
+        # Clients of these tests give their word once; it counts for as long as the machine takes for the rest.
+        discovery_hold_ms=600_000,
+        switch_hold_seconds=600.0,
+    )
     app = create_app(settings)
     found = ByHand(estate, database, Rest(TestClient(app, raise_server_exceptions=False)), settings)
     yield found

@@ -22,7 +22,6 @@ from spark.jobs import replica_placement
 from spark.placement import asked
 from spark.placement.asked import PartitionsInvalid
 from spark.placement.frames import Placing
-from spark.session import session
 from tests.placement.instances import question
 from tests.placement.test_together import CHANGES
 
@@ -30,21 +29,22 @@ ROW = "topic string, partition int, replicas array<int>, size_bytes long"
 LONG_ROW = "topic string, partition long, replicas array<long>, size_bytes long"
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    found = session("local[2]", tmp_path_factory.mktemp("spark"), 700, few_rows=True)
-    yield found
-    found.stop()
+_BATCH, _TASKS = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.shuffle.partitions"
+
+
+@pytest.fixture(autouse=True)
+def set_back(spark: SparkSession) -> Iterator[None]:
+    """What a placement sets of the session, which is others' as well."""
+    before = {name: spark.conf.get(name) for name in (_BATCH, _TASKS)}
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture
-def pieces_of_100(spark: SparkSession) -> Iterator[None]:
+def pieces_of_100(spark: SparkSession) -> None:
     """So that there are many, although partitions are few."""
-    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "100")
-    yield
-    spark.conf.set(name, before)
+    spark.conf.set(_BATCH, "100")
 
 
 def aims_of(problem: Problem) -> dict[str, Any]:
