@@ -103,6 +103,8 @@ def _read(path: Path | None) -> Any:
 
 def _tell(played: Drill) -> None:
     """A run as sentences."""
+    from backend.replication_lab.drills import UNEXPLAINED_WAIT
+
     typer.echo(f"{played.scenario}, {played.mode}, seed {played.seed}: {played.steps_taken:,} steps")
     if played.begins_after:
         typer.echo(f"The story begins after {played.begins_after:,} of them, when nothing was wrong.")
@@ -116,7 +118,7 @@ def _tell(played: Drill) -> None:
         if not played.is_fewest:
             typer.echo("The story is not shrunk to its fewest steps: that would take too long.")
         if not played.waits_have_reasons:
-            typer.echo("A wait ends in it although the story does not say what takes so long.")
+            typer.echo(f"{UNEXPLAINED_WAIT}.")
     if played.expected_losses:
         lost = ", ".join(played.expected_losses)
         typer.echo(f"Lost, as has to be expected where no in-sync replica lives for a moment: {lost}.")

@@ -43,6 +43,15 @@ class PartitionSeen(NamedTuple):
     removing: tuple[int, ...] = ()
 
 
+class PartitionDescribed(NamedTuple):
+    """What a cluster tells of a partition's leadership, all of one moment."""
+
+    leader: int
+    isr: tuple[int, ...]
+    eligible: tuple[int, ...]
+    """Eligible leader replicas: not in sync, but they have all that is committed (KIP-966)."""
+
+
 class TopicSettings(NamedTuple):
     """What holds for a topic, whoever set it."""
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
 
-from backend.domain.replication_health import ClusterSeen, TopicSettings
+from backend.domain.replication_health import ClusterSeen, PartitionDescribed, TopicSettings
 from backend.kafka import cluster_replicas, reassignments, replication_look, replication_throttle
 from backend.kafka.asking import NOT_ALLOWED, UNSUPPORTED, Place
 from backend.kafka.cluster_replicas import ClusterReplicas
@@ -101,13 +101,11 @@ class ReplicaAdmin:
         with self._named():
             return replication_look.session_times_ms(self._ask_each, brokers)
 
-    def eligible_leaders(self, topics: Sequence[str]) -> dict[Place, tuple[int, ...]] | None:
-        """Eligible leader replicas (KIP-966) of these topics' partitions that have any; None if it cannot tell.
-
-        Told by the broker that told `look` who is in sync: of two brokers one may have heard of less.
-        """
+    def describe(self, topics: Sequence[str]) -> dict[Place, PartitionDescribed] | None:
+        """Leader, replicas in sync and eligible leader replicas (KIP-966) of these topics' partitions, each of one
+        moment; None if the cluster does not tell."""
         with self._named():
-            return replication_look.eligible_leaders(self._ask_same, topics)
+            return replication_look.describe(self._ask_same, topics)
 
     def copied(self, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
         """Bytes of partitions that have arrived at these brokers, which are being added to them."""

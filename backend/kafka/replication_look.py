@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeTopicPartitionsRequest
 
-from backend.domain.replication_health import ClusterSeen, PartitionSeen, TopicSettings
+from backend.domain.replication_health import ClusterSeen, PartitionDescribed, PartitionSeen, TopicSettings
 from backend.kafka.asking import UNSUPPORTED, Ask, AskEach, Place, in_portions
 from backend.kafka.cluster_replicas import brokers_of
 from backend.kafka.configs import broker_configs, topic_configs
@@ -56,15 +56,15 @@ def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
     return found
 
 
-def eligible_leaders(
+def describe(
     ask: Ask, topics: Sequence[str], most_at_once: int = _PARTITIONS_AT_ONCE
-) -> dict[Place, tuple[int, ...]] | None:
-    """Eligible leader replicas of partitions of these topics (KIP-966): brokers that are not in sync and have all
-    that is committed; partitions without any are left out. None: the cluster does not tell (before Kafka 3.7).
+) -> dict[Place, PartitionDescribed] | None:
+    """All partitions of these topics with who leads, who is in sync and who is eligible to lead beside them
+    (KIP-966), each of one moment. None: the cluster does not tell (before Kafka 3.7).
 
     Raises KafkaCallFailed.
     """
-    found: dict[Place, tuple[int, ...]] = {}
+    found: dict[Place, PartitionDescribed] = {}
     try:
         for some in in_portions(topics, _TOPICS_AT_ONCE):
             cursor = None
@@ -75,8 +75,9 @@ def eligible_leaders(
                 answer = ask(asked)
                 for topic in answer.topics:
                     for each in topic.partitions:
-                        if each.eligible_leader_replicas:
-                            found[topic.name, each.partition_index] = tuple(each.eligible_leader_replicas)
+                        found[topic.name, each.partition_index] = PartitionDescribed(
+                            each.leader_id, tuple(each.isr_nodes), tuple(each.eligible_leader_replicas or ())
+                        )
                 if answer.next_cursor is None:
                     break
                 cursor = DescribeTopicPartitionsRequest.Cursor(

@@ -21,6 +21,7 @@ from backend.replication_lab.world import Action, World
 
 LARGEST_SEED = 2**63 - 1
 NOTHING_PROMISED = "Nothing is checked: with asynchronous acknowledgement the documents promise nothing"
+UNEXPLAINED_WAIT = "A wait ends in it although the story does not say what takes so long"
 _ALL_CHANGES_UP_TO = 1_500
 """Steps of a run in which nothing is violated; of a longer one only the turns are told."""
 

@@ -69,10 +69,17 @@ def what_if_broker_dies(
             settings = admin.topic_settings(sorted({topic for topic, _ in partitions}))
             # Where somebody else is in sync, who is eligible beside them makes no difference.
             lone = {topic for (topic, _), led in partitions.items() if set(led.isr) <= {broker}}
-            eligible = admin.eligible_leaders(sorted(lone)) if lone else {}
+            described = admin.describe(sorted(lone)) if lone else {}
             sessions = admin.session_times_ms(id_ for id_, each in seen.brokers.items() if each.is_here)
     except KafkaCallFailed as error:
         raise ClusterSilent(f"leaders and replicas could not be seen: {error.reason}") from error
+    if described is None:
+        return played(seen, broker, partitions, settings, None, sessions)
+    # Who came back in sync since the look is eligible no more: both have to be of the same moment.
+    for place in partitions.keys() & described.keys():
+        leader, isr, _ = described[place]
+        partitions[place] = partitions[place]._replace(leader=leader, isr=isr)
+    eligible = {place: each.eligible for place, each in described.items()}
     return played(seen, broker, partitions, settings, eligible, sessions)
 
 

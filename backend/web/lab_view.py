@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from backend.domain.words import counted
-from backend.replication_lab.drills import LARGEST_SEED, NOTHING_PROMISED, Drill, listed
+from backend.replication_lab.drills import LARGEST_SEED, NOTHING_PROMISED, UNEXPLAINED_WAIT, Drill, listed
 from backend.replication_lab.history import IN_WORDS, Invariant
 from backend.replication_lab.messages import producer_name
 from backend.replication_lab.rules import MODES
@@ -159,7 +159,7 @@ class PlayerView:
         if not drill.is_checked:
             notes.append(NOTHING_PROMISED)
         if not drill.waits_have_reasons:
-            notes.append("A wait ends in it although the story does not say what takes so long")
+            notes.append(UNEXPLAINED_WAIT)
         if drill.acknowledged_losses:
             names, many = ", ".join(drill.acknowledged_losses), len(drill.acknowledged_losses)
             notes.append(f"{counted(many, 'record')} that producers were told to be written are gone: {names}")

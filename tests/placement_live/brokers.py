@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
     ConfigSource,
     NewPartitions,
@@ -165,3 +168,14 @@ class Brokers:
 def all_rates(brokers: Brokers) -> dict[int, dict[str, str]]:
     """Throttled rates of all brokers, those that were set for each."""
     return {node: brokers.own_config(ResourceType.BROKER, str(node)) for node in NODES}
+
+
+def operator_sets(brokers: Brokers, kind: ResourceType, name: str, config: Mapping[str, str]) -> None:
+    """Settings of a broker or a topic, by whoever runs the cluster."""
+    entries = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
+    ]
+    resource = ConfigResource(kind, name, incremental_configs=entries)
+    (answer,) = brokers.admin.incremental_alter_configs([resource]).values()
+    answer.result(DEADLINE_SECONDS)
+    eventually(lambda: config.items() <= brokers.own_config(kind, name).items(), "it is set")

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import ResourceType
 
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.kafka.replication_throttle import LISTS, RATES, Throttle
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
-from tests.placement_live.brokers import NODES, Brokers, all_rates
+from tests.placement_live.brokers import NODES, Brokers, all_rates, operator_sets
 from tests.placement_live.driving import topic_name
 
 LEADER, FOLLOWER = RATES
 LEADERS, FOLLOWERS = LISTS
-
-
-def operator_sets(brokers: Brokers, kind: ResourceType, name: str, config: Mapping[str, str]) -> None:
-    entries = [
-        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
-    ]
-    resource = ConfigResource(kind, name, incremental_configs=entries)
-    (answer,) = brokers.admin.incremental_alter_configs([resource]).values()
-    answer.result(DEADLINE_SECONDS)
-    eventually(lambda: config.items() <= brokers.own_config(kind, name).items(), "it is set")
 
 
 def everywhere(rate: int) -> dict[int, dict[str, str]]:

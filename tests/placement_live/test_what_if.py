@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import ResourceType
 
+from backend.domain.replication_health import PartitionDescribed, Place
 from backend.kafka import replication_look
 from backend.kafka.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
@@ -17,7 +18,7 @@ from tests.integration.shell import shell_of
 from tests.kafka import DEADLINE_SECONDS, produce
 from tests.pages.consoles import serve_here
 from tests.pages.visitors import Visitor, said
-from tests.placement_live.brokers import Brokers
+from tests.placement_live.brokers import Brokers, operator_sets
 from tests.placement_live.test_replication import WHAT_IF, Watched, topic, watched
 
 __all__ = ["topic", "watched"]
@@ -51,9 +52,11 @@ def behind(brokers: Brokers, topic: str) -> None:
     brokers.create(f"{topic}.third", [[3, 2, 1]], min_insync_replicas="2")
     # At leaders: a follower's own throttle lets those pass that have all that is committed.
     for leader in ("2", "3"):
-        _set(brokers, ResourceType.BROKER, leader, {"leader.replication.throttled.rate": "1"})
+        operator_sets(brokers, ResourceType.BROKER, leader, {"leader.replication.throttled.rate": "1"})
     for name in _BEHIND:
-        _set(brokers, ResourceType.TOPIC, f"{topic}.{name}", {"leader.replication.throttled.replicas": "*"})
+        operator_sets(
+            brokers, ResourceType.TOPIC, f"{topic}.{name}", {"leader.replication.throttled.replicas": "*"}
+        )
     brokers.stop(1)
     for name in _BEHIND:
         payload = ({"value": secrets.token_bytes(_BYTES), "partition": 0} for _ in range(_RECORDS))
@@ -62,20 +65,18 @@ def behind(brokers: Brokers, topic: str) -> None:
     eventually(lambda: len(brokers.admin.list_topics(timeout=10).brokers) == 3, "all are there")
 
 
-def _set(brokers: Brokers, kind: ResourceType, name: str, config: dict[str, str]) -> None:
-    entries = [
-        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
-    ]
-    resource = ConfigResource(kind, name, incremental_configs=entries)
-    (future,) = brokers.admin.incremental_alter_configs([resource]).values()
-    future.result(DEADLINE_SECONDS)
+def eligible(described: dict[Place, PartitionDescribed] | None) -> dict[Place, tuple[int, ...]]:
+    """Of the partitions that have any."""
+    assert described is not None
+    return {place: each.eligible for place, each in described.items() if each.eligible}
 
 
 def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_the_cluster(
     watched: Watched, admin: ReplicaAdmin, topic: str, behind: None
 ) -> None:
     brokers = watched.brokers
-    assert admin.eligible_leaders([f"{topic}.unclean", f"{topic}.eligible"]) == {(f"{topic}.eligible", 0): (1,)}
+    told = admin.describe([f"{topic}.unclean", f"{topic}.eligible"])
+    assert eligible(told) == {(f"{topic}.eligible", 0): (1,)}
 
     outcomes, found = answer(watched, 3, topic)
 
@@ -84,7 +85,7 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
         "eligible-0": {"moved", "uncopied", "refusing"},
         "plain-0": {"offline"},
         "third-0": {"moved", "uncopied", "refusing"},
-    }, (admin.look().partitions[f"{topic}.eligible", 0], admin.eligible_leaders([f"{topic}.eligible"]))
+    }, admin.describe([f"{topic}.eligible"])
     assert f"{topic}.unclean-0" in found["sentence"] and "lost for good" in found["sentence"]
     # The session is that of these brokers, not Kafka's own of nine seconds, nor the model's.
     assert found["session_ms"] == 5_000 and 4_750 < found["longest_away_ms"] < 5_750
@@ -117,11 +118,11 @@ def test_all_eligible_replicas_are_told_however_many_an_answer_has(
     names = [f"{topic}.{each}" for each in ("a", "b")]
     for name in names:
         brokers.create(name, [[3, 1], [3, 1], [2, 1]], min_insync_replicas="2")
-    assert admin.eligible_leaders(names) == {}
+    assert eligible(admin.describe(names)) == {}
     brokers.kill(1)
     everywhere = {(name, number): (1,) for name in names for number in range(3)}
-    eventually(lambda: admin.eligible_leaders(names) == everywhere, "broker 1 is out of sync, and eligible")
-    assert replication_look.eligible_leaders(admin._ask, names, most_at_once=2) == everywhere
+    eventually(lambda: eligible(admin.describe(names)) == everywhere, "broker 1 is out of sync, and eligible")
+    assert eligible(replication_look.describe(admin._ask, names, most_at_once=2)) == everywhere
     # It is away: eligible or not, it cannot lead.
     assert answer(watched, 3, topic)[0] == {f"{each}-{number}": {"offline"} for each in "ab" for number in (0, 1)}
 
