@@ -50,8 +50,8 @@ def told(found: Found, title: str) -> Found:
             *(
                 Bounds(crashes=1, power_losses=1, expiries=1, checkpoints=True, leader_epochs=3),
                 21,
-                46_138,
-                139_081,
+                46_228,
+                139_227,
             ),
             marks=pytest.mark.nightly,
         ),
