@@ -61,6 +61,8 @@ class AskedSchedule(Body):
     min_isr: int = 2
     producers: int = 1
     acks_all: bool = True
+    gives_way: bool = True
+    unclean_election: bool = False
     faults: list[dict[str, Any]] = Field(
         min_length=1,
         max_length=MOST_FAULTS,

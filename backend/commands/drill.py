@@ -70,9 +70,11 @@ def replication(
         return
     try:
         if scenario is not None:
-            played = play(scenario, mode or FAITHFUL.mode, seed, with_frames=frames)
+            played = play(scenario, FAITHFUL.mode if mode is None else mode, seed, with_frames=frames)
         else:
-            played = drill_schedule(_read(schedule), mode or FIXED.mode, seed, with_frames=frames)
+            played = drill_schedule(
+                _read(schedule), FIXED.mode if mode is None else mode, seed, with_frames=frames
+            )
     except ImpossibleDrill as impossible:
         fail(str(impossible), 2)
     if wanted is Form.TABLE:

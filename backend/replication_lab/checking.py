@@ -28,7 +28,7 @@ def after_step(world: World) -> None:
     while dirty and history.violated is None:
         broker = world.brokers[dirty.pop()]
         _note(world, broker)
-        if broker.alive:
+        if broker.alive and broker.partition.epoch >= history.unclean_epoch:
             if broker.role >= Role.BECOMING:
                 _check_leader(world, broker)
             elif _follows(world, broker):
@@ -164,7 +164,8 @@ def _check_others(world: World, committer: Broker, is_current: bool) -> None:
             )
             return
     for broker in world.brokers.values():
-        if broker.alive and _follows(world, broker):
+        is_bound = broker.alive and broker.partition.epoch >= history.unclean_epoch
+        if is_bound and _follows(world, broker):
             _check_follower(world, broker)
 
 

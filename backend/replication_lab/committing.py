@@ -168,13 +168,14 @@ def follower_is_late(world: World, leader: Broker, replica: int) -> bool:
     partition, now = leader.partition, world.now
     if leader.role is not Role.LEADER or replica not in partition.isr or not world.rules.judges_by_progress:
         return False
-    if world.timed:
-        since = partition.caught_up_at.get(replica, 0.0)
-        wait = world.configuration.times.keep_in_sync
-        if now - since < wait:
-            world.wake(("shrink", leader.id, replica), since + wait - now)
-            return False
-    elif partition.leo.get(replica, 0) >= len(leader.log) and not follower_is_held_up(world, leader, replica):
+    times = world.configuration.times
+    since = partition.caught_up_at.get(replica, 0.0)
+    if world.timed and now - since < times.keep_in_sync:
+        world.wake(("shrink", leader.id, replica), since + times.keep_in_sync - now)
+        return False
+    if partition.leo.get(replica, 0) >= len(leader.log) and not follower_is_held_up(world, leader, replica):
+        # It has all, and its next fetch is under way: by the clock as in a story, which has none.
+        world.wake(("shrink", leader.id, replica), times.fetch * 10)
         return False
     return drop_follower(world, leader, replica)
 

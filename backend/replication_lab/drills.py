@@ -20,7 +20,10 @@ from backend.replication_lab.story import Detail, Moment, moments
 from backend.replication_lab.world import Action, World
 
 LARGEST_SEED = 2**63 - 1
-NOTHING_PROMISED = "Nothing is checked: with asynchronous acknowledgement the documents promise nothing"
+NOTHING_PROMISED = (
+    "Records are not checked, only whether all settles: with asynchronous acknowledgement the documents promise "
+    "nothing of them"
+)
 UNEXPLAINED_WAIT = "A wait ends in it although the story does not say what takes so long"
 _ALL_CHANGES_UP_TO = 1_500
 """Steps of a run in which nothing is violated; of a longer one only the turns are told."""
@@ -47,7 +50,7 @@ class Drill:
     waits_have_reasons: bool = True
     """A wait ends in the story only where it says what takes so long."""
     is_checked: bool = True
-    """The invariants were; where nothing is promised they are not."""
+    """Those of records were; where nothing is promised of them, only whether all settles is."""
     expected_losses: tuple[str, ...] = ()
     acknowledged_losses: tuple[str, ...] = ()
     """Records that producers were told of as written, and that the leader does not have in the end."""

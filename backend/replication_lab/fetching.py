@@ -50,8 +50,10 @@ def _judge(world: World, leader: Broker, request: FetchRequest) -> None:
         and offset >= partition.epoch_start
         and replica in (*partition.ar, *partition.rar)
     )
-    if is_back and _is_registered(world, request):
-        write_isr(world, leader, partition.isr | {replica})
+    if is_back and _is_registered(world, request) and write_isr(world, leader, partition.isr | {replica}):
+        # The leader's patience with it begins anew; who watched it before stopped when it left.
+        partition.caught_up_at[replica] = world.now
+        world.wake(("shrink", leader.id, replica), world.configuration.times.keep_in_sync)
     advance_hw(world, leader)
 
 

@@ -52,6 +52,7 @@ class History:
         "last_of",
         "lost_promise",
         "noted",
+        "unclean_epoch",
         "violated",
         "what",
     )
@@ -68,6 +69,8 @@ class History:
         """By broker: up to which offset its log is in `applied`."""
         self.lost_promise = 0
         """So many of the committed may be lost: for a moment no in-sync replica lived."""
+        self.unclean_epoch = 0
+        """Of the last leader that was not in sync. Who still follows an earlier one commits what is lost."""
         self.expected_losses: tuple[tuple[int, Record], ...] = ()
         """Those that were: by their offsets."""
         self.checked: dict[int, int] = {}
@@ -81,6 +84,10 @@ class History:
         self.committed.append(record)
         self.identities.add((record.producer, record.number))
         self.last_of[record.producer] = record
+
+    def elected_unclean(self, epoch: int) -> None:
+        """Who leads from this epoch on was neither in sync nor eligible: it may lack whatever is committed."""
+        self.lost_promise, self.unclean_epoch = len(self.committed), epoch
 
     def forget_from(self, offset: int) -> None:
         """What was committed from there on is lost, as has to be expected."""
@@ -98,7 +105,7 @@ class History:
             return None
         if record.producer_epoch < last.producer_epoch or record.number < last.number:
             return f"behind {named(last)}, which its producer sent later"
-        if gaps or record.producer_epoch > last.producer_epoch or self.expected_losses:
+        if gaps or record.producer_epoch > last.producer_epoch or self.expected_losses or self.unclean_epoch:
             return None
         if record.number > last.number + 1:
             return f"although what its producer sent after {named(last)} and before it is not"
@@ -116,7 +123,7 @@ class History:
         twin.applied, twin.lost_promise = dict(self.applied), self.lost_promise
         twin.expected_losses, twin.checked = self.expected_losses, dict(self.checked)
         twin.noted, twin.violated, twin.what = dict(self.noted), self.violated, self.what
-        twin.last_of = dict(self.last_of)
+        twin.last_of, twin.unclean_epoch = dict(self.last_of), self.unclean_epoch
         return twin
 
     def key(self) -> tuple[object, ...]:
@@ -124,6 +131,7 @@ class History:
         return (
             tuple(self.committed),
             self.lost_promise,
+            self.unclean_epoch,
             self.expected_losses,
             tuple([(at, frozenset(self.applied[at])) for at in sorted(self.applied)]),
         )

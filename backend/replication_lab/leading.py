@@ -44,6 +44,8 @@ def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bo
         store.leader_epoch += 1
     if broker.id not in store.isr | store.elr:  # unclean: whoever had all that was committed has to follow now
         store.isr = store.elr = frozenset()
+        if world.configuration.unclean_election:  # the store counts who has no session as gone, and so does ADS
+            world.history.elected_unclean(store.leader_epoch)
     if world.rules.compare_and_set:  # who is not registered is in sync no more
         isr = frozenset(each for each in store.isr if each in store.registered) | {broker.id}
         take_isr_over(world, broker, isr, frozenset(store.replicas) - isr)

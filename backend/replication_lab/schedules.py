@@ -101,7 +101,7 @@ def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
 
 
 def _plain(key: Any, value: object) -> Any:
-    wanted = bool if key in ("acks_all", "gives_way") else int
+    wanted = bool if key in ("acks_all", "gives_way", "unclean_election") else int
     if type(value) is not wanted:
         raise ImpossibleDrill(
             f"{key} is {shown(value)}: it must be {'true or false' if wanted is bool else 'a number'}."
@@ -139,9 +139,10 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
     """Refuse what cannot be run.
 
     Raises:
-        ImpossibleDrill: a broker is unknown, a fault is never healed, or comes while the same one lasts.
+        ImpossibleDrill: a broker is unknown, a fault is never healed, or comes while the same one lasts; or a
+            broker is paused that is down.
     """
-    until: dict[tuple[str, tuple[int, ...]], float] = {}
+    until: dict[tuple[str | None, tuple[int, ...]], float] = {}
     for number, each in sorted(enumerate(faults, 1), key=lambda numbered: numbered[1].at_ms):
         where = f"fault {number} ({each.fault} of broker {each.broker} at {each.at_ms:g} ms)"
         _check_ends(configuration, each, where)
@@ -161,6 +162,9 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
         whom = (healed_by, tuple(sorted((each.broker, each.other or NOBODY))))
         if each.at_ms < until.get(whom, -1):
             raise ImpossibleDrill(f"{where} comes while the one before lasts, until {until[whom]:g} ms.")
+        down = until.get((HEALED_BY["crash"], whom[1]), -1)
+        if each.fault == "pause" and each.at_ms < down:
+            raise ImpossibleDrill(f"{where} comes while the broker is down, until {down:g} ms: nothing is paused.")
         until[whom] = each.at_ms + each.for_ms
         _check_length(configuration, until[whom], where)
 

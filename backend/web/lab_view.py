@@ -141,7 +141,7 @@ class PlayerView:
         violated = self.drill.violated
         if violated is not None:
             return sentence(SHORTLY[violated])
-        return "All invariants hold" if self.drill.is_checked else "Nothing is promised, and nothing checked"
+        return "All invariants hold" if self.drill.is_checked else "All settles; of records nothing is promised"
 
     @property
     def tone(self) -> str:

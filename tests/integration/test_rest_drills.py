@@ -104,6 +104,14 @@ def test_faults_of_ones_own_are_played(rest: Rest) -> None:
     assert faithful["violated"] is not None
 
 
+def test_an_unclean_election_is_played_and_its_losses_are_expected(rest: Rest) -> None:
+    stands_still = {"at_ms": 3_400, "fault": "pause", "broker": 1, "for_ms": 3_000}
+    shape = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "unclean_election": True, "gives_way": False}
+    faults = [{**CRASH, "broker": 2, "for_ms": 3_000}, stands_still]
+    found = rest("POST", DRILLS, {**shape, "faults": faults}).json()
+    assert found["violated"] is None and found["expected_losses"]
+
+
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [

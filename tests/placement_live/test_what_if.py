@@ -76,7 +76,7 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
 ) -> None:
     brokers = watched.brokers
     told = admin.describe([f"{topic}.unclean", f"{topic}.eligible"])
-    assert eligible(told) == {(f"{topic}.eligible", 0): (1,)}
+    assert eligible(told) == {(f"{topic}.eligible", 0): (1,)}, told
 
     outcomes, found = answer(watched, 3, topic)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from backend.replication_lab.configuration import ImpossibleDrill
+from backend.replication_lab.actions import perform
+from backend.replication_lab.beginnings import established, wake_all
+from backend.replication_lab.configuration import Configuration, ImpossibleDrill
 from backend.replication_lab.drills import drill_schedule
 from backend.replication_lab.rules import FAITHFUL, FIXED
 from backend.replication_lab.schedules import Run, read_schedule, run_schedule
+from backend.replication_lab.timed import Clock
 
 SEEDS = 6
 BOTH = pytest.mark.parametrize("mode", [FAITHFUL.mode, FIXED.mode])
@@ -74,6 +79,71 @@ def test_faults_that_follow_one_another_at_once_come_in_any_order_of_the_list():
     for order in ((first, second), (second, first)):
         steps = [each[0] for each in played(*order, mode=FIXED.mode).steps if each[1:] == (1,)]
         assert [each for each in steps if each in ("crash", "restart")] == ["crash", "restart"] * 2
+
+
+@pytest.mark.parametrize("again", ["crash", "pause", "slow", "cut"])
+def test_who_came_back_in_sync_is_dropped_like_anybody_when_it_falls_behind_again(again):
+    """It was waited for without end: nobody watched it any more."""
+    more = {"other": 1} if again == "cut" else {}
+    second = fault(again, 2, 6_000, 8_000, **more)
+    for seed in range(SEEDS):
+        both = played(fault("crash", 2, 1_000, 3_000), second, mode=FIXED.mode, seed=seed, min_isr=2)
+        assert any(6_000 < at < 8_000 and isr == {1, 3} for at, _, isr in both.states), (seed, both.states)
+        assert (both.longest_gap_ms or 0) < 2_000, seed
+
+
+def test_who_was_moved_in_is_dropped_like_anybody():
+    world = established(Configuration(brokers=4, min_isr=2), FIXED)
+    clock = Clock(world, 1)
+    clock.at(500, ("reassign", 1, 2, 4))
+    clock.at(3_000, ("crash", 4))
+    wake_all(world)
+    while world.now < 6_000 and clock.next_at() is not None:
+        clock.step()
+        if world.now < 2_900:
+            was_in = world.store.isr
+    assert was_in == {1, 2, 4} and world.store.isr == {1, 2}
+
+
+def test_a_run_that_is_taken_again_step_by_step_is_the_same_run():
+    """Whatever the clock did: a story is told from the steps alone."""
+    draw = random.Random(7)
+    taken = 0
+    for seed in range(150):
+        kinds = draw.choices(["cut", "cut", "pause", "slow", "session_expiry"], k=draw.randint(1, 4))
+        faults = []
+        for number, kind in enumerate(kinds):
+            more = {"other": draw.choice([0, 1])} if kind == "cut" else {}
+            lasts = {} if kind == "session_expiry" else {"for_ms": draw.choice([700, 980, 990, 1_000, 1_010])}
+            at = 1_000 + 1_500 * number + draw.random() * 400
+            faults.append({"fault": kind, "broker": draw.choice([2, 3]), "at_ms": at, **lasts, **more})
+        mode = draw.choice([FAITHFUL.mode, FIXED.mode])
+        run = played(*faults, mode=mode, seed=seed, producers=draw.choice([0, 1]))
+        world = run.start.copy()
+        for number, step in enumerate(run.steps):
+            assert perform(world, step), (seed, mode, faults, number, step)
+        assert (world.store.leader, world.store.isr) == run.states[-1][1:], (seed, mode, faults)
+        taken += len(run.steps)
+    assert taken > 100_000
+
+
+def test_a_loss_by_unclean_election_is_expected():
+    """Who is in sync stands still: the store hears nothing of it, and another one leads, which lacks records."""
+    faults = (fault("crash", 2, 500, 3_000), fault("pause", 1, 3_400, 3_000))
+    shape = {"brokers": 2, "replication_factor": 2, "min_isr": 1}
+    for seed in range(SEEDS):
+        unclean = played(*faults, mode=FIXED.mode, seed=seed, unclean_election=True, **shape)
+        assert (seed, unclean.world.history.violated) == (seed, None), unclean.world.history.what
+        assert unclean.world.history.expected_losses
+        clean = played(*faults, mode=FIXED.mode, seed=seed, unclean_election=False, **shape)
+        assert (clean.world.history.violated, clean.world.history.expected_losses) == (None, ())
+
+
+def test_a_broker_that_is_down_cannot_stand_still():
+    with pytest.raises(ImpossibleDrill, match="comes while the broker is down, until 2000 ms"):
+        played(fault("crash", 1, 1_000, 1_000), fault("pause", 1, 1_999, 500), mode=FIXED.mode)
+    played(fault("crash", 1, 1_000, 1_000), fault("pause", 1, 2_000, 500), mode=FIXED.mode)
+    played(fault("pause", 1, 1_000, 1_000), fault("crash", 1, 1_500, 100), mode=FIXED.mode)
 
 
 def test_acknowledgements_are_not_missed_where_nobody_produces():

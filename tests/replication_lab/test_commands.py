@@ -82,6 +82,7 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
         (("--list", *LOSS), None, "Give one of"),
         (("--scenario", "none"), None, "there is no scenario 'none'; take one of hw-truncation-loss, "),
         ((*LOSS, "--mode", "quick"), None, "there is no mode 'quick'; take one of faithful, fixed"),
+        ((*LOSS, "--mode", ""), None, "there is no mode ''; take one of"),
         ((*LOSS, "--seed", "-1"), None, "the seed is -1: it must be 0 to"),
         (("--schedule", "/nowhere"), None, "/nowhere cannot be read"),
         (("--schedule", "-"), "{", "- is no YAML"),
@@ -108,6 +109,12 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
         ),
         (("--schedule", "-"), "at_ms: 2024-13-45", "- is no YAML"),
         (("--schedule", "-"), json.dumps({"gives_way": 1, "faults": [CRASH]}), "gives_way is 1"),
+        (("--schedule", "-"), json.dumps({"unclean_election": 1, "faults": [CRASH]}), "unclean_election is 1"),
+        (
+            ("--schedule", "-"),
+            json.dumps({"faults": [CRASH, {**CRASH, "fault": "pause", "at_ms": 600}]}),
+            "comes while the broker is down",
+        ),
         (("--schedule", "-"), json.dumps({"brokers": True, "faults": [CRASH]}), "brokers is True"),
     ],
 )
