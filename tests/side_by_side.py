@@ -23,6 +23,7 @@ FOLDERS_THAT_SHARE = {
     "tests/offsets/": "groups that commit",
     "tests/switches/": "groups that commit",
     "tests/placement_live/": "brokers that may be killed",
+    "tests/zone_router_live/": "brokers behind the nodes of their zones",
     "tests/spark/": "a session of Spark",
 }
 

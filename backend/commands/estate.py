@@ -277,6 +277,8 @@ def _show_booted(booted: Booted) -> None:
     from rich.console import Console
     from rich.table import Column, Table
 
+    from backend.estate.zone_router import servers_by_zone
+
     verified = (booted.verification or {}).get("clusters", {})
     table = Table("cluster", Column("bootstrap servers", overflow="fold"), "zones", "verified records")
     for cluster in booted.layout.estate.clusters:
@@ -289,9 +291,24 @@ def _show_booted(booted: Booted) -> None:
         )
     console = Console()
     console.print(table)
+    _show_zones(servers_by_zone(booted.layout.router))
     console.print(f"Console:    {booted.layout.url}/", highlight=False)
     if booted.login_link:
         console.print(f"Login once: {booted.login_link}", highlight=False, soft_wrap=True)
+
+
+def _show_zones(zones: dict[str, dict[str, str]]) -> None:
+    """Where clients of each zone begin, if the estate has a zone router."""
+    from rich.console import Console
+    from rich.table import Table
+
+    if not zones:
+        return
+    table = Table("zone", "cluster", "its clients' bootstrap server")
+    for zone, servers in zones.items():
+        for cluster, server in servers.items():
+            table.add_row(zone, cluster, server)
+    Console().print(table)
 
 
 def _show_status(answer: dict[str, Any]) -> None:
@@ -308,6 +325,7 @@ def _show_status(answer: dict[str, Any]) -> None:
     for name, row in answer["clusters"].items():
         clusters.add_row(name, row["bootstrap_servers"], row["state"])
     console.print(clusters)
+    _show_zones(answer["zones"])
     processes = Table("process", "pid", "state", "restarts", "memory (PSS)", "")
     for row in answer["processes"]:
         processes.add_row(

@@ -6,20 +6,17 @@ They are kept beside the estate's data, so that `up` brings them back after `dow
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import asdict
 
 from backend.estate.broker import AddedBroker, BrokerPorts
 from backend.estate.document import ClusterSpec, Estate
-from backend.estate.document_sections import MOST_BROKERS
+from backend.estate.document_sections import MOST_BROKERS, ZONE_NAME
 from backend.estate.home import Home
 from backend.estate.processes import write_private
 
 FILE = "added-brokers.json"
-# It goes into a properties file, where spaces, backslashes and letters beyond ASCII become something else.
-_ZONE = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 class AddedDoNotFit(ValueError):
@@ -96,7 +93,7 @@ def zone_for(cluster: ClusterSpec, added: Iterable[AddedBroker], wanted: str | N
         return min(brokers, key=lambda zone: brokers[zone])
     if not wanted.strip():
         raise BrokerRefused("the zone's name is empty; without --zone it is the zone with the fewest brokers")
-    if not _ZONE.fullmatch(wanted):
+    if not ZONE_NAME.fullmatch(wanted):
         raise BrokerRefused(f"zone {wanted!r} is not a name of up to 100 letters, digits and . _ -")
     return wanted
 

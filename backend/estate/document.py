@@ -61,6 +61,8 @@ class Estate:
     tenants: dict[str, TenantSection]
     digest: str
     document: dict[str, Any]
+    zones: bool = False
+    """Whether the zone router runs, with a node in each zone."""
 
     def cluster(self, name: str) -> ClusterSpec | None:
         """The cluster of this name, if the estate has one."""
@@ -99,6 +101,7 @@ def read_estate(path: Path) -> Estate:
         tenants=parsed.tenants,
         digest=hashlib.sha256(json.dumps(document).encode()).hexdigest(),
         document=document,
+        zones=parsed.zones,
     )
 
 

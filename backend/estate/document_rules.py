@@ -13,7 +13,7 @@ from backend.domain.formats import ClusterFormats, check_deployment, check_forma
 from backend.domain.names import LONGEST_NAME, LONGEST_STREAM, StreamName, check_name
 from backend.domain.stream_settings import StreamSettings, check_settings
 from backend.domain.tree import clusters_of
-from backend.estate.document_sections import ClusterSection, EstateFile
+from backend.estate.document_sections import ZONE_NAME, ClusterSection, EstateFile
 
 Place = tuple[str, str]
 
@@ -52,6 +52,9 @@ def _asked(place: str, check: Callable[[], object]) -> list[Place]:
 def _cluster(name: str, section: ClusterSection) -> list[Place]:
     place = f"clusters.{name}"
     found = _asked(place, lambda: check_name(name, "cluster", pointer=""))
+    for zone in section.zones or ([section.zone] if section.zone else []):
+        if not ZONE_NAME.fullmatch(zone):
+            found.append((f"{place}.zones", f"{zone!r} is not a name of up to 100 letters, digits and . _ -"))
     if section.zones is not None and len(section.zones) != section.brokers:
         count = f"names {len(section.zones)} zones for {section.brokers} brokers; one per broker"
         found.append((f"{place}.zones", count))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from backend.domain.formats import DEFAULT_GROUP_FORMAT, DEFAULT_SUBJECT_FORMAT, DEFAULT_TOPIC_FORMAT
 
 MOST_BROKERS = 9
+# It goes into a properties file, where spaces, backslashes and letters beyond ASCII become something else.
+ZONE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 class _Strict(BaseModel):
@@ -73,3 +76,4 @@ class EstateFile(_Strict):
     clusters: dict[str, ClusterSection] = Field(min_length=1)
     tree: Any
     tenants: dict[str, TenantSection] = {}
+    zones: bool = False

@@ -16,6 +16,7 @@ from backend.estate.postgres import OWNER, PostgresServer
 from backend.estate.processes import MARKER, Plan, ProcessSpec, Ready
 from backend.estate.proxy import TOKEN_VARIABLE
 from backend.estate.redis_server import redis_process
+from backend.estate.zone_router import NodePorts, node_ports, node_processes
 from backend.settings import PROJECT_ROOT, settings
 
 API_PORT = 8000
@@ -48,6 +49,8 @@ class Layout:
     proxy_control_port: int | None
     brokers: Mapping[str, tuple[BrokerPorts, ...]]  # by cluster, of the estate file
     added: tuple[AddedBroker, ...] = ()
+    router: tuple[NodePorts, ...] = ()
+    """The zone router's nodes."""
 
     @property
     def url(self) -> str:
@@ -101,6 +104,7 @@ def lay_out(home: Home, estate: Estate, ports: Ports, added: Iterable[AddedBroke
         proxy_control_port=ports.take("proxy", PROXY_CONTROL_PORT) if proxied else None,
         brokers=brokers,
         added=tuple(again),
+        router=node_ports(ports, estate),
     )
 
 
@@ -144,6 +148,11 @@ def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
     # First the database, then the brokers, then what needs the database: on few cores the brokers' start is
     # the long part, and migrations run beside it.
     processes += _brokers(layout, kafka)
+    clusters = {
+        each.name: (layout.bootstrap_servers(each.name), layout.properties(each))
+        for each in layout.estate.clusters
+    }
+    processes += node_processes(layout.home, layout.router, clusters)
     processes += _control_plane(layout, [spec.name for spec in processes if spec.group == 0])
     return Plan(
         estate=layout.estate.name,

@@ -15,6 +15,7 @@ from backend.estate.home import Home
 from backend.estate.plan import Layout
 from backend.estate.processes import write_private
 from backend.estate.running import read_layout
+from backend.estate.zone_router import as_document, from_document, servers_by_zone
 
 
 def save_layout(layout: Layout) -> None:
@@ -22,12 +23,14 @@ def save_layout(layout: Layout) -> None:
     document = {
         "url": layout.url,
         "clusters": {cluster.name: layout.bootstrap_servers(cluster.name) for cluster in layout.estate.clusters},
+        "zones": servers_by_zone(layout.router),
         "api_port": layout.api_port,
         "postgres_port": layout.postgres_port,
         "redis_port": layout.redis_port,
         "proxy_control_port": layout.proxy_control_port,
         "brokers": {name: [asdict(ports) for ports in given] for name, given in layout.brokers.items()},
         "added": [asdict(broker) for broker in layout.added],
+        "router": as_document(layout.router),
     }
     # JSON is YAML: the estate is read again as any other.
     write_private(layout.home.run / "estate.yaml", json.dumps(layout.estate.document, indent=1))
@@ -46,4 +49,5 @@ def restore_layout(home: Home) -> Layout:
         proxy_control_port=saved["proxy_control_port"],
         brokers={name: tuple(BrokerPorts(**p) for p in given) for name, given in saved["brokers"].items()},
         added=tuple(AddedBroker(**{**row, "ports": BrokerPorts(**row["ports"])}) for row in saved["added"]),
+        router=from_document(saved["router"]),
     )

@@ -38,8 +38,9 @@ def test_shipped_estate_is_valid_and_named_like_its_file(file: Path) -> None:
     assert read_estate(file).name == file.stem
 
 
-def test_there_are_the_four_estates_of_the_contract() -> None:
-    assert [file.stem for file in SHIPPED] == ["balanced", "replicated", "secured", "unbalanced"]
+def test_there_are_the_four_estates_of_the_contract_and_one_with_a_zone_router() -> None:
+    assert [file.stem for file in SHIPPED] == ["balanced", "replicated", "secured", "unbalanced", "zones"]
+    assert [file.stem for file in SHIPPED if read_estate(file).zones] == ["zones"]
 
 
 def test_the_default_estate_has_five_clusters_with_two_formats() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,14 +11,17 @@ from pydantic import SecretStr
 
 from backend.estate.broker import Broker, BrokerPorts
 from backend.estate.document import Estate, EstateInvalid, read_estate
+from backend.estate.document_sections import MOST_BROKERS
 from backend.estate.home import Home
 from backend.estate.jars import JavaMissing, ensure_jars, java_version
 from backend.estate.plan import Kafka, Layout, control_plane_environment, lay_out, make_plan
 from backend.estate.ports import Ports
 from backend.estate.processes import MARKER, Plan, load_plan, save_plan
+from backend.estate.zone_router import as_document, from_document
 from backend.queries.secrets_of_applications import keys_of
 from backend.settings import PROJECT_ROOT, settings
 from tests.estate_fixture import SMALL_ESTATE
+from workers.zone_router.document import read_router_file
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +50,30 @@ def test_processes_are_named_and_wait_for_what_they_need(tmp_path: Path) -> None
     assert after["kafka:cluster-1:1"] == []
     assert "migrate" in after["api"]
     assert "postgres" in after["migrate"]
+
+
+def test_with_a_zone_router_there_is_a_node_for_each_zone(tmp_path: Path) -> None:
+    estate = read_estate(PROJECT_ROOT / "estates" / "zones.yaml")
+    layout, plan = planned(tmp_path, estate)
+    nodes = {spec.name: spec for spec in plan.processes if spec.name.startswith("zr-")}
+    assert list(nodes) == ["zr-proxy:az1", "zr-proxy:az2", "zr-proxy:az3"]
+    given = nodes["zr-proxy:az2"].argv
+    file = read_router_file(Path(given[given.index("--file") + 1]))
+    assert list(file.zones) == ["az1", "az2", "az3"] and list(file.clusters) == [c.name for c in estate.clusters]
+    node = file.node(given[given.index("--node") + 1])
+    assert node.zone == "az2" and set(node.listeners) == set(file.clusters)
+    # Also for brokers that may be added to the estate later.
+    assert set(node.listeners["cluster-2"].brokers) == set(range(1, MOST_BROKERS + 1))
+    assert from_document(json.loads(json.dumps(as_document(layout.router)))) == layout.router
+
+
+def test_a_zone_s_name_becomes_a_setting_and_has_to_fit(tmp_path: Path) -> None:
+    file = tmp_path / "estate.yaml"
+    text = (PROJECT_ROOT / "estates" / "zones.yaml").read_text()
+    file.write_text(text.replace("[az1, az2, az3]", "['a z', az2, 'az/3']"))
+    with pytest.raises(EstateInvalid) as refused:
+        read_estate(file)
+    assert [place for place, _ in refused.value.places] == ["clusters.cluster-1.zones"] * 2
 
 
 def test_given_services_are_used_instead_of_embedded_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

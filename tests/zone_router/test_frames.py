@@ -1,0 +1,56 @@
+"""Frames come out of a stream as they went in, however it is cut."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.zone_router.frames import FrameRefused, Frames
+
+MOST = 1_000
+
+
+def framed(message: bytes) -> bytes:
+    return struct.pack(">i", len(message)) + message
+
+
+@given(st.lists(st.binary(min_size=1, max_size=60), max_size=8), st.lists(st.integers(1, 40), max_size=60))
+def test_however_the_stream_is_cut_its_frames_are_the_same(messages: list[bytes], cuts: list[int]):
+    stream = b"".join(map(framed, messages))
+    frames, found, at = Frames(MOST), [], 0
+    for length in [*cuts, len(stream)]:
+        found += list(frames.feed(stream[at : at + length]))
+        at += length
+    assert [bytes(frame.message()) for frame in found] == messages
+    assert [b"".join(frame.pieces) for frame in found] == [framed(message) for message in messages]
+    assert [frame.size for frame in found] == [len(message) for message in messages]
+    assert not frames.is_within
+
+
+@given(st.binary(min_size=30, max_size=60), st.integers(1, 33))
+def test_the_beginning_of_a_message_is_there_without_its_rest(message: bytes, cut: int):
+    stream, frames = framed(message), Frames(MOST)
+    pieces = [stream[:cut], stream[cut:]]
+    (frame,) = [frame for piece in pieces for frame in frames.feed(piece)]
+    head = frame.message(10)
+    assert len(head) >= 10 and bytes(head) == message[: len(head)]
+
+
+@pytest.mark.parametrize("size", [0, -1, MOST + 1, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("cut", [0, 1, 3])
+def test_a_size_that_no_frame_has_is_refused(size: int, cut: int):
+    frames, stream = Frames(MOST), struct.pack(">i", size)
+    with pytest.raises(FrameRefused, match=f"{size} bytes; from 1 to {MOST} are allowed"):
+        for piece in (stream[:cut], stream[cut:]):
+            list(frames.feed(piece))
+
+
+def test_a_frame_that_has_begun_is_told():
+    frames = Frames(MOST)
+    assert not frames.is_within
+    for piece in (b"\0", b"\0\0\5", b"abc"):
+        assert list(frames.feed(piece)) == [] and frames.is_within
+    assert len(list(frames.feed(b"de"))) == 1 and not frames.is_within

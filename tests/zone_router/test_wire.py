@@ -1,0 +1,197 @@
+"""What a gateway changes in Kafka's messages, held against Kafka's own definitions."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backend.kafka.wire import api_versions, endpoints
+from backend.kafka.wire.apis import PASSED_ON, Api, is_passed_on
+from backend.kafka.wire.encoding import MessageMalformed
+from backend.kafka.wire.endpoints import Address
+from backend.kafka.wire.requests import is_answered, read_request, with_fetch_bounded
+from tests.zone_router.messages import (
+    definitions,
+    messages,
+    names,
+    varint,
+    with_addresses,
+    within,
+    written,
+)
+
+WITH_ADDRESSES = (
+    Api.PRODUCE,
+    Api.FETCH,
+    Api.METADATA,
+    Api.FIND_COORDINATOR,
+    Api.DESCRIBE_CLUSTER,
+    Api.SHARE_FETCH,
+    Api.SHARE_ACKNOWLEDGE,
+)
+VERSIONS = [(api, v) for api in WITH_ADDRESSES for v in range(PASSED_ON[api].first, PASSED_ON[api].last + 1)]
+WHERE = ("Host", "Port", "Endpoints", "NodeEndpoints", "Listeners")
+ELSEWHERE = {
+    29: "hosts are those that an access rule is about",
+    31: "hosts are those that an access rule is about",
+    55: "listeners are those of controllers",
+    88: "endpoints are those of applications",
+    89: "endpoints are those of applications",
+}
+OF_BROKERS_AMONG_THEMSELVES = {4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82, 83, 84, 85, 86, 87}
+
+
+def joined(pieces) -> bytes:
+    return b"".join(bytes(piece) for piece in pieces)
+
+
+def mirrored(node: int, host: str, port: int) -> tuple[str, int] | None:
+    """Another address, shorter or longer, which tells the one that it comes from; some stay."""
+    if node % 5 == 0:
+        return None
+    return f"{node}.{host[: node % 200]}", port ^ 1
+
+
+@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data(), correlation=st.integers(-(2**31), 2**31 - 1))
+def test_addresses_are_moved_and_nothing_else_changes(api: Api, version: int, data, correlation: int):
+    message = data.draw(messages(api, version))
+    answer = written(message, correlation)
+
+    found = joined(
+        endpoints.moved(
+            api,
+            version,
+            answer,
+            lambda node, at: (there := mirrored(node, at.host, at.port)) and Address(*there),
+        )
+    )
+
+    assert found == written(with_addresses(message, mirrored), correlation)
+
+
+@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_an_answer_that_is_cut_or_spoilt_ends_in_words_or_in_bytes_never_otherwise(api: Api, version: int, data):
+    answer = bytearray(written(data.draw(messages(api, version)), 7))
+    for _ in range(data.draw(st.integers(0, 3))):
+        answer[data.draw(st.integers(0, len(answer) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(answer[: data.draw(st.integers(0, len(answer)))])
+    try:
+        endpoints.moved(api, version, cut, lambda node, at: Address("elsewhere", 9))
+    except MessageMalformed as error:
+        assert str(error)
+
+
+@given(st.integers(0, 2**31 - 1), st.binary(max_size=300))
+def test_garbage_of_a_huge_array_is_no_long_work(count: int, rest: bytes):
+    """An array of two thousand million brokers in a message of some bytes."""
+    answer = struct.pack(">iii", 1, 0, count) + rest
+    try:
+        endpoints.moved(Api.METADATA, 3, answer, lambda node, at: None)
+    except MessageMalformed:
+        return
+
+
+def test_every_answer_of_kafka_that_tells_addresses_is_known():
+    """An api or a version that is new and tells where brokers are would let clients escape."""
+    telling = {key for key, each in definitions("response").items() if set(names(each)) & set(WHERE)}
+    assert telling - set(ELSEWHERE) - OF_BROKERS_AMONG_THEMSELVES == set(WITH_ADDRESSES)
+
+
+def test_what_is_passed_on_is_what_kafka_has_for_clients():
+    for key, described in definitions("request").items():
+        if key in OF_BROKERS_AMONG_THEMSELVES:
+            assert key not in PASSED_ON, described["name"]
+            continue
+        first, _, last = described["validVersions"].partition("-")
+        known = PASSED_ON[key]
+        assert known.last == int(last or first), described["name"]
+        assert known.first == (1 if key == Api.SASL_HANDSHAKE else int(first)), described["name"]
+    assert not is_passed_on(Api.METADATA, PASSED_ON[Api.METADATA].last + 1)
+    assert not is_passed_on(4, 0)
+
+
+@pytest.mark.parametrize("version", range(5))
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_clients_are_told_what_both_speak(version: int, data):
+    drawn = data.draw(
+        st.lists(st.tuples(st.integers(0, 600), st.integers(0, 20), st.integers(0, 20)), max_size=100)
+    )
+    broker = {key: (min(a, b), max(a, b)) for key, a, b in drawn}
+    flexible = version >= 3
+    tags = b"\0" if flexible else b""
+
+    def answer(entries: dict[int, tuple[int, int]]) -> bytes:
+        listed = b"".join(struct.pack(">hhh", key, *versions) + tags for key, versions in entries.items())
+        count = varint(len(entries) + 1) if flexible else struct.pack(">i", len(entries))
+        throttled = struct.pack(">i", 5) if version >= 1 else b""
+        rest = b"\1\1\4\1abc" if flexible else b""  # a tagged field that stays
+        return struct.pack(">ih", 3, 0) + count + listed + throttled + rest
+
+    both = {}
+    for key, (first, last) in broker.items():
+        known = PASSED_ON.get(key)
+        if known and max(first, known.first) <= min(last, known.last):
+            both[key] = (max(first, known.first), min(last, known.last))
+    assert joined(api_versions.capped(version, answer(broker))) == answer(both)
+
+
+def test_a_broker_that_refuses_the_version_answers_in_the_oldest_form():
+    refusal = struct.pack(">ihi", 9, 35, 1) + struct.pack(">hhh", Api.API_VERSIONS, 0, 9)
+    capped = struct.pack(">ihi", 9, 35, 1) + struct.pack(">hhh", Api.API_VERSIONS, 0, 4)
+    assert joined(api_versions.capped(4, refusal)) == capped == api_versions.refused(9)
+
+
+def head(api_key: int, version: int, client_id: bytes | None, flexible: bool) -> bytes:
+    name = struct.pack(">h", -1) if client_id is None else struct.pack(">h", len(client_id)) + client_id
+    return struct.pack(">hhi", api_key, version, 77) + name + (b"\0" if flexible else b"")
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+@pytest.mark.parametrize("transactional_id", [None, b"", b"tx" * 100])
+@pytest.mark.parametrize("acks", [-1, 0, 1])
+def test_only_a_produce_request_without_acks_gets_no_answer(
+    version: int, transactional_id: bytes | None, acks: int
+):
+    flexible = version >= 9
+    if flexible:
+        told = b"\0" if transactional_id is None else varint(len(transactional_id) + 1) + transactional_id
+    else:
+        length = -1 if transactional_id is None else len(transactional_id)
+        told = struct.pack(">h", length) + (transactional_id or b"")
+    message = head(Api.PRODUCE, version, b"zone=az1", flexible) + told + struct.pack(">hi", acks, 30_000)
+
+    request = read_request(message)
+
+    assert (request.api_key, request.version, request.correlation) == (Api.PRODUCE, version, 77)
+    assert request.client_id == b"zone=az1"
+    assert is_answered(request, message) == (acks != 0)
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+@pytest.mark.parametrize(("asked", "told"), [(50_000_000, 1_000_000), (1_000_000, 1_000_000), (5, 5)])
+def test_a_fetch_is_bounded_and_otherwise_as_it_was(version: int, asked: int, told: int):
+    def message(most: int) -> bytes:
+        replica = struct.pack(">i", -1) if version < 15 else b""
+        body = replica + struct.pack(">iii", 500, 1, most) + b"the rest"
+        return head(Api.FETCH, version, None, version >= 12) + body
+
+    assert within(definitions("request")[Api.FETCH]["flexibleVersions"], version) == (version >= 12)
+    request = read_request(message(asked))
+    assert joined(with_fetch_bounded(request, message(asked), 1_000_000)) == message(told)
+
+
+@given(st.binary(max_size=40))
+def test_what_is_no_request_is_refused_in_words(garbage: bytes):
+    try:
+        request = read_request(garbage)
+        is_answered(request, garbage)
+    except MessageMalformed as error:
+        assert str(error)

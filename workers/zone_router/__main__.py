@@ -1,0 +1,56 @@
+"""`python -m workers.zone_router --file FILE --node NAME`: one node of the zone router, until it is ended."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+from prometheus_client import CollectorRegistry, start_http_server
+
+from backend import logs
+from workers.zone_router.document import RouterFile, RouterFileInvalid, read_router_file
+from workers.zone_router.gateway import Gateway
+from workers.zone_router.traffic import Traffic
+
+
+async def _serve(file: RouterFile, name: str) -> None:
+    node = file.node(name)
+    registry = CollectorRegistry()
+    gateway = Gateway(file, node, Traffic(name, node.zone, registry))
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    await gateway.open()
+    # Last: it is the sign of readiness.
+    metrics = start_http_server(node.metrics, node.bound_to, registry) if node.metrics else None
+    await ended.wait()
+    await gateway.close()
+    if metrics:
+        metrics[0].shutdown()
+
+
+def main() -> int:
+    """Exit code 2 for a file that cannot be followed, 1 for a port that another program has."""
+    parser = argparse.ArgumentParser(prog="python -m workers.zone_router", description=__doc__)
+    parser.add_argument("--file", type=Path, required=True, help="the zone router's file")
+    parser.add_argument("--node", required=True, help="which of its nodes this is")
+    given = parser.parse_args()
+    logs.configure()
+    try:
+        file = read_router_file(given.file)
+        uvloop.run(_serve(file, given.node))
+    except RouterFileInvalid as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 2
+    except OSError as error:
+        print(f"cannot listen: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

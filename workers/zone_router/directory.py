@@ -1,0 +1,110 @@
+"""Where brokers are, and which address a client of a zone is told for each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from backend.domain.zone_map import proxies_of_mains
+from backend.kafka.brokers import BrokerSeen, brokers_of
+from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
+from backend.kafka.wire.endpoints import Address
+from workers.zone_router.document import RouterFile
+
+_LOOK_SECONDS = 10.0
+_LOOK_AGAIN_SECONDS = 1.0
+"""After a cluster that did not answer."""
+_ASK_SECONDS = 5.0
+
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker as the cluster tells of it."""
+
+    address: Address
+    zone: str | None
+    """Its rack; None if it has none, or it was not told yet."""
+
+
+class Directory:
+    """One node's knowledge of one cluster: read from the cluster, and from the answers that pass through."""
+
+    def __init__(self, file: RouterFile, cluster: str) -> None:
+        self._cluster, self._described = cluster, file.clusters[cluster]
+        self._nodes = {name: node for name, node in file.nodes.items() if cluster in node.listeners}
+        self._zones = list(file.zones)
+        self._brokers: dict[int, Broker] = {}
+        self._told: dict[str, dict[int, Address]] = {}
+
+    @property
+    def brokers(self) -> Mapping[int, Broker]:
+        return self._brokers
+
+    def told(self, zone: str, broker: int) -> Address | None:
+        """Where clients of the zone reach a broker; None if no node of the zone listens for it."""
+        if zone not in self._told:
+            self._told[zone] = self._map(zone)
+        return self._told[zone].get(broker)
+
+    def proxy(self, zone: str, broker: int) -> str | None:
+        """The node of the zone that stands for a broker."""
+        return self._proxies(zone).get(str(broker))
+
+    def learn(self, broker: int, address: Address) -> None:
+        """An answer has told of a broker; one that is new, or is somewhere else now, is known from here on."""
+        known = self._brokers.get(broker)
+        if known is None or known.address != address:
+            self._set({**self._brokers, broker: Broker(address, known.zone if known else None)})
+
+    def zone_at(self, address: Address) -> str | None:
+        """Of the broker that has this address, if it is known."""
+        return next((each.zone for each in self._brokers.values() if each.address == address), None)
+
+    def ways(self, broker: int | None, zone: str) -> list[Address]:
+        """Addresses to try for a broker, or to begin with: those in the node's own zone first."""
+        if broker is not None:
+            return [self._brokers[broker].address] if broker in self._brokers else []
+        if not self._brokers:
+            return self._described.addresses()
+        shuffled = random.sample(list(self._brokers.values()), len(self._brokers))
+        return [each.address for each in sorted(shuffled, key=lambda each: each.zone != zone)]
+
+    async def keep(self) -> None:
+        """Ask the cluster again and again who its brokers are; until it is cancelled."""
+        failed = False
+        while True:
+            try:
+                seen = await asyncio.to_thread(self._ask)
+            except (KafkaCallFailed, LoginUnsupported) as error:
+                if not failed:
+                    _LOG.warning("zone_router.cluster_silent", cluster=self._cluster, why=str(error))
+                failed = True
+            else:
+                failed = False
+                self._set({each.id: Broker(Address(each.host, each.port), each.rack) for each in seen})
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS if failed else _LOOK_SECONDS)
+
+    def _ask(self) -> list[BrokerSeen]:
+        return brokers_of(self._described.bootstrap_servers, self._described.properties, _ASK_SECONDS)
+
+    def _set(self, brokers: dict[int, Broker]) -> None:
+        if brokers != self._brokers:
+            self._brokers, self._told = brokers, {}
+
+    def _proxies(self, zone: str) -> dict[str, str]:
+        standing = [name for name, node in self._nodes.items() if node.zone == zone]
+        return proxies_of_mains(map(str, self._brokers), standing)
+
+    def _map(self, zone: str) -> dict[int, Address]:
+        found = {}
+        for main, name in self._proxies(zone).items():
+            node, broker = self._nodes[name], int(main)
+            if (port := node.listeners[self._cluster].brokers.get(broker)) is not None:
+                found[broker] = Address(node.host, port)
+        return found

@@ -1,0 +1,93 @@
+"""What went through a node: bytes by plane and by the zones that they went between, and what went wrong.
+
+A hop is from a client to a node, or from a node to a broker, and back; frames are counted whole, with their size.
+The **payload** planes are produce and fetch: their frames are records but for some dozens of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from backend.kafka.wire.apis import Api
+
+UNKNOWN = "unknown"
+"""The zone of a client that neither its client.id nor its address tells, and of a broker without a rack."""
+
+_GROUP = (8, 9, 11, 12, 13, 14, 47, 68, 76, 88)
+_TRANSACTION = (22, 24, 25, 26, 28)
+_METADATA = (2, Api.METADATA, Api.FIND_COORDINATOR, Api.API_VERSIONS, 23, Api.DESCRIBE_CLUSTER, 75)
+
+PLANES: Mapping[int, str] = MappingProxyType(
+    {
+        Api.PRODUCE: "produce",
+        Api.FETCH: "fetch",
+        Api.SHARE_FETCH: "fetch",
+        **dict.fromkeys(_GROUP, "group"),
+        **dict.fromkeys(_TRANSACTION, "transaction"),
+        **dict.fromkeys(_METADATA, "metadata"),
+    }
+)
+"""By api key; what is not here is `other`."""
+
+
+class Traffic:
+    """Counters of one node, as Prometheus reads them."""
+
+    def __init__(self, node: str, zone: str, registry: CollectorRegistry) -> None:
+        self.zone = zone
+        self._bytes = Counter(
+            "treeline_zone_router_bytes",
+            "Bytes of whole frames, by plane and by the zones that they went between",
+            ["plane", "from_zone", "to_zone"],
+            registry=registry,
+        )
+        self._hops: dict[tuple[int, str, str], Counter] = {}
+        self.connections = Gauge(
+            "treeline_zone_router_connections", "Clients that are connected", ["cluster"], registry=registry
+        )
+        self._refused = Counter(
+            "treeline_zone_router_refused", "Connections that were ended, by why", ["why"], registry=registry
+        )
+        self._zoneless = Counter(
+            "treeline_zone_router_zoneless",
+            "Answers with brokers' own addresses, since nothing tells the client's zone",
+            registry=registry,
+        )
+        self._told = Counter(
+            "treeline_zone_router_addresses",
+            "Addresses of this zone's nodes told instead of brokers', by the request that was answered",
+            ["request"],
+            registry=registry,
+        )
+        self._unmapped = Counter(
+            "treeline_zone_router_unmapped",
+            "Addresses of brokers that no node of the client's zone listens for, told as they are",
+            ["cluster"],
+            registry=registry,
+        )
+        Gauge("treeline_zone_router_node", "This node", ["node", "zone"], registry=registry).labels(
+            node, zone
+        ).set(1)
+
+    def went(self, api_key: int, from_zone: str, to_zone: str, size: int) -> None:
+        """A frame went from one zone to another, or stayed in it."""
+        hop = self._hops.get((api_key, from_zone, to_zone))
+        if hop is None:
+            plane = PLANES.get(api_key, "other")
+            hop = self._hops[api_key, from_zone, to_zone] = self._bytes.labels(plane, from_zone, to_zone)
+        hop.inc(size)
+
+    def refused(self, why: str) -> None:
+        self._refused.labels(why).inc()
+
+    def zoneless(self) -> None:
+        self._zoneless.inc()
+
+    def told(self, api_key: int) -> None:
+        self._told.labels(Api(api_key).name.lower()).inc()
+
+    def unmapped(self, cluster: str) -> None:
+        self._unmapped.labels(cluster).inc()
