@@ -101,11 +101,12 @@ def ids(brokers: frozenset[int]) -> str:
 def may_lead(world: World, broker: Broker) -> bool:
     """leaderElection's condition: assigned, and in sync where anybody is; or eligible (KIP-966).
 
-    With the mends, one that is being assigned may be in sync already, and once all others are gone the only one.
+    With the mends, one that is being assigned may be in sync or eligible already, and once all others are gone
+    the only one.
     With unclean election any may as soon as no session is left of one that is in sync or eligible.
     """
     store = world.store
-    assigned = (*store.replicas, *store.isr) if world.rules.compare_and_set else store.replicas
+    assigned = (*store.replicas, *store.isr, *store.elr) if world.rules.compare_and_set else store.replicas
     if broker.id not in assigned:
         return False
     clean = store.isr | store.elr

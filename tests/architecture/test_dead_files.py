@@ -34,7 +34,8 @@ def references(name: str) -> set[str]:
     found = imported(MODULES[name])
     for node in ast.walk(parsed(MODULES[name])):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value.partition(":")[0])
+            named = node.value.partition(":")[0]
+            found |= {named, f"{named}.__main__"}
     return found & MODULES.keys()
 
 

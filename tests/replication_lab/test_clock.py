@@ -10,6 +10,7 @@ from backend.replication_lab.actions import perform
 from backend.replication_lab.beginnings import established, wake_all
 from backend.replication_lab.configuration import Configuration, ImpossibleDrill
 from backend.replication_lab.drills import drill_schedule
+from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import FAITHFUL, FIXED
 from backend.replication_lab.schedules import Run, read_schedule, run_schedule
 from backend.replication_lab.timed import Clock
@@ -103,6 +104,33 @@ def test_who_was_moved_in_is_dropped_like_anybody():
         if world.now < 2_900:
             was_in = world.store.isr
     assert was_in == {1, 2, 4} and world.store.isr == {1, 2}
+
+
+def test_one_that_is_moved_in_and_the_only_one_eligible_leads():
+    """Broker 4 comes in place of 2, which is gone; it stands still, and 1, which is left alone, crashes: it comes
+    back in sync no more, and 4, which is eligible, has to lead, although it is not assigned yet."""
+    world = established(Configuration(brokers=4, replication_factor=2, min_isr=2), FIXED)
+    clock = Clock(world, 1)
+    for at, step in (
+        (400, ("crash", 2)),
+        (450, ("crash", 3)),
+        (500, ("reassign", 1, 3, 4)),
+        (4_000, ("pause", 4)),
+        (7_000, ("crash", 1)),
+        (9_000, ("restart", 1)),
+        (9_000, ("resume", 4)),
+    ):
+        clock.at(at, step)
+    wake_all(world)
+    eligible, leaders = set[int](), list[int]()
+    while world.now < 12_000 and clock.next_at() is not None:
+        clock.step()
+        if world.store.leader == NOBODY:
+            eligible |= world.store.elr
+        elif world.store.leader not in leaders[-1:]:
+            leaders.append(world.store.leader)
+    assert 4 in eligible and world.store.reassigned == (1, 3, 4), "it is still being moved in"
+    assert leaders == [1, 4, 1] and world.history.violated is None, "and gives way to the preferred one"
 
 
 def test_a_run_that_is_taken_again_step_by_step_is_the_same_run():

@@ -1,0 +1,94 @@
+"""A producer or a consumer in a process of its own; what it saw as JSON on standard output.
+
+`python load.py produce|consume|latency SERVERS ZONE TOPIC MEGABYTES`; records of 1,000 bytes, batches of 64 KiB.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+RECORD_BYTES = 1_000
+PARTITIONS = 6
+LATENCY_BYTES_PER_SECOND = 5_000_000
+
+
+def produce(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
+    """As fast as it goes."""
+    producer = Producer(
+        {**base, "batch.size": 65_536, "linger.ms": 5, "acks": "all", "queue.buffering.max.kbytes": 131_072}
+    )
+    values = [os.urandom(RECORD_BYTES) for _ in range(64)]
+    count, failed = megabytes * 1_000_000 // RECORD_BYTES, []
+    producer.list_topics(topic, 30)
+
+    def delivered(error: object, message: object) -> None:
+        if error:
+            failed.append(str(error))
+
+    began = time.perf_counter()
+    for number in range(count):
+        while True:
+            try:
+                producer.produce(topic, values[number % 64], partition=number % PARTITIONS, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(0.01)
+        if number % 256 == 0:
+            producer.poll(0)
+    producer.flush(120)
+    return {"seconds": time.perf_counter() - began, "failed": len(failed)}
+
+
+def consume(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
+    """All that was produced."""
+    consumer = Consumer(
+        {**base, "group.id": "bench", "fetch.min.bytes": 65_536, "queued.max.messages.kbytes": 65_536}
+    )
+    consumer.list_topics(topic, 30)
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
+    wanted, seen = megabytes * 1_000_000 // RECORD_BYTES, 0
+    began = time.perf_counter()
+    while seen < wanted:
+        seen += len(consumer.consume(10_000, 1.0))
+    seconds = time.perf_counter() - began
+    consumer.close()
+    return {"seconds": seconds, "failed": 0}
+
+
+def latency(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
+    """At a steady rate: from handing in to the acknowledgement."""
+    producer = Producer({**base, "batch.size": 65_536, "linger.ms": 5, "acks": "all"})
+    producer.list_topics(topic, 30)
+    value, took = os.urandom(RECORD_BYTES), []
+    count = megabytes * 1_000_000 // RECORD_BYTES
+    a_second = LATENCY_BYTES_PER_SECOND / RECORD_BYTES
+    began = time.perf_counter()
+    for number in range(count):
+        while (now := time.perf_counter()) < began + number / a_second:
+            producer.poll(began + number / a_second - now)
+
+        def delivered(error: object, message: object, handed_in: float = now) -> None:
+            took.append(time.perf_counter() - handed_in)
+
+        producer.produce(topic, value, partition=number // 64 % PARTITIONS, on_delivery=delivered)
+    producer.flush(120)
+    took.sort()
+    return {
+        "seconds": time.perf_counter() - began,
+        "failed": count - len(took),
+        "p50_ms": 1_000 * took[len(took) // 2],
+        "p99_ms": 1_000 * took[len(took) * 99 // 100],
+    }
+
+
+if __name__ == "__main__":
+    what, servers, zone, topic, megabytes = sys.argv[1:]
+    config = {"bootstrap.servers": servers, "client.id": f"zone={zone}", "log_level": 0}
+    run = {"produce": produce, "consume": consume, "latency": latency}[what]
+    print(json.dumps(run(config, topic, int(megabytes))))
