@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backend.estate.broker import AddedBroker, Broker, BrokerPorts
@@ -16,7 +16,7 @@ from backend.estate.postgres import OWNER, PostgresServer
 from backend.estate.processes import MARKER, Plan, ProcessSpec, Ready
 from backend.estate.proxy import TOKEN_VARIABLE
 from backend.estate.redis_server import redis_process
-from backend.estate.zone_router import NodePorts, node_ports, node_processes
+from backend.estate.zone_router import RouterPorts, router_ports, router_processes
 from backend.settings import PROJECT_ROOT, settings
 
 API_PORT = 8000
@@ -49,8 +49,7 @@ class Layout:
     proxy_control_port: int | None
     brokers: Mapping[str, tuple[BrokerPorts, ...]]  # by cluster, of the estate file
     added: tuple[AddedBroker, ...] = ()
-    router: tuple[NodePorts, ...] = ()
-    """The zone router's nodes."""
+    router: RouterPorts = field(default_factory=RouterPorts)
 
     @property
     def url(self) -> str:
@@ -104,7 +103,7 @@ def lay_out(home: Home, estate: Estate, ports: Ports, added: Iterable[AddedBroke
         proxy_control_port=ports.take("proxy", PROXY_CONTROL_PORT) if proxied else None,
         brokers=brokers,
         added=tuple(again),
-        router=node_ports(ports, estate),
+        router=router_ports(ports, estate),
     )
 
 
@@ -152,7 +151,7 @@ def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
         each.name: (layout.bootstrap_servers(each.name), layout.properties(each))
         for each in layout.estate.clusters
     }
-    processes += node_processes(layout.home, layout.router, clusters)
+    processes += router_processes(layout.home, layout.data / "channel", layout.router, clusters)
     processes += _control_plane(layout, [spec.name for spec in processes if spec.group == 0])
     return Plan(
         estate=layout.estate.name,

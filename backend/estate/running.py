@@ -77,7 +77,7 @@ def status(home: Home) -> dict[str, Any]:
         "ready": not not_ready(state) and known is not None and set(layout["clusters"]) <= set(known),
         "estate": state["estate"],
         "clusters": clusters,
-        "zones": layout["zones"],
+        "zones": layout.get("zones", {}),
         "processes": [
             {**process, "memory_bytes": memory.get(process["pid"], 0)} for process in state["processes"]
         ],

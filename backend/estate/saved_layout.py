@@ -49,5 +49,5 @@ def restore_layout(home: Home) -> Layout:
         proxy_control_port=saved["proxy_control_port"],
         brokers={name: tuple(BrokerPorts(**p) for p in given) for name, given in saved["brokers"].items()},
         added=tuple(AddedBroker(**{**row, "ports": BrokerPorts(**row["ports"])}) for row in saved["added"]),
-        router=from_document(saved["router"]),
+        router=from_document(saved.get("router", {})),
     )

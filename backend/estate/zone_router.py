@@ -1,11 +1,14 @@
-"""The zone router of the local estate: a node for each zone, all on this machine, so told apart by their ports."""
+"""The zone router of the local estate: a proxy for each zone and a main beside each broker of the estate file, all
+on this machine, so told apart by their ports. The router channel is a folder beside the estate's data.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +24,8 @@ HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodePorts:
-    """Ports of one node; of each cluster one to begin with, and one for each broker that it may ever have."""
+class ProxyPorts:
+    """Ports of one zone's proxy; of each cluster one to begin with, and one for each broker that it may have."""
 
     zone: str
     metrics: int
@@ -43,99 +46,158 @@ class NodePorts:
         return f"{HOST}:{self.bootstrap[cluster]}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class MainPorts:
+    """Ports of the node beside one broker."""
+
+    cluster: str
+    broker: int
+    zone: str
+    port: int
+    metrics: int
+
+    @property
+    def name(self) -> str:
+        return f"main-{self.cluster}-{self.broker}"
+
+    @property
+    def process(self) -> str:
+        """Its name among the estate's processes."""
+        return f"zr-main:{self.cluster}:{self.broker}"
+
+
+@dataclass(frozen=True)
+class RouterPorts:
+    """Of all nodes of the zone router; of none if the estate has no zone router."""
+
+    proxies: tuple[ProxyPorts, ...] = ()
+    mains: tuple[MainPorts, ...] = ()
+
+
 def zones_of(estate: Estate) -> list[str]:
     """All zones in which a broker of the estate file is, in the file's order."""
     return list(dict.fromkeys(zone for cluster in estate.clusters for zone in cluster.zones))
 
 
-def node_ports(ports: Ports, estate: Estate) -> tuple[NodePorts, ...]:
-    """Of a node for each zone; none if the estate has no zone router."""
+def router_ports(ports: Ports, estate: Estate) -> RouterPorts:
+    """Of a proxy for each zone, and a main for each broker of the estate file."""
     if not estate.zones:
-        return ()
-    number = 0
+        return RouterPorts()
+    numbers = itertools.count(ROUTER_PORT)
 
     def take(use: str) -> int:
-        nonlocal number
-        number += 1
-        return ports.take(use, ROUTER_PORT + number - 1)
+        return ports.take(f"zone-router:{use}", next(numbers))
 
-    found = []
-    for zone in zones_of(estate):
-        bootstrap, brokers = {}, {}
-        for cluster in estate.clusters:
-            use = f"zone-router:{zone}:{cluster.name}"
-            bootstrap[cluster.name] = take(f"{use}:bootstrap")
-            # Not named as a broker's own ports, which are given back when the broker goes.
-            brokers[cluster.name] = {id_: take(f"{use}:broker-{id_}") for id_ in range(1, MOST_BROKERS + 1)}
-        metrics = take(f"zone-router:{zone}:metrics")
-        found.append(NodePorts(zone=zone, metrics=metrics, bootstrap=bootstrap, brokers=brokers))
-    return tuple(found)
+    # Not named as a broker's own ports, which are given back when the broker goes.
+    proxies = [
+        ProxyPorts(
+            zone=zone,
+            metrics=take(f"{zone}:metrics"),
+            bootstrap={each.name: take(f"{zone}:{each.name}:bootstrap") for each in estate.clusters},
+            brokers={
+                each.name: {id_: take(f"{zone}:{each.name}:broker-{id_}") for id_ in range(1, MOST_BROKERS + 1)}
+                for each in estate.clusters
+            },
+        )
+        for zone in zones_of(estate)
+    ]
+    mains = [
+        MainPorts(
+            cluster=each.name,
+            broker=broker,
+            zone=zone,
+            port=take(f"main:{each.name}:of-{broker}"),
+            metrics=take(f"main:{each.name}:metrics-{broker}"),
+        )
+        for each in estate.clusters
+        for broker, zone in enumerate(each.zones, start=1)
+    ]
+    return RouterPorts(tuple(proxies), tuple(mains))
 
 
-def servers_by_zone(nodes: tuple[NodePorts, ...]) -> dict[str, dict[str, str]]:
+def servers_by_zone(router: RouterPorts) -> dict[str, dict[str, str]]:
     """Where clients of each zone begin, by cluster."""
-    return {node.zone: {cluster: node.server(cluster) for cluster in node.bootstrap} for node in nodes}
+    return {each.zone: {cluster: each.server(cluster) for cluster in each.bootstrap} for each in router.proxies}
 
 
-def as_document(nodes: tuple[NodePorts, ...]) -> list[dict[str, Any]]:
+def as_document(router: RouterPorts) -> dict[str, Any]:
     """Ports as plain data, for `from_document`."""
+    return asdict(router)
+
+
+def from_document(document: Mapping[str, Any]) -> RouterPorts:
+    """JSON has made text of the brokers' numbers."""
+    proxies = [
+        ProxyPorts(
+            **{
+                **each,
+                "brokers": {
+                    cluster: {int(id_): port for id_, port in given.items()}
+                    for cluster, given in each["brokers"].items()
+                },
+            }
+        )
+        for each in document.get("proxies", ())
+    ]
+    return RouterPorts(tuple(proxies), tuple(MainPorts(**each) for each in document.get("mains", ())))
+
+
+def router_processes(
+    home: Home, channel: Path, router: RouterPorts, clusters: Mapping[str, tuple[str, Mapping[str, str]]]
+) -> list[ProcessSpec]:
+    """The nodes; the file that they read is written, and the channel's folder made.
+
+    `clusters`: servers to begin with and properties, by name.
+    """
+    if not router.proxies:
+        return []
+    channel.mkdir(parents=True, exist_ok=True)
+    path = home.run / "zone-router.yaml"
+    # JSON is YAML.
+    write_private(path, json.dumps(_file(channel, router, clusters), indent=1))
     return [
-        {"zone": node.zone, "metrics": node.metrics, "bootstrap": dict(node.bootstrap), "brokers": node.brokers}
-        for node in nodes
+        *(_process(home, main, path) for main in router.mains),
+        *(_process(home, proxy, path) for proxy in router.proxies),
     ]
 
 
-def from_document(document: list[dict[str, Any]]) -> tuple[NodePorts, ...]:
-    """JSON has made text of the brokers' numbers."""
-    return tuple(
-        NodePorts(
-            zone=node["zone"],
-            metrics=node["metrics"],
-            bootstrap=node["bootstrap"],
-            brokers={
-                cluster: {int(id_): port for id_, port in given.items()}
-                for cluster, given in node["brokers"].items()
+def _file(
+    channel: Path, router: RouterPorts, clusters: Mapping[str, tuple[str, Mapping[str, str]]]
+) -> dict[str, Any]:
+    proxies = {
+        each.name: {
+            "id": number,
+            "zone": each.zone,
+            "host": HOST,
+            "metrics": each.metrics,
+            "listeners": {
+                cluster: {"bootstrap": port, "brokers": each.brokers[cluster]}
+                for cluster, port in each.bootstrap.items()
             },
-        )
-        for node in document
-    )
-
-
-def node_processes(
-    home: Home, nodes: tuple[NodePorts, ...], clusters: Mapping[str, tuple[str, Mapping[str, str]]]
-) -> list[ProcessSpec]:
-    """The nodes; the file that they read is written. `clusters`: servers to begin with and properties, by name."""
-    if not nodes:
-        return []
-    path = home.run / "zone-router.yaml"
-    # JSON is YAML.
-    write_private(path, json.dumps(_file(nodes, clusters), indent=1))
-    return [_process(home, node, path) for node in nodes]
-
-
-def _file(nodes: tuple[NodePorts, ...], clusters: Mapping[str, tuple[str, Mapping[str, str]]]) -> dict[str, Any]:
+        }
+        for number, each in enumerate(router.proxies, start=1)
+    }
+    mains = {
+        each.name: {
+            "zone": each.zone,
+            "host": HOST,
+            "metrics": each.metrics,
+            "main": {"cluster": each.cluster, "broker": each.broker, "port": each.port},
+        }
+        for each in router.mains
+    }
     return {
-        "zones": {node.zone: {} for node in nodes},
+        "zones": {each.zone: {} for each in router.proxies},
         "clusters": {
             name: {"bootstrap_servers": servers, "properties": dict(properties)}
             for name, (servers, properties) in clusters.items()
         },
-        "nodes": {
-            node.name: {
-                "zone": node.zone,
-                "host": HOST,
-                "metrics": node.metrics,
-                "listeners": {
-                    cluster: {"bootstrap": port, "brokers": node.brokers[cluster]}
-                    for cluster, port in node.bootstrap.items()
-                },
-            }
-            for node in nodes
-        },
+        "channel": {"url": channel.resolve().as_uri()},
+        "nodes": {**proxies, **mains},
     }
 
 
-def _process(home: Home, node: NodePorts, path: Path) -> ProcessSpec:
+def _process(home: Home, node: ProxyPorts | MainPorts, path: Path) -> ProcessSpec:
     return ProcessSpec(
         name=node.process,
         argv=[sys.executable, "-m", "workers.zone_router", "--file", str(path), "--node", node.name],

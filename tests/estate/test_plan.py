@@ -56,11 +56,18 @@ def test_with_a_zone_router_there_is_a_node_for_each_zone(tmp_path: Path) -> Non
     estate = read_estate(PROJECT_ROOT / "estates" / "zones.yaml")
     layout, plan = planned(tmp_path, estate)
     nodes = {spec.name: spec for spec in plan.processes if spec.name.startswith("zr-")}
-    assert list(nodes) == ["zr-proxy:az1", "zr-proxy:az2", "zr-proxy:az3"]
+    mains = [
+        f"zr-main:{main}" for main in ("cluster-1:1", "cluster-1:2", "cluster-1:3", "cluster-2:1", "cluster-3:1")
+    ]
+    assert list(nodes) == [*mains, "zr-proxy:az1", "zr-proxy:az2", "zr-proxy:az3"]
     given = nodes["zr-proxy:az2"].argv
     file = read_router_file(Path(given[given.index("--file") + 1]))
     assert list(file.zones) == ["az1", "az2", "az3"] and list(file.clusters) == [c.name for c in estate.clusters]
     node = file.node(given[given.index("--node") + 1])
+    assert {main: at.zone for main, at in file.mains().items()} == {
+        ("cluster-1", 1): "az1", ("cluster-1", 2): "az2", ("cluster-1", 3): "az3",
+        ("cluster-2", 1): "az1", ("cluster-3", 1): "az2",
+    }  # fmt: skip
     assert node.zone == "az2" and set(node.listeners) == set(file.clusters)
     # Also for brokers that may be added to the estate later.
     assert set(node.listeners["cluster-2"].brokers) == set(range(1, MOST_BROKERS + 1))

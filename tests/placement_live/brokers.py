@@ -102,6 +102,10 @@ class Brokers:
                 process.kill()
                 process.wait()
 
+    def pid(self, node: int) -> int:
+        """Of one that runs."""
+        return self._running[node].pid
+
     def stop(self, *nodes: int) -> None:
         """Let them end in order, so that what they have is known to be whole when they are back."""
         for node in nodes:

@@ -90,7 +90,24 @@ def changed(path: str, value: object) -> dict[str, Any]:
         (changed("nodes/a/listeners/east/brokers", {"1": "x"}), ["nodes.a.listeners.east.brokers.1"]),
         (
             changed("nodes/a/listeners/east/bootstrap", 19102),
-            ["port 19102 of 0.0.0.0 is that of nodes.a.listeners.east.bootstrap"],
+            ["port 19102 of 10.1.0.20 is that of nodes.a.listeners.east.bootstrap"],
+        ),
+        (changed("nodes/a/host", "0.0.0.0"), ["nodes.a.host: 0.0.0.0 is no address that clients reach"]),
+        (changed("nodes/a/host", "here:9092"), ["nodes.a.host: 'here:9092' is no name or address"]),
+        (changed("zones/az2", {"networks": [10]}), ["zones.az2.networks: 10 is no network such as"]),
+        (changed("zones/az2", {"networks": ["10.1.0.0/16"]}), ["zones.az2.networks: 10.1.0.0/16 is that of"]),
+        ("2026-99-99: 1", ["is no YAML"]),
+        (
+            {**document(), "nodes": {n: {**document()["nodes"]["a"], "zone": n, "host": n} for n in "xy"}},
+            ["nodes.x.zone: 'x' is none", "nodes.y.zone: 'y' is none"],
+        ),
+        ({**document(), "channel": {"url": "file:///c"}}, ["nodes.a.id: it is needed for the channel"]),
+        (changed("nodes/a/listeners", {}), ["nodes.a: it has neither listeners nor a main"]),
+        (changed("nodes/a/main", {"cluster": "west", "broker": 1, "port": 5}), ["nodes.a.main: 'west' is none"]),
+        (changed("nodes/a/main", {"cluster": "east", "broker": 1, "port": 9404}), ["nodes.a.main: port 9404"]),
+        (
+            {**document(), "nodes": {n: {**document()["nodes"]["a"], "id": 5, "host": n} for n in "xy"}},
+            ["nodes.y.id: 5 is that of nodes.x.id"],
         ),
         (
             {**changed("nodes/a/metrics", 0), "zones": {"az1": {"networks": ["here"]}}},

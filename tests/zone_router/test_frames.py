@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,7 @@ def test_however_the_stream_is_cut_its_frames_are_the_same(messages: list[bytes]
     assert [bytes(frame.message()) for frame in found] == messages
     assert [b"".join(frame.pieces) for frame in found] == [framed(message) for message in messages]
     assert [frame.size for frame in found] == [len(message) for message in messages]
-    assert not frames.is_within
+    assert frames.begun_at is None and frames.held_bytes == 0
 
 
 @given(st.binary(min_size=30, max_size=60), st.integers(1, 33))
@@ -50,7 +51,23 @@ def test_a_size_that_no_frame_has_is_refused(size: int, cut: int):
 
 def test_a_frame_that_has_begun_is_told():
     frames = Frames(MOST)
-    assert not frames.is_within
-    for piece in (b"\0", b"\0\0\5", b"abc"):
-        assert list(frames.feed(piece)) == [] and frames.is_within
-    assert len(list(frames.feed(b"de"))) == 1 and not frames.is_within
+    assert frames.begun_at is None
+    for now, piece in enumerate((b"\0", b"\0\0\5", b"abc"), start=5):
+        assert list(frames.feed(piece, float(now))) == [] and frames.begun_at == 5.0
+    assert frames.held_bytes == 7
+    frames.goes_on(9.0)
+    assert frames.begun_at == 9.0
+    assert len(list(frames.feed(b"de", 10.0))) == 1 and frames.begun_at is None
+    frames.goes_on(11.0)
+    assert frames.begun_at is None
+
+
+def test_crumbs_cost_no_more_than_what_they_have():
+    size = 200_000
+    frames, data = Frames(size), framed(bytes(size))
+    tracemalloc.start()
+    for at in range(0, size - 2, 2):
+        assert list(frames.feed(data[at : at + 2])) == []
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert frames.held_bytes == size - 2 and held < 4 * size

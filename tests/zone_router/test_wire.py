@@ -12,7 +12,7 @@ from backend.kafka.wire import api_versions, endpoints
 from backend.kafka.wire.apis import PASSED_ON, Api, is_passed_on
 from backend.kafka.wire.encoding import MessageMalformed
 from backend.kafka.wire.endpoints import Address
-from backend.kafka.wire.requests import is_answered, read_request, with_fetch_bounded
+from backend.kafka.wire.requests import is_answered, read_request, with_all_acks, with_fetch_bounded
 from tests.zone_router.messages import (
     definitions,
     messages,
@@ -186,6 +186,43 @@ def test_a_fetch_is_bounded_and_otherwise_as_it_was(version: int, asked: int, to
     assert within(definitions("request")[Api.FETCH]["flexibleVersions"], version) == (version >= 12)
     request = read_request(message(asked))
     assert joined(with_fetch_bounded(request, message(asked), 1_000_000)) == message(told)
+
+
+@pytest.mark.parametrize(("group", "member"), [(b"share", b"m" * 200), (None, None), (b"", b"")])
+def test_a_share_fetch_is_bounded_as_well(group: bytes | None, member: bytes | None):
+    def message(most: int) -> bytes:
+        names = b"".join(b"\0" if name is None else varint(len(name) + 1) + name for name in (group, member))
+        return head(Api.SHARE_FETCH, 1, b"c", True) + names + struct.pack(">iiii", 3, 500, 1, most) + b"the rest"
+
+    first = [each["name"] for each in definitions("request")[Api.SHARE_FETCH]["fields"][:6]]
+    assert first == ["GroupId", "MemberId", "ShareSessionEpoch", "MaxWaitMs", "MinBytes", "MaxBytes"]
+    request = read_request(message(50_000_000))
+    assert joined(with_fetch_bounded(request, message(50_000_000), 1_000_000)) == message(1_000_000)
+
+
+def test_a_produce_request_is_acknowledged_by_all_and_otherwise_as_it_was():
+    for version, told in ((3, struct.pack(">h", 2) + b"tx"), (9, b"\3tx"), (13, b"\0")):
+
+        def message(acks: int, version: int = version, told: bytes = told) -> bytes:
+            return (
+                head(Api.PRODUCE, version, b"c", version >= 9) + told + struct.pack(">hi", acks, 5) + b"the rest"
+            )
+
+        for acks in (0, 1, -1):
+            assert joined(with_all_acks(read_request(message(acks)), message(acks))) == message(-1)
+
+
+def test_a_header_of_millions_of_tags_is_refused_at_once():
+    with pytest.raises(MessageMalformed, match="tagged fields at byte"):
+        read_request(head(Api.PRODUCE, 9, b"c", False) + varint(20_000_000) + b"\0\0" * 100)
+
+
+def test_a_tagged_field_that_is_shorter_than_it_tells_is_refused():
+    """Its size would be written anew, and come out below nothing."""
+    node = struct.pack(">i", 1) + varint(60) + b"h" * 59 + struct.pack(">i", 9) + b"\0\0"
+    answer = struct.pack(">i", 1) + b"\0" + b"\1" + struct.pack(">i", 0) + b"\1\0" + varint(3) + b"\2" + node
+    with pytest.raises(MessageMalformed, match="has not the size that it tells"):
+        endpoints.moved(Api.PRODUCE, 10, answer, lambda node, at: Address("h", 9))
 
 
 @given(st.binary(max_size=40))

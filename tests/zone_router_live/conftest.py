@@ -11,24 +11,30 @@ from tests.eventually import eventually
 from tests.placement_live.brokers import NODES, Brokers
 from tests.zone_router_live.nodes import Router
 
+WAYS = ("passed", "by mains")
+"""What is produced goes to the leader as it is, or by the router channel and the leader's main."""
+
 
 @pytest.fixture(scope="package")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Router]:
+def all_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Router]]:
     folder = tmp_path_factory.mktemp("zones")
     brokers = Brokers(folder)
-    router = Router(folder, brokers)
+    routers = {way: Router(folder / way.replace(" ", "-"), brokers, channel=way == "by mains") for way in WAYS}
     try:
         brokers.start(*NODES)
-        router.start()
-        yield router
+        for router in routers.values():
+            router.start()
+        yield routers
     finally:
-        router.end()
+        for router in routers.values():
+            router.end()
         brokers.end()
 
 
-@pytest.fixture
-def router(running: Router) -> Iterator[Router]:
+@pytest.fixture(params=WAYS)
+def router(all_running: dict[str, Router], request: pytest.FixtureRequest) -> Iterator[Router]:
     """All brokers and nodes running; also for the next test, whatever the test does."""
+    running = all_running[request.param]
     running.brokers.start(*NODES)
     running.start()
     admin = running.brokers.admin

@@ -23,7 +23,7 @@ from tests.eventually import eventually
 from tests.placement_live.brokers import NODES, RACKS, Brokers
 
 CLUSTER = "east"
-_PORTS = 2 + len(NODES)
+_PORTS = 3 + len(NODES)
 _SAMPLE = re.compile(r"^(treeline_zone_router_\w+?)(?:\{(.*)\})? (\S+)$")
 
 
@@ -97,11 +97,14 @@ class Node:
 
 
 class Router:
-    """All nodes."""
+    """All nodes. With a channel, each is the main of its zone's broker as well, or has one beside it (`apart`)."""
 
-    def __init__(self, folder: Path, brokers: Brokers) -> None:
-        self.brokers = brokers
+    def __init__(self, folder: Path, brokers: Brokers, *, channel: bool = False, apart: bool = False) -> None:
+        self.brokers, self._apart = brokers, apart
+        folder.mkdir(exist_ok=True)
+        self.channel = folder / "channel" if channel else None
         drawn: Iterator[int] = iter(free_ports(_PORTS * len(RACKS)))
+        self.main_ports = {zone: next(drawn) for zone in RACKS}
         self.file = folder / "zone-router.yaml"
         self.nodes: dict[str, Node] = {}
         for zone in RACKS:
@@ -109,30 +112,65 @@ class Router:
             ports = {broker: next(drawn) for broker in NODES}
             name = f"zr-{zone}"
             self.nodes[zone] = Node(name, zone, bootstrap, ports, metrics, self.file, folder / f"{name}.log")
+        self.mains: dict[str, Node] = {}
+        if apart:
+            for zone, metrics in zip(RACKS, free_ports(len(RACKS)), strict=True):
+                log = folder / f"main-{zone}.log"
+                self.mains[zone] = Node(f"main-{zone}", zone, 0, {}, metrics, self.file, log)
         self.file.write_text(yaml.safe_dump(self._document()))
 
     def _document(self) -> dict[str, Any]:
         return {
             "zones": dict.fromkeys(RACKS),
+            **({"channel": {"url": f"file://{self.channel}"}} if self.channel else {}),
             "clusters": {CLUSTER: {"bootstrap_servers": self.brokers.servers}},
             "nodes": {
                 node.name: {
+                    **self._of_the_channel(node.zone),
                     "zone": node.zone,
                     "host": "127.0.0.1",
                     "metrics": node.metrics,
                     "listeners": {CLUSTER: {"bootstrap": node.bootstrap, "brokers": node.brokers}},
                 }
                 for node in self.nodes.values()
+            }
+            | {
+                main.name: {"zone": zone, "host": "127.0.0.1", "metrics": main.metrics, **self._main(zone)}
+                for zone, main in self.mains.items()
             },
         }
 
+    def _main(self, zone: str) -> dict[str, Any]:
+        return {"main": {"cluster": CLUSTER, "broker": RACKS.index(zone) + 1, "port": self.main_ports[zone]}}
+
+    def _of_the_channel(self, zone: str) -> dict[str, Any]:
+        if self.channel is None:
+            return {}
+        return {"id": RACKS.index(zone) + 1, **({} if self._apart else self._main(zone))}
+
+    def twin(self, node: Node) -> Node:
+        """A node of the same name and id that listens elsewhere."""
+        drawn = iter(free_ports(_PORTS))
+        bootstrap, metrics, main = next(drawn), next(drawn), next(drawn)
+        brokers = {broker: next(drawn) for broker in NODES}
+        file = self.file.with_name(f"twin-of-{node.name}.yaml")
+        twin = Node(node.name, node.zone, bootstrap, brokers, metrics, file, file.with_suffix(".log"))
+        document = self._document()
+        document["nodes"][node.name] |= {
+            "metrics": metrics,
+            "main": {"cluster": CLUSTER, "broker": RACKS.index(node.zone) + 1, "port": main},
+            "listeners": {CLUSTER: {"bootstrap": bootstrap, "brokers": brokers}},
+        }
+        file.write_text(yaml.safe_dump(document))
+        return twin
+
     def start(self) -> None:
-        for node in self.nodes.values():
+        for node in (*self.mains.values(), *self.nodes.values()):
             if not node.lives:
                 node.start()
 
     def end(self) -> None:
-        for node in self.nodes.values():
+        for node in (*self.mains.values(), *self.nodes.values()):
             node.end(kill=True)
 
     @property

@@ -4,6 +4,7 @@ nothing to do with it notices nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -34,8 +35,8 @@ def framed(message: bytes) -> bytes:
 class Raw:
     """A connection as bytes."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+    def __init__(self, port: int, timeout: float = 20) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -116,6 +117,32 @@ def test_garbage_ends_its_own_connection_and_no_other(router: Router, kind: str)
             assert raw.is_ended
             raw.close()
     assert node.lives and node.refused("garbage") == before + 2
+
+
+def test_a_long_name_in_two_pieces_is_no_garbage(router: Router):
+    raw = Raw(router.nodes["az1"].brokers[1])
+    name = b"zone=az1-" + b"x" * 700
+    message = framed(struct.pack(">hhih", 18, 0, 7, len(name)) + name)
+    raw.send(message[:600])
+    time.sleep(0.1)
+    raw.send(message[600:])
+    assert raw.answer()[:4] == struct.pack(">i", 7)
+    raw.close()
+
+
+def test_a_client_that_asks_and_never_reads_does_not_fill_the_node(router: Router):
+    """It asks what is answered at the node itself, and what the broker answers, as fast as it can."""
+    node = router.nodes["az1"]
+    before = node.memory()
+    too_new = framed(struct.pack(">hhih", 18, 77, 5, 0) + b"\0")
+    for request in (too_new, framed(METADATA)):
+        raw = Raw(node.brokers[1], timeout=2)
+        with contextlib.suppress(TimeoutError):
+            for _ in range(400):
+                raw.send(request * 5_000)
+        with neighbour(router):
+            assert node.memory() - before < 40_000_000
+        raw.close()
 
 
 def test_garbage_after_good_requests_ends_the_connection_too(router: Router):

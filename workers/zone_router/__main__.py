@@ -12,29 +12,34 @@ import uvloop
 from prometheus_client import CollectorRegistry, start_http_server
 
 from backend import logs
+from workers.zone_router.channel import ChannelFenced
 from workers.zone_router.document import RouterFile, RouterFileInvalid, read_router_file
-from workers.zone_router.gateway import Gateway
+from workers.zone_router.node import RouterNode
+from workers.zone_router.object_storage import StorageFailed
 from workers.zone_router.traffic import Traffic
 
 
 async def _serve(file: RouterFile, name: str) -> None:
-    node = file.node(name)
-    registry = CollectorRegistry()
-    gateway = Gateway(file, node, Traffic(name, node.zone, registry))
-    ended = asyncio.Event()
+    described, registry = file.node(name), CollectorRegistry()
+    node = RouterNode(file, name, Traffic(name, described.zone, registry))
+    ended, ready = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    await gateway.open()
+    running = asyncio.create_task(node.run(ended, ready))
+    await asyncio.wait([running, asyncio.create_task(ready.wait())], return_when=asyncio.FIRST_COMPLETED)
     # Last: it is the sign of readiness.
-    metrics = start_http_server(node.metrics, node.bound_to, registry) if node.metrics else None
-    await ended.wait()
-    await gateway.close()
-    if metrics:
-        metrics[0].shutdown()
+    metrics = start_http_server(described.metrics, described.bound_to, registry) if described.metrics else None
+    try:
+        await running
+    finally:
+        if metrics:
+            metrics[0].shutdown()
 
 
 def main() -> int:
-    """Exit code 2 for a file that cannot be followed, 1 for a port that another program has."""
+    """Exit code 2 for a file that cannot be followed; 1 for a port that another program has, for storage that
+    cannot be used, and where another process has taken this node's place.
+    """
     parser = argparse.ArgumentParser(prog="python -m workers.zone_router", description=__doc__)
     parser.add_argument("--file", type=Path, required=True, help="the zone router's file")
     parser.add_argument("--node", required=True, help="which of its nodes this is")
@@ -46,6 +51,9 @@ def main() -> int:
     except RouterFileInvalid as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
+    except (ChannelFenced, StorageFailed) as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
     except OSError as error:
         print(f"cannot listen: {error}", file=sys.stderr)  # noqa: T201
         return 1

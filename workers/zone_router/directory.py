@@ -11,14 +11,13 @@ import structlog
 
 from backend.domain.zone_map import proxies_of_mains
 from backend.kafka.brokers import BrokerSeen, brokers_of
-from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.document import RouterFile
 
 _LOOK_SECONDS = 10.0
 _LOOK_AGAIN_SECONDS = 1.0
 """After a cluster that did not answer."""
-_ASK_SECONDS = 5.0
+_ASK_SECONDS = 3.0
 
 _LOG = structlog.get_logger(__name__)
 
@@ -52,15 +51,14 @@ class Directory:
             self._told[zone] = self._map(zone)
         return self._told[zone].get(broker)
 
-    def proxy(self, zone: str, broker: int) -> str | None:
-        """The node of the zone that stands for a broker."""
-        return self._proxies(zone).get(str(broker))
-
-    def learn(self, broker: int, address: Address) -> None:
-        """An answer has told of a broker; one that is new, or is somewhere else now, is known from here on."""
-        known = self._brokers.get(broker)
-        if known is None or known.address != address:
-            self._set({**self._brokers, broker: Broker(address, known.zone if known else None)})
+    def learn(self, seen: Mapping[int, Address]) -> None:
+        """An answer has told of brokers; those that are new, or are somewhere else now, are known from here on."""
+        brokers = dict(self._brokers)
+        for broker, address in seen.items():
+            known = brokers.get(broker)
+            if broker >= 0 and (known is None or known.address != address):
+                brokers[broker] = Broker(address, known.zone if known else None)
+        self._set(brokers)
 
     def zone_at(self, address: Address) -> str | None:
         """Of the broker that has this address, if it is known."""
@@ -81,7 +79,7 @@ class Directory:
         while True:
             try:
                 seen = await asyncio.to_thread(self._ask)
-            except (KafkaCallFailed, LoginUnsupported) as error:
+            except Exception as error:  # noqa: BLE001 - a secret that is not there yet, too: it is asked again
                 if not failed:
                     _LOG.warning("zone_router.cluster_silent", cluster=self._cluster, why=str(error))
                 failed = True

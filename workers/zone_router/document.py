@@ -20,15 +20,17 @@ Every node reads the same file; which one it is, is an argument. Shape:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from backend.domain.zone_map import Zones
 from backend.kafka.wire.endpoints import Address
+from workers.zone_router.bulk import Main
+from workers.zone_router.routes import MainAt
 
 _MOST_BROKERS = 10_000
 """In a range of ids: more is a slip of the pen."""
@@ -49,6 +51,15 @@ class Zone(_Section):
     """Clients in these networks are in it."""
 
     networks: list[IPv4Network | IPv6Network] = []
+
+    @field_validator("networks", mode="before")
+    @classmethod
+    def _are_text(cls, value: Any) -> Any:
+        """Of a number an address would be made."""
+        for each in value if isinstance(value, list) else ():
+            if not isinstance(each, str):
+                raise ValueError(f"{each!r} is no network such as 10.1.0.0/16")
+        return value
 
 
 class Cluster(_Section):
@@ -103,14 +114,49 @@ class Listeners(_Section):
         yield from ((f"brokers.{broker}", port) for broker, port in self.brokers.items())
 
 
-class Node(_Section):
-    """One process of the router; it listens for every cluster that it has listeners of."""
+class MainSection(_Section):
+    """Which broker a node stands beside, and where its zone's and other zones' proxies reach it."""
 
+    cluster: str
+    broker: Annotated[int, Field(ge=0)]
+    port: Port
+
+
+class Channel(_Section):
+    """Object storage through which produced data goes to the leader's zone."""
+
+    url: Name
+    options: dict[str, str] = {}
+    window_ms: Annotated[int, Field(ge=1, le=10_000)] = 250
+    bulk_bytes: Annotated[int, Field(ge=1_024, le=1 << 30)] = 8 * 1024 * 1024
+    held_bytes: Annotated[int, Field(ge=1_024)] = 256 * 1024 * 1024
+    same_zone: Literal["channel", "direct"] = "channel"
+
+
+class Node(_Section):
+    """One process of the router: a proxy if it has listeners, a main if it stands beside a broker, or both."""
+
+    id: Annotated[int, Field(ge=1, lt=1 << 32)] | None = None
+    """In the channel; every proxy has another one, for good."""
     zone: str
     host: Name
     bind: Name | None = None
     metrics: Port | None = None
-    listeners: dict[Name, Listeners] = Field(min_length=1)
+    listeners: dict[Name, Listeners] = {}
+    main: MainSection | None = None
+
+    @field_validator("host")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        """Clients are told it, without a port."""
+        if value in ("0.0.0.0", "::"):
+            raise ValueError(f"{value} is no address that clients reach; say it as bind")
+        if ":" in value:
+            try:
+                ip_address(value)
+            except ValueError:
+                raise ValueError(f"{value!r} is no name or address; ports are those of listeners") from None
+        return value
 
     @property
     def bound_to(self) -> str:
@@ -123,6 +169,7 @@ class RouterFile(_Section):
     zones: dict[Name, Zone] = Field(min_length=1)
     clusters: dict[Name, Cluster] = Field(min_length=1)
     nodes: dict[Name, Node] = Field(min_length=1)
+    channel: Channel | None = None
 
     @field_validator("zones", mode="before")
     @classmethod
@@ -136,20 +183,49 @@ class RouterFile(_Section):
 
     @model_validator(mode="after")
     def _fits(self) -> RouterFile:
-        taken: dict[tuple[str, int], str] = {}
+        if wrong := [*self._wrong_nodes(), *self._doubles()]:
+            raise ValueError("\n".join(wrong))
+        return self
+
+    def _wrong_nodes(self) -> Iterator[str]:
+        known = ", ".join(self.clusters)
         for name, node in self.nodes.items():
             if node.zone not in self.zones:
-                raise ValueError(f"nodes.{name}.zone: {node.zone!r} is none of the zones {', '.join(self.zones)}")
-            for cluster in node.listeners:
-                if cluster not in self.clusters:
-                    known = ", ".join(self.clusters)
-                    raise ValueError(f"nodes.{name}.listeners: {cluster!r} is none of the clusters {known}")
+                yield f"nodes.{name}.zone: {node.zone!r} is none of the zones {', '.join(self.zones)}"
+            for cluster in node.listeners.keys() - self.clusters.keys():
+                yield f"nodes.{name}.listeners: {cluster!r} is none of the clusters {known}"
+            if node.main and node.main.cluster not in self.clusters:
+                yield f"nodes.{name}.main: {node.main.cluster!r} is none of the clusters {known}"
+            if not node.listeners and not node.main:
+                yield f"nodes.{name}: it has neither listeners nor a main, and so nothing to do"
+            if self.channel and node.listeners and node.id is None:
+                yield f"nodes.{name}.id: it is needed for the channel"
+
+    def _doubles(self) -> Iterator[str]:
+        """What only one may have."""
+        taken: dict[object, str] = {}
+        claims: list[tuple[object, str, str]] = []
+        for zone, section in self.zones.items():
+            claims += [(each, f"zones.{zone}.networks", f"{each}") for each in section.networks]
+        for name, node in self.nodes.items():
+            if node.id is not None:
+                claims.append((("id", node.id), f"nodes.{name}.id", str(node.id)))
+            if node.main:
+                beside = f"broker {node.main.broker} of {node.main.cluster}"
+                claims.append((("main", beside), f"nodes.{name}.main", beside))
             for use, port in _ports(node):
-                place = f"nodes.{name}.{use}"
-                if other := taken.get((node.bound_to, port)):
-                    raise ValueError(f"{place}: port {port} of {node.bound_to} is that of {other}")
-                taken[node.bound_to, port] = place
-        return self
+                claims.append(((node.host, port), f"nodes.{name}.{use}", f"port {port} of {node.host}"))
+        for what, place, said in claims:
+            if (other := taken.setdefault(what, place)) != place:
+                yield f"{place}: {said} is that of {other}"
+
+    def mains(self) -> dict[Main, MainAt]:
+        """Where each broker's own node is."""
+        return {
+            (node.main.cluster, node.main.broker): MainAt(Address(node.host, node.main.port), node.zone)
+            for node in self.nodes.values()
+            if node.main
+        }
 
     def zone_rule(self) -> Zones:
         """Which client is in which zone."""
@@ -168,22 +244,25 @@ def read_router_file(path: Path) -> RouterFile:
         read = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RouterFileInvalid(f"{path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RouterFileInvalid(f"{path} is no YAML: {' '.join(str(error).split())}") from None
     try:
         return RouterFile.model_validate(read)
     except ValidationError as error:
-        raise RouterFileInvalid("\n".join(_wrong(path, each) for each in error.errors())) from None
+        wrong = [line for each in error.errors() for line in _wrong(path, each)]
+        raise RouterFileInvalid("\n".join(wrong)) from None
 
 
 def _ports(node: Node) -> Iterator[tuple[str, int]]:
     if node.metrics is not None:
         yield "metrics", node.metrics
+    if node.main is not None:
+        yield "main", node.main.port
     for cluster, listeners in node.listeners.items():
         yield from ((f"listeners.{cluster}.{use}", port) for use, port in listeners.ports())
 
 
-def _wrong(path: Path, error: Mapping[str, Any]) -> str:
+def _wrong(path: Path, error: Mapping[str, Any]) -> Iterator[str]:
     place = ".".join(str(part) for part in error["loc"])
-    said = str(error["msg"]).removeprefix("Value error, ")
-    return f"{path}: {place}: {said}" if place else f"{path}: {said}"
+    for said in str(error["msg"]).removeprefix("Value error, ").splitlines():
+        yield f"{path}: {place}: {said}" if place else f"{path}: {said}"

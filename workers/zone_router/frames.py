@@ -1,7 +1,7 @@
 """A stream of bytes cut into Kafka's frames: four bytes of size, then so many of a message.
 
 A frame comes as the pieces that the network gave, its size in front, so that a message that is passed on as it is
-is never copied.
+is never copied. What comes in crumbs is put together: a piece costs more memory than a crumb has.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 
 _SIZE = struct.Struct(">i")
+_CRUMB_BYTES = 2_048
 
 
 class FrameRefused(ValueError):
@@ -27,7 +28,7 @@ class Frame:
         self.pieces: list[memoryview] = []
 
     def message(self, most: int | None = None) -> memoryview:
-        """The message without its size, as one; or at most its first `most` bytes, if these are enough."""
+        """The message without its size, as one; or its beginning, if the first piece has at least `most` of it."""
         first = self.pieces[0][_SIZE.size :]
         if len(self.pieces) == 1 or (most is not None and len(first) >= most):
             return first
@@ -39,49 +40,70 @@ class Frames:
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._size = bytearray()
         self._frame: Frame | None = None
+        self._crumbs = bytearray()
+        """Of the frame that has begun, behind its pieces; before it, of its size."""
         self._missing = 0
+        self.begun_at: float | None = None
+        """When the frame began that has not ended, or was last allowed to go on; None if there is none."""
 
     @property
-    def is_within(self) -> bool:
-        """Whether a frame has begun and not ended."""
-        return self._frame is not None or bool(self._size)
+    def held_bytes(self) -> int:
+        """Of the frame that has not ended."""
+        return len(self._crumbs) + sum(map(len, self._frame.pieces)) if self._frame else len(self._crumbs)
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def goes_on(self, now: float) -> None:
+        """Its rest could not come until now."""
+        if self.begun_at is not None:
+            self.begun_at = now
+
+    def feed(self, data: bytes, now: float = 0.0) -> Iterator[Frame]:
         """Frames that end within what came. Raises FrameRefused; nothing more may be fed after it."""
         view = memoryview(data)
         at, end = 0, len(data)
         while at < end:
+            if self.begun_at is None:
+                self.begun_at = now
             if self._frame is None:
                 at = self._begin(view, at, end)
                 if self._frame is None:
                     return
-            take = min(self._missing, end - at)
-            if take:
-                self._frame.pieces.append(view[at : at + take])
-                at += take
-                self._missing -= take
+            at = self._go_on(self._frame, view, at, end)
             if not self._missing:
-                frame, self._frame = self._frame, None
+                frame, self._frame, self.begun_at = self._frame, None, None
                 yield frame
+
+    def _go_on(self, frame: Frame, view: memoryview, at: int, end: int) -> int:
+        take = min(self._missing, end - at)
+        piece = view[at : at + take]
+        self._missing -= take
+        is_whole = not self._missing and not self._crumbs and not frame.pieces
+        if take < _CRUMB_BYTES and not is_whole:
+            self._crumbs += piece
+        else:
+            self._keep_crumbs(frame)
+            frame.pieces.append(piece)
+        if not self._missing:
+            self._keep_crumbs(frame)
+        return at + take
+
+    def _keep_crumbs(self, frame: Frame) -> None:
+        if self._crumbs:
+            frame.pieces.append(memoryview(bytes(self._crumbs)))
+            self._crumbs = bytearray()
 
     def _begin(self, view: memoryview, at: int, end: int) -> int:
         """Read the size, or what there is of it; where reading goes on."""
-        if not self._size and end - at >= _SIZE.size:
+        if not self._crumbs and end - at >= _SIZE.size:
             # The usual case: the size stands before the message in the same piece, and they stay together.
-            (size,) = _SIZE.unpack_from(view, at)
-            self._frame = Frame(self._checked(size))
-            self._missing = _SIZE.size + size
+            self._frame = Frame(self._checked(_SIZE.unpack_from(view, at)[0]))
+            self._missing = _SIZE.size + self._frame.size
             return at
-        take = min(_SIZE.size - len(self._size), end - at)
-        self._size += view[at : at + take]
-        if len(self._size) == _SIZE.size:
-            (size,) = _SIZE.unpack(self._size)
-            self._frame = Frame(self._checked(size))
-            self._frame.pieces.append(memoryview(bytes(self._size)))
-            self._missing = size
-            self._size.clear()
+        take = min(_SIZE.size - len(self._crumbs), end - at)
+        self._crumbs += view[at : at + take]
+        if len(self._crumbs) == _SIZE.size:
+            self._frame = Frame(self._checked(_SIZE.unpack(self._crumbs)[0]))
+            self._missing = self._frame.size
         return at + take
 
     def _checked(self, size: int) -> int:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
+from backend.domain.zone_map import Zones
+from workers.zone_router.answers import Place
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import Node, RouterFile
-from workers.zone_router.relay import Client, Place
+from workers.zone_router.document import Node
+from workers.zone_router.relay import Client
+from workers.zone_router.routes import Routes
 from workers.zone_router.traffic import Traffic
 
 _STUCK_SECONDS = 60.0
-"""A request whose rest does not come for so long will not come: its sender is gone, or is no client of Kafka."""
+_LEAST_BYTES_PER_SECOND = 100_000
+"""A request has a minute, and a second more for each 100 kB: who is slower is gone, or is no client of Kafka."""
+_IDLE_SECONDS = 600.0
+"""Who connects and asks nothing; Kafka's connections.max.idle.ms."""
+_MOST_UNENDED_BYTES = 512 * 1024 * 1024
+"""Of all requests that have begun and not ended."""
 _SWEEP_SECONDS = 5.0
-_DRAIN_SECONDS = 5.0
+_DRAIN_SECONDS = 3.0
 
 _LOG = structlog.get_logger(__name__)
 
@@ -23,17 +31,24 @@ _LOG = structlog.get_logger(__name__)
 class Gateway:
     """Accepts clients until it is closed."""
 
-    def __init__(self, file: RouterFile, node: Node, traffic: Traffic) -> None:
-        self._node, self._traffic, self._zones = node, traffic, file.zone_rule()
-        self._directories = {cluster: Directory(file, cluster) for cluster in node.listeners}
+    def __init__(
+        self,
+        node: Node,
+        zones: Zones,
+        directories: Mapping[str, Directory],
+        traffic: Traffic,
+        routes: Mapping[str, Routes],
+    ) -> None:
+        """`directories`: of all clusters that it listens for; `routes`: of those that are produced to by mains."""
+        self._node, self._traffic, self._zones = node, traffic, zones
+        self._directories, self._routes = directories, routes
         self._clients: set[Client] = set()
         self._servers: list[asyncio.Server] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._sweeping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin to listen, and to look at the clusters. Raises OSError if another program has a port."""
-        self._tasks = [asyncio.create_task(directory.keep()) for directory in self._directories.values()]
-        self._tasks.append(asyncio.create_task(self._sweep()))
+        """Begin to listen. Raises OSError if another program has a port."""
+        self._sweeping = asyncio.create_task(self._sweep())
         for cluster, listeners in self._node.listeners.items():
             await self._listen(cluster, None, listeners.bootstrap)
             for broker, port in listeners.brokers.items():
@@ -45,26 +60,34 @@ class Gateway:
         for server in self._servers:
             server.close()
         for client in self._clients:
-            client.pause()
+            client.drain()
         deadline = asyncio.get_running_loop().time() + _DRAIN_SECONDS
         while any(client.awaits for client in self._clients) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.02)
         for client in list(self._clients):
             client.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._sweeping:
+            self._sweeping.cancel()
 
     async def _listen(self, cluster: str, broker: int | None, port: int) -> None:
-        place = Place(cluster, broker, self._directories[cluster], self._zones, self._traffic)
+        place = Place(
+            cluster, broker, self._directories[cluster], self._zones, self._traffic, self._routes.get(cluster)
+        )
         made: Callable[[], Client] = lambda: Client(place, self._clients)  # noqa: E731
         self._servers.append(await asyncio.get_running_loop().create_server(made, self._node.bound_to, port))
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            late = asyncio.get_running_loop().time() - _STUCK_SECONDS
+            now, unended = asyncio.get_running_loop().time(), 0
             for client in list(self._clients):
-                since = client.is_stuck_since
-                if since is not None and since < late:
-                    client.end("stuck", f"the rest of a request did not come within {_STUCK_SECONDS:.0f} s")
+                held, begun_at = client.frames.held_bytes, client.frames.begun_at
+                unended += held
+                if begun_at is not None and client.is_read_from:
+                    if now - begun_at > _STUCK_SECONDS + held / _LEAST_BYTES_PER_SECOND:
+                        client.end("stuck", "a request began, and its rest does not come")
+                elif not client.has_asked and now - client.connected_at > _IDLE_SECONDS:
+                    client.end("idle", f"nothing was asked within {_IDLE_SECONDS:.0f} s")
+                if unended > _MOST_UNENDED_BYTES and held:
+                    client.end("no-room", f"{unended} bytes of requests have begun and not ended")
+                    unended -= held

@@ -1,62 +1,54 @@
 """One client's connection and the connection to a broker that it is carried on.
 
 Requests go on as they came, in their order; what a broker answers comes back in the same order. Answers that tell
-addresses of brokers, or versions, are changed on their way; all others are opaque. One client's garbage ends that
-client's connection, and no other.
+addresses of brokers, or versions, are changed on their way; all others are opaque. What is produced may go by the
+router channel and the broker's main instead. One client's garbage ends that client's connection, and no other.
 
-    client --frames--> Client --pieces--> broker
-    client <--pieces-- Broker <--frames-- broker
+    client --frames--> Client --pieces--> broker, or Stream
+    client <--pieces-- Client <--frames-- broker, or Stream
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 import structlog
 
-from backend.domain.zone_map import Zones
-from backend.kafka.wire import api_versions, endpoints
+from backend.kafka.wire import api_versions
 from backend.kafka.wire.apis import Api, is_passed_on
 from backend.kafka.wire.encoding import Buffer, MessageMalformed
-from backend.kafka.wire.endpoints import Address
-from backend.kafka.wire.requests import Request, is_answered, read_request, with_fetch_bounded
-from workers.zone_router.directory import Directory
+from backend.kafka.wire.requests import Request, is_answered, read_request, with_all_acks, with_fetch_bounded
+from workers.zone_router.answers import Place, Rewrite
+from workers.zone_router.bulk import Main
+from workers.zone_router.connections import BUFFERED_BYTES, End
 from workers.zone_router.frames import Frame, FrameRefused, Frames
-from workers.zone_router.traffic import UNKNOWN, Traffic
+from workers.zone_router.routes import Stream
+from workers.zone_router.traffic import UNKNOWN
 
 MOST_REQUEST_BYTES = 100 * 1024 * 1024
 """Kafka's own socket.request.max.bytes."""
 _MOST_ANSWER_BYTES = 2**31 - 1
 FETCH_BYTES = 8 * 1024 * 1024
 """Of an answer to Fetch, but for one batch that is larger: answers are held whole on their way."""
-_BUFFERED_BYTES = 1024 * 1024
-"""Written and not yet taken by the other end, beyond which reading stops."""
+_MOST_AWAITED = 1_000
+"""Answers that one client is owed; it is not read from while it is owed more."""
+_LONGEST_NAME_KEPT = 256
 _CONNECT_SECONDS = 5.0
 _HEADER_BYTES = 512
-"""A request's header is read from its first piece if that has so many; from the whole otherwise."""
+"""A request's header is read from its first piece if that has so many; from the whole if they are not enough."""
 _SIZE = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")
 
+_CONNECTING, _BROKER_FULL, _CLIENT_FULL, _OWED_MUCH, _NO_ROOM, _ANSWERS_KEPT, _ENDING = (
+    "connecting", "broker full", "client full", "owed much", "no room", "answers kept", "ending",
+)  # fmt: skip
+"""Reasons against reading from an end."""
+
 _LOG = structlog.get_logger(__name__)
-
-Rewrite = Callable[[memoryview], Sequence[Buffer]]
-
-
-@dataclass(frozen=True)
-class Place:
-    """What a listener is for; broker None to begin with."""
-
-    cluster: str
-    broker: int | None
-    directory: Directory
-    zones: Zones
-    traffic: Traffic
 
 
 @dataclass(slots=True)
@@ -67,8 +59,8 @@ class _Awaited:
     zone: str
     """The client's."""
     rewrite: Rewrite | None = None
-    made_here: bytes | None = None
-    """The whole of it, where no broker is asked."""
+    answer: Sequence[Buffer] | None = None
+    """As it is sent, once it is there and those before it are sent."""
 
 
 class Client(asyncio.Protocol):
@@ -76,31 +68,31 @@ class Client(asyncio.Protocol):
 
     def __init__(self, place: Place, clients: set[Client]) -> None:
         self._place, self._clients = place, clients
-        self._frames = Frames(MOST_REQUEST_BYTES)
+        self.frames = Frames(MOST_REQUEST_BYTES)
         self._awaited: deque[_Awaited] = deque()
-        self._transport: asyncio.Transport | None = None
+        """In the order in which the client is answered."""
+        self._broker_owes: deque[_Awaited] = deque()
+        """Those of them that were sent to the broker, and are not answered by it."""
+        self._kept_bytes = 0
+        """Of answers that wait for those before them."""
+        self._end: End | None = None
+        self._is_full = False
         self._broker: Broker | None = None
+        self._stream: Stream | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._before_connected: list[tuple[int, Sequence[Buffer], int]] = []
         self._zones: dict[bytes | None, str | None] = {}
-        self._host = ""
-        self.heard_at = 0.0
+        self.connected_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's classes.
-        self._transport = transport = cast(asyncio.Transport, transport)
-        transport.set_write_buffer_limits(high=_BUFFERED_BYTES)
-        peer = transport.get_extra_info("peername")
-        self._host = str(peer[0]) if peer else ""
-        _keep_alive(transport)
+        self._end = End(transport)
         self._clients.add(self)
         self._place.traffic.connections.labels(self._place.cluster).inc()
-        self.heard_at = asyncio.get_running_loop().time()
+        self.connected_at = asyncio.get_running_loop().time()
 
     def data_received(self, data: bytes) -> None:
-        self.heard_at = asyncio.get_running_loop().time()
         try:
-            for frame in self._frames.feed(data):
+            for frame in self.frames.feed(data, asyncio.get_running_loop().time()):
                 self._asked(frame)
         except (FrameRefused, MessageMalformed) as error:
             self.end("garbage", str(error))
@@ -112,28 +104,41 @@ class Client(asyncio.Protocol):
             self._connecting.cancel()
         if self._broker:
             self._broker.close()
+        if self._stream:
+            self._stream.close()
 
     def pause_writing(self) -> None:
+        """It takes no answers: the broker gives no more of them, and the client asks for no more."""
+        self._is_full = True
+        self.stop(_CLIENT_FULL)
         if self._broker:
-            self._broker.pause()
+            self._broker.stop(_CLIENT_FULL)
 
     def resume_writing(self) -> None:
+        self._is_full = False
+        self.go(_CLIENT_FULL)
         if self._broker:
-            self._broker.resume()
+            self._broker.go(_CLIENT_FULL)
 
-    def pause(self) -> None:
-        """Take no more from the client, until `resume`."""
-        if self._transport:
-            self._transport.pause_reading()
+    def stop(self, why: str) -> None:
+        """Take no more from the client while there is this reason."""
+        if self._end:
+            self._end.stop(why)
 
-    def resume(self) -> None:
-        if self._transport and not self._transport.is_closing():
-            self._transport.resume_reading()
+    def go(self, why: str) -> None:
+        if self._end:
+            self._end.go(why)
+            if not self._end.is_stopped:
+                self.frames.goes_on(asyncio.get_running_loop().time())
 
     @property
-    def is_stuck_since(self) -> float | None:
-        """When it last sent something, if that was a part of a request whose rest has not come."""
-        return self.heard_at if self._frames.is_within else None
+    def is_read_from(self) -> bool:
+        return self._end is not None and not self._end.is_stopped
+
+    @property
+    def has_asked(self) -> bool:
+        """Ever."""
+        return self._connecting is not None or self._stream is not None
 
     @property
     def awaits(self) -> bool:
@@ -141,76 +146,65 @@ class Client(asyncio.Protocol):
 
     def end(self, why: str, detail: str) -> None:
         """End the connection, since no more can be made of it; counted."""
+        if self._end is None or not self._end.is_open:
+            return
         place = self._place
         place.traffic.refused(why)
-        _LOG.warning(
-            "zone_router.ended",
-            why=why,
-            detail=detail,
-            cluster=place.cluster,
-            broker=place.broker,
-            client=self._host,
-        )
-        self.close()
+        at = {"cluster": place.cluster, "broker": place.broker, "client": self._end.host}
+        _LOG.warning("zone_router.ended", why=why, detail=detail, **at)
+        self._end.close()
 
     def close(self) -> None:
         """End the connection when what is written was sent."""
-        if self._transport:
-            self._transport.close()
+        if self._end:
+            self._end.close()
+
+    def drain(self) -> None:
+        """Take no more; what is asked is still answered."""
+        self.stop(_ENDING)
 
     def _asked(self, frame: Frame) -> None:
         """One request. Raises MessageMalformed."""
-        if self._transport is None or self._transport.is_closing():
+        if self._end is None or not self._end.is_open:
             return
-        head = frame.message(_HEADER_BYTES)
-        request = read_request(head)
+        request, is_owed = _read(frame)
         zone = self._zone(request.client_id)
         said = zone or UNKNOWN
-        self._place.traffic.went(request.api_key, said, self._place.traffic.zone, frame.size + _SIZE.size)
         if not is_passed_on(request.api_key, request.version):
             if request.api_key != Api.API_VERSIONS:
                 raise MessageMalformed(f"request {request.api_key} of version {request.version} is not passed on")
-            self._awaited.append(_Awaited(request, said, made_here=api_versions.refused(request.correlation)))
-            self._send_what_was_made_here()
+            refusal = api_versions.refused(request.correlation)
+            self._owe(_Awaited(request, said, answer=[_SIZE.pack(len(refusal)), refusal]))
+            self._send_answers()
             return
-        if is_answered(request, head):
-            self._awaited.append(_Awaited(request, said, self._rewrite(request, zone)))
+        self._place.traffic.went(request.api_key, said, self._place.traffic.zone, frame.size + _SIZE.size)
+        awaited = _Awaited(request, said, self._place.rewrite(request, zone)) if is_owed else None
+        if awaited:
+            self._owe(awaited)
+        if request.api_key == Api.PRODUCE and (main := self._place.main):
+            self._produce(main, request, frame, awaited)
+            return
+        if awaited:
+            self._broker_owes.append(awaited)
         pieces: Sequence[Buffer] = frame.pieces
-        if request.api_key == Api.FETCH:
+        if request.api_key in (Api.FETCH, Api.SHARE_FETCH):
             pieces = [_SIZE.pack(frame.size), *with_fetch_bounded(request, frame.message(), FETCH_BYTES)]
         self._send(request.api_key, pieces, frame.size + _SIZE.size)
 
+    def _owe(self, awaited: _Awaited) -> None:
+        self._awaited.append(awaited)
+        if len(self._awaited) > _MOST_AWAITED:
+            self.stop(_OWED_MUCH)
+
     def _zone(self, client_id: bytes | None) -> str | None:
-        if client_id not in self._zones:
-            if len(self._zones) > 100:  # a client that invents names is not to fill the memory
-                self._zones.clear()
-            self._zones[client_id] = self._place.zones.of_client(client_id, self._host)
-        return self._zones[client_id]
-
-    def _rewrite(self, request: Request, zone: str | None) -> Rewrite | None:
-        api_key, version = request.api_key, request.version
-        if api_key == Api.API_VERSIONS:
-            return lambda answer: api_versions.capped(version, answer)
-        if not endpoints.has_endpoints(api_key, version):
-            return None
-        if zone is None:
-            self._place.traffic.zoneless()
-            return None
-        at_home = zone
-        return lambda answer: endpoints.moved(
-            api_key, version, answer, lambda broker, address: self._move(api_key, at_home, broker, address)
-        )
-
-    def _move(self, api_key: int, zone: str, broker: int, address: Address) -> Address | None:
-        if broker < 0 or not address.host:  # there is none, as where a coordinator is not known
-            return None
-        self._place.directory.learn(broker, address)
-        told = self._place.directory.told(zone, broker)
-        if told is None:
-            self._place.traffic.unmapped(self._place.cluster)
-        else:
-            self._place.traffic.told(api_key)
-        return told
+        if client_id in self._zones:
+            return self._zones[client_id]
+        assert self._end is not None
+        zone = self._place.zones.of_client(client_id, self._end.host)
+        # A client that invents names is not to fill the memory.
+        if len(self._zones) < 100 and len(client_id or b"") <= _LONGEST_NAME_KEPT:
+            self._zones[client_id] = zone
+        return zone
 
     def _send(self, api_key: int, pieces: Sequence[Buffer], size: int) -> None:
         if self._broker:
@@ -220,56 +214,99 @@ class Client(asyncio.Protocol):
         self._before_connected.append((api_key, pieces, size))
         if self._connecting is None:
             # Not before a request is there: who only knocks does not trouble the broker.
-            self.pause()
+            self.stop(_CONNECTING)
             self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     async def _connect(self) -> None:
-        place, loop = self._place, asyncio.get_running_loop()
-        failures = []
+        place, loop, failures = self._place, asyncio.get_running_loop(), []
         for address in place.directory.ways(place.broker, place.traffic.zone):
             try:
                 async with asyncio.timeout(_CONNECT_SECONDS):
                     _, broker = await loop.create_connection(lambda: Broker(self), *address)
-            except (OSError, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
                 failures.append(f"{address.host}:{address.port}: {error or 'no answer'}")
                 continue
             broker.zone = place.directory.zone_at(address) or UNKNOWN
             self._broker = broker
+            if self._is_full:
+                broker.stop(_CLIENT_FULL)
             waiting, self._before_connected = self._before_connected, []
             for request in waiting:
                 self._send(*request)
-            self.resume()
+            self.go(_CONNECTING)
             return
         self.end("broker-away", "; ".join(failures) or "the cluster has not told of this broker")
 
+    def _produce(self, main: Main, request: Request, frame: Frame, awaited: _Awaited | None) -> None:
+        """Through the router channel, acknowledged by all replicas whatever was asked for."""
+        routes = self._place.routes
+        assert routes is not None
+        if self._stream is None:
+            self._stream = routes.stream(main, lambda why: self.end("main-away", why))
+        message = frame.message()
+
+        def answered(answer: memoryview) -> None:
+            if awaited is not None:
+                try:
+                    self._answer(awaited, answer, [_SIZE.pack(len(answer)), answer])
+                except MessageMalformed as error:
+                    self.end("broker-garbage", str(error))
+
+        self._stream.send(with_all_acks(request, message), len(message), answered)
+        if routes.when_there_is_room(lambda: self.go(_NO_ROOM)):
+            self.stop(_NO_ROOM)
+
     def answered(self, frame: Frame) -> None:
         """A broker's answer. Raises MessageMalformed if it is none to what was asked."""
-        if not self._awaited:
+        if not self._broker_owes:
             raise MessageMalformed("an answer that nobody asked for")
-        awaited = self._awaited.popleft()
-        message = frame.message(_HEADER_BYTES)
+        traffic, awaited = self._place.traffic, self._broker_owes.popleft()
+        zone = self._broker.zone if self._broker else UNKNOWN
+        traffic.went(awaited.request.api_key, zone, traffic.zone, frame.size + _SIZE.size)
+        message = frame.message() if awaited.rewrite else frame.message(_HEADER_BYTES)
+        self._answer(awaited, message, frame.pieces)
+
+    def _answer(self, awaited: _Awaited, message: memoryview, pieces: Sequence[Buffer]) -> None:
+        """`message` without its size, or its beginning if it is not changed; `pieces` as it would go on."""
         if len(message) < _CORRELATION.size or _CORRELATION.unpack_from(message)[0] != awaited.request.correlation:
             raise MessageMalformed(f"an answer that is none to request {awaited.request.api_key}")
-        pieces: Sequence[Any] = frame.pieces
-        size = frame.size + _SIZE.size
         if awaited.rewrite:
-            pieces = awaited.rewrite(frame.message())
-            changed = sum(map(len, pieces))
-            pieces = [_SIZE.pack(changed), *pieces]
-            size = changed + _SIZE.size
-        traffic, broker_zone = self._place.traffic, self._broker.zone if self._broker else UNKNOWN
-        traffic.went(awaited.request.api_key, broker_zone, traffic.zone, frame.size + _SIZE.size)
-        traffic.went(awaited.request.api_key, traffic.zone, awaited.zone, size)
-        if self._transport and not self._transport.is_closing():
-            self._transport.writelines(pieces)
-        self._send_what_was_made_here()
+            changed = awaited.rewrite(message)
+            pieces = [_SIZE.pack(sum(map(len, changed))), *changed]
+        awaited.answer = pieces
+        self._kept_bytes += sum(map(len, pieces))
+        self._send_answers()
+        if self._kept_bytes > BUFFERED_BYTES and self._broker:
+            self._broker.stop(_ANSWERS_KEPT)
 
-    def _send_what_was_made_here(self) -> None:
-        """Answers of our own, as far as no broker's answer is to go before them."""
-        while self._awaited and (answer := self._awaited[0].made_here) is not None:
-            self._awaited.popleft()
-            if self._transport:
-                self._transport.writelines([_SIZE.pack(len(answer)), answer])
+    def _send_answers(self) -> None:
+        """As far as they are there; a later one waits for those before it."""
+        traffic = self._place.traffic
+        while self._awaited and (pieces := self._awaited[0].answer) is not None:
+            awaited = self._awaited.popleft()
+            size = sum(map(len, pieces))
+            traffic.went(awaited.request.api_key, traffic.zone, awaited.zone, size)
+            self._kept_bytes = max(0, self._kept_bytes - size)
+            if self._end:
+                self._end.write(pieces)
+        if self._broker and self._kept_bytes <= BUFFERED_BYTES:
+            self._broker.go(_ANSWERS_KEPT)
+        if len(self._awaited) <= _MOST_AWAITED // 2:
+            self.go(_OWED_MUCH)
+
+
+def _read(frame: Frame) -> tuple[Request, bool]:
+    """A request, and whether it will be answered. Raises MessageMalformed."""
+    head = frame.message(_HEADER_BYTES)
+    try:
+        request = read_request(head)
+        return request, is_answered(request, head)
+    except MessageMalformed:
+        if len(head) >= frame.size:
+            raise
+    whole = frame.message()
+    request = read_request(whole)
+    return request, is_answered(request, whole)
 
 
 class Broker(asyncio.Protocol):
@@ -278,14 +315,11 @@ class Broker(asyncio.Protocol):
     def __init__(self, client: Client) -> None:
         self._client = client
         self._frames = Frames(_MOST_ANSWER_BYTES)
-        self._transport: asyncio.Transport | None = None
+        self._end: End | None = None
         self.zone = UNKNOWN
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's classes.
-        self._transport = transport = cast(asyncio.Transport, transport)
-        transport.set_write_buffer_limits(high=_BUFFERED_BYTES)
-        _keep_alive(transport)
+        self._end = End(transport)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -299,35 +333,23 @@ class Broker(asyncio.Protocol):
         self._client.close()
 
     def pause_writing(self) -> None:
-        self._client.pause()
+        self._client.stop(_BROKER_FULL)
 
     def resume_writing(self) -> None:
-        self._client.resume()
+        self._client.go(_BROKER_FULL)
 
-    def send(self, pieces: Sequence[Any]) -> None:
-        if self._transport and not self._transport.is_closing():
-            self._transport.writelines(pieces)
+    def send(self, pieces: Sequence[Buffer]) -> None:
+        if self._end:
+            self._end.write(pieces)
 
-    def pause(self) -> None:
-        if self._transport:
-            self._transport.pause_reading()
+    def stop(self, why: str) -> None:
+        if self._end:
+            self._end.stop(why)
 
-    def resume(self) -> None:
-        if self._transport and not self._transport.is_closing():
-            self._transport.resume_reading()
+    def go(self, why: str) -> None:
+        if self._end:
+            self._end.go(why)
 
     def close(self) -> None:
-        if self._transport:
-            self._transport.close()
-
-
-def _keep_alive(transport: asyncio.Transport) -> None:
-    """An end that is gone without a word is found out after a minute and a half."""
-    connection = transport.get_extra_info("socket")
-    if connection is None:
-        return
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        if self._end:
+            self._end.close()

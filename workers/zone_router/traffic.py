@@ -80,6 +80,10 @@ class Traffic:
             hop = self._hops[api_key, from_zone, to_zone] = self._bytes.labels(plane, from_zone, to_zone)
         hop.inc(size)
 
+    def told_main(self, from_zone: str, to_zone: str, size: int) -> None:
+        """What a proxy and a main say to each other, beside the data."""
+        self._bytes.labels("route", from_zone, to_zone).inc(size)
+
     def refused(self, why: str) -> None:
         self._refused.labels(why).inc()
 

@@ -113,7 +113,9 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
 )
 """By api key."""
 
-FLEXIBLE_SINCE: Mapping[int, int] = MappingProxyType({Api.PRODUCE: 9, Api.FETCH: 12, Api.API_VERSIONS: 3})
+FLEXIBLE_SINCE: Mapping[int, int] = MappingProxyType(
+    {Api.PRODUCE: 9, Api.FETCH: 12, Api.API_VERSIONS: 3, Api.SHARE_FETCH: 0}
+)
 """Of requests that are looked into beyond the client's name: the first version with compact types (KIP-482)."""
 
 

@@ -85,9 +85,14 @@ def int32(data: Buffer, at: int) -> int:
     return _unpacked(INT32, data, at)[0]
 
 
-def past_tagged_fields(data: Buffer, at: int) -> int:
-    """Where the tagged fields at `at` end, whatever they are. Raises MessageMalformed, IndexError."""
+def past_tagged_fields(data: Buffer, at: int, most: int | None = None) -> int:
+    """Where the tagged fields at `at` end, whatever they are. Raises MessageMalformed, IndexError.
+
+    With `most`, more of them are refused: to go over millions takes long, and nobody else is served meanwhile.
+    """
     count, at = unsigned_varint(data, at)
+    if most is not None and count > most:
+        raise MessageMalformed(f"{count} tagged fields at byte {at}; {most} are the most")
     for _ in range(count):
         _, at = unsigned_varint(data, at)
         size, at = unsigned_varint(data, at)

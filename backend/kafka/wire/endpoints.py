@@ -187,7 +187,8 @@ class _Fields:
                 size, start = unsigned_varint(data, at)
                 if tag in inner:
                     before = len(edits)
-                    inner[tag](data, start, move, edits)
+                    if inner[tag](data, start, move, edits) != start + size:
+                        raise MessageMalformed(f"the tagged field at byte {start} has not the size that it tells")
                     grown = sum(len(instead) - (end - first) for first, end, instead in edits[before:])
                     edits.insert(before, (at, start, as_unsigned_varint(size + grown)))
                 at = start + size

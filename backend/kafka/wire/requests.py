@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from backend.kafka.wire.apis import FLEXIBLE_SINCE, Api
 from backend.kafka.wire.encoding import (
+    INT16,
     INT32,
     Buffer,
     MessageMalformed,
@@ -18,6 +19,9 @@ from backend.kafka.wire.encoding import (
 )
 
 _HEAD = struct.Struct(">hhi")
+_MOST_HEADER_TAGS = 64
+"""Kafka has none in the headers of requests."""
+_ALL = INT16.pack(-1)
 _WITHOUT_REPLICA_ID = 15
 """Version of Fetch since which a follower's id is a tagged field (KIP-903)."""
 
@@ -40,7 +44,7 @@ def read_request(message: Buffer) -> Request:
         client_id, at = string(message, _HEAD.size, compact=False)
         since = FLEXIBLE_SINCE.get(api_key)
         if since is not None and version >= since:
-            at = past_tagged_fields(message, at)
+            at = past_tagged_fields(message, at, _MOST_HEADER_TAGS)
     except (struct.error, IndexError):
         raise MessageMalformed(f"{len(message)} bytes are no request: its header has no end") from None
     return Request(api_key, version, correlation, client_id, at)
@@ -48,22 +52,45 @@ def read_request(message: Buffer) -> Request:
 
 def is_answered(request: Request, message: Buffer) -> bool:
     """Whether the broker will answer: it does all but Produce with acks=0. Raises MessageMalformed."""
-    if request.api_key != Api.PRODUCE:
-        return True
+    return request.api_key != Api.PRODUCE or int16(message, _acks_at(request, message)) != 0
+
+
+def with_all_acks(request: Request, message: Buffer) -> Sequence[Buffer]:
+    """A Produce request that waits for all replicas in sync, whatever it did before, in pieces of the same length.
+
+    Raises MessageMalformed.
+    """
+    at = _acks_at(request, message)
+    view = memoryview(message)
+    return [view[:at], _ALL, view[at + len(_ALL) :]]
+
+
+def _acks_at(request: Request, message: Buffer) -> int:
+    """Where a Produce request says whose acknowledgements it waits for: behind its transactional id."""
+    return _string(message, request.body, compact=request.version >= FLEXIBLE_SINCE[Api.PRODUCE])[1]
+
+
+def _string(message: Buffer, at: int, compact: bool = True) -> tuple[bytes | None, int]:
     try:
-        _, at = string(message, request.body, compact=request.version >= FLEXIBLE_SINCE[Api.PRODUCE])
+        return string(message, at, compact)
     except IndexError:
-        raise MessageMalformed("the request's transactional id has no end") from None
-    return int16(message, at) != 0
+        raise MessageMalformed(f"the string at byte {at} has no end") from None
 
 
 def with_fetch_bounded(request: Request, message: Buffer, most_bytes: int) -> Sequence[Buffer]:
-    """A Fetch request that asks for at most so many bytes, in pieces; of one batch it gets all, however large.
+    """A Fetch or ShareFetch request that asks for at most so many bytes, in pieces.
 
-    Brokers take the lower of MinBytes and MaxBytes as the least that they wait for. Raises MessageMalformed.
+    Of one batch it gets all, however large. Brokers take the lower of MinBytes and MaxBytes as the least that they
+    wait for. Raises MessageMalformed.
     """
-    # MaxWaitMs and MinBytes stand before it; in older versions the follower's id before those.
-    at = request.body + (8 if request.version >= _WITHOUT_REPLICA_ID else 12)
+    at = request.body
+    if request.api_key == Api.SHARE_FETCH:
+        for _ in range(2):  # the group, the member
+            _, at = _string(message, at)
+        at += INT32.size  # the session's epoch
+    elif request.version < _WITHOUT_REPLICA_ID:
+        at += INT32.size  # the follower's id
+    at += 2 * INT32.size  # MaxWaitMs, MinBytes
     if int32(message, at) <= most_bytes:
         return [message]
     view = memoryview(message)

@@ -1,0 +1,281 @@
+"""The router channel on a real folder: order, bulks, a storage that fails, and a node that was replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.disks import small_disk
+from workers.zone_router.bulk import ChannelOffset, Entry, Main, Place, read
+from workers.zone_router.channel import ChannelFenced, Limits, RouterChannel
+from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage, StorageFailed
+
+EAST, WEST = ("east", 1), ("west", 2)
+
+
+class Written:
+    """A channel that runs, and what it told."""
+
+    def __init__(self, folder: Path, node: int = 7, epoch: int = 3, **limits: Any) -> None:
+        self.storage = ObjectStorage(f"file://{folder}")
+        self.told: list[tuple[Main, ChannelOffset, list[Entry]]] = []
+        self.failed: list[tuple[list[Entry], str]] = []
+        self.epoch = epoch
+        self.channel = RouterChannel(
+            self.storage,
+            node,
+            lambda: self.epoch,
+            Limits(**limits),
+            lambda parts: self.told.extend((main, at, list(entries)) for main, at, entries in parts),
+            lambda entries, why: self.failed.append((list(entries), why)),
+        )
+        self._numbers = itertools.count()
+        self.running: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Written:
+        self.running = asyncio.create_task(self.channel.run())
+        await asyncio.sleep(0.05)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self.running is not None
+        self.running.cancel()
+        await asyncio.gather(self.running, return_exceptions=True)
+
+    def take(self, size: int = 100, main: Main = EAST) -> None:
+        number = next(self._numbers)
+        data = number.to_bytes(8) + bytes(size - 8)
+        self.channel.take(Entry(main, Place(main[1], 0, number), [data[:50], data[50:]], size))
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not done():
+                await asyncio.sleep(0.005)
+
+    @property
+    def count(self) -> int:
+        return sum(len(entries) for _, _, entries in self.told)
+
+    async def numbers(self) -> list[int]:
+        """As a main reads them, where it is told."""
+        found = []
+        for _, at, _ in self.told:
+            part = await self.storage.get(at.name, at.start, at.length)
+            found += [int.from_bytes(given.message[:8]) for given in read(part)]
+        return found
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(test)
+
+
+def test_what_is_taken_is_told_in_order_whatever_the_bulks(tmp_path: Path):
+    async def test() -> None:
+        async with Written(tmp_path, window_seconds=0.05, bulk_bytes=5_000) as written:
+            for number in range(1_000):
+                written.take(100 + number % 7 * 300)
+                if number % 50 == 0:
+                    await asyncio.sleep(0.002)
+            await written.until(lambda: written.count == 1_000)
+            assert await written.numbers() == list(range(1_000))
+            assert 50 < len(written.told) < 1_000 and written.channel.held_bytes == 0
+            sequences = [at.sequence for _, at, _ in written.told]
+            assert sequences == sorted(set(sequences)) and {at.epoch for _, at, _ in written.told} == {3}
+
+    run(test())
+
+
+def test_who_is_alone_does_not_wait_for_the_window(tmp_path: Path):
+    async def test() -> None:
+        async with Written(tmp_path, window_seconds=3_600) as written:
+            written.take()
+            await written.until(lambda: written.count == 1)
+
+    run(test())
+
+
+def test_entries_of_one_main_are_one_range(tmp_path: Path):
+    async def test() -> None:
+        async with Written(tmp_path, window_seconds=3_600) as written:
+            for main in (EAST, WEST, EAST, WEST, EAST):
+                written.take(main=main)
+            await written.until(lambda: written.count == 5)
+            found = {main: [entry.place.number for entry in entries] for main, _, entries in written.told}
+            assert found == {EAST: [0, 2, 4], WEST: [1, 3]} and len(written.told) == 2
+
+    run(test())
+
+
+def test_a_node_that_comes_back_goes_on_behind_what_it_wrote(tmp_path: Path):
+    async def test() -> None:
+        async with Written(tmp_path) as before:
+            before.take()
+            await before.until(lambda: before.count == 1)
+        async with Written(tmp_path, epoch=5) as after:
+            after.take()
+            await after.until(lambda: after.count == 1)
+            left = await after.storage.names("channel/")
+            assert before.told[0][1].name not in left, "what its clients asked another process is for nobody"
+        assert after.told[0][1].sequence > before.told[0][1].sequence
+        async with Written(tmp_path, node=8) as other:
+            other.take()
+            await other.until(lambda: other.count == 1)
+        assert other.told[0][1].sequence == 1, "another node's names are its own"
+
+    run(test())
+
+
+def test_what_nobody_reads_any_more_is_deleted_but_the_newest(tmp_path: Path):
+    async def test() -> None:
+        async with Written(tmp_path) as written:
+            for count in range(1, 6):
+                written.take()
+                await written.until(lambda count=count: written.count == count)
+            names = [at.name for _, at, _ in written.told]
+            written.channel.trim(names)
+            await written.until(lambda: len(list(tmp_path.rglob("0*"))) < 5)
+            left = await written.storage.names("channel/")
+            assert names[-1] in left and not set(names[:-1]) & set(left)
+            written.take()
+            await written.until(lambda: written.count == 6)
+            written.channel.trim([])
+            await asyncio.sleep(0.1)
+            assert names[-1] not in await written.storage.names("channel/")
+
+    run(test())
+
+
+def test_a_node_that_was_replaced_finds_its_names_taken_and_stops(tmp_path: Path):
+    """It stood still, another process took its place, and it goes on: nothing of it is told any more."""
+
+    async def test() -> None:
+        async with Written(tmp_path) as zombie:
+            zombie.take()
+            await zombie.until(lambda: zombie.count == 1)
+            async with Written(tmp_path) as successor:
+                zombie.take()
+                assert zombie.running is not None
+                with pytest.raises(ChannelFenced, match="another process writes as node 7"):
+                    async with asyncio.timeout(10):
+                        await zombie.running
+                assert zombie.count == 1 and "another process" in zombie.failed[0][1]
+                successor.take()
+                await successor.until(lambda: successor.count == 1)
+
+    run(test())
+
+
+async def away(folder: Path, meanwhile: Callable[[], Awaitable[None]]) -> None:
+    """The folder is no folder for a while."""
+    aside = folder.with_name("aside")
+    folder.rename(aside)
+    folder.write_text("no folder")
+    await meanwhile()
+    folder.unlink()
+    aside.rename(folder)
+
+
+def test_a_storage_that_is_away_for_a_moment_is_asked_again(tmp_path: Path):
+    folder = tmp_path / "channel"
+
+    async def test() -> None:
+        async with Written(folder) as written:
+            written.take()
+            await written.until(lambda: written.count == 1)
+
+            async def meanwhile() -> None:
+                for _ in range(5):
+                    written.take()
+                    await asyncio.sleep(0.1)
+
+            await away(folder, meanwhile)
+            await written.until(lambda: written.count == 6)
+            assert await written.numbers() == list(range(6)) and written.failed == []
+
+    run(test())
+
+
+def test_a_storage_that_stays_away_is_told_and_what_comes_later_is_written(tmp_path: Path):
+    folder = tmp_path / "channel"
+
+    async def test() -> None:
+        async with Written(folder, patience_seconds=0.3) as written:
+
+            async def meanwhile() -> None:
+                written.take()
+                await written.until(lambda: bool(written.failed))
+
+            await away(folder, meanwhile)
+            (entries, why), *_ = written.failed
+            assert [entry.place.number for entry in entries] == [0] and why
+            assert written.channel.held_bytes == 0
+            written.take()
+            await written.until(lambda: written.count == 1)
+
+    run(test())
+
+
+def test_a_storage_that_is_away_at_the_beginning_is_waited_for(tmp_path: Path):
+    folder = tmp_path / "channel"
+
+    async def test() -> None:
+        written = Written(folder)
+        shutil.rmtree(folder)
+        folder.write_text("no folder")
+        async with written:
+            written.take()
+            await asyncio.sleep(0.3)
+            assert written.count == 0
+            folder.unlink()
+            folder.mkdir()
+            await written.until(lambda: written.count == 1)
+
+    run(test())
+
+
+def test_a_full_disk_is_told_and_when_there_is_room_it_goes_on(tmp_path: Path):
+    with small_disk(tmp_path / "disk", megabytes=1) as disk:
+
+        async def test() -> None:
+            async with Written(disk, patience_seconds=0.3) as written:
+                written.take(600_000)
+                await written.until(lambda: written.count == 1)
+                written.take(600_000)
+                await written.until(lambda: len(written.failed) == 1)
+                await written.storage.delete([written.told[0][1].name])
+                written.take(600_000)
+                await written.until(lambda: written.count == 2)
+                assert [entry.place.number for entry in written.told[1][2]] == [2]
+
+        run(test())
+
+
+def test_objects_are_written_once_read_in_parts_and_deleted(tmp_path: Path):
+    async def test() -> None:
+        storage = ObjectStorage(f"file://{tmp_path}")
+        await storage.put_new("a/b", b"0123456789")
+        with pytest.raises(AlreadyWritten):
+            await storage.put_new("a/b", b"x")
+        assert bytes(await storage.get("a/b", 3, 4)) == b"3456"
+        with pytest.raises(ObjectMissing, match="ends at byte 10, before 12"):
+            await storage.get("a/b", 8, 4)
+        with pytest.raises(ObjectMissing, match="there is no a/c"):
+            await storage.get("a/c", 0, 1)
+        assert await storage.names("a/") == ["a/b"]
+        await storage.delete(["a/b", "a/c"])
+        assert await storage.names("a/") == []
+
+    run(test())
+
+
+@pytest.mark.parametrize("url", ["nowhere://x", "file", "s3://", "file:///proc/nothing/here"])
+def test_a_storage_that_cannot_be_is_refused_in_words(url: str):
+    with pytest.raises(StorageFailed) as refused:
+        ObjectStorage(url)
+    assert url in str(refused.value) and "\n" not in str(refused.value)

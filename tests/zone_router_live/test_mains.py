@@ -1,0 +1,230 @@
+"""What breaks on the way by the router channel: mains that die, objects that are gone, storage that is away,
+epochs that are over, a process that takes a node's place. Every record is there once, in its order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Message, Producer
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from prometheus_client import CollectorRegistry
+
+from backend.estate.ports import free_ports
+from backend.kafka.wire.endpoints import Address
+from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
+from tests.zone_router_live.nodes import CLUSTER, Router, client
+from tests.zone_router_live.test_faults import GARBAGE, Producing, Raw, each_once
+from tests.zone_router_live.test_gateway import everything
+from workers.zone_router.channel import Limits
+from workers.zone_router.main_node import MainNode
+from workers.zone_router.object_storage import ObjectStorage
+from workers.zone_router.routes import MainAt, Routes
+from workers.zone_router.traffic import Traffic
+
+pytestmark = pytest.mark.parametrize("router", ["by mains"], indirect=True)
+
+
+def test_a_main_that_dies_between_append_and_answer_leaves_one_copy(router: Router, topic: str):
+    """Broker 3 stands still when its main hands the record over, and goes on when the main is dead."""
+    done: list[Message] = []
+    producer = Producer(
+        client(router.nodes["az1"], enable_idempotence=True, linger_ms=1, reconnect_backoff_max_ms=500)
+    )
+
+    def send(number: int) -> None:
+        producer.produce(
+            topic, str(number), partition=2, on_delivery=lambda error, message: done.append(error or message)
+        )
+        producer.poll(0)
+
+    send(0)
+    assert producer.flush(DEADLINE_SECONDS) == 0
+    with standing_still(router, 3):
+        send(1)
+        producer.flush(1.0)
+        assert len(done) == 1, "it is with the broker, which says nothing"
+        router.nodes["az3"].end(kill=True)
+    eventually(
+        lambda: len(everything(router.brokers.servers, topic)) == 2, "the broker has appended what it was given"
+    )
+    assert len(done) == 1, "and its producer does not know"
+    router.nodes["az3"].start()
+    send(2)
+    assert producer.flush(DEADLINE_SECONDS) == 0
+    values = [value for _, _, _, _, value, _, _ in everything(router.brokers.servers, topic)]
+    assert values == [b"0", b"1", b"2"] and not [each for each in done if not isinstance(each, Message)]
+
+
+@contextmanager
+def standing_still(router: Router, broker: int) -> Iterator[None]:
+    """For less than its session lasts."""
+    pid = router.brokers.pid(broker)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_mains_that_are_killed_again_and_again_lose_and_double_nothing(router: Router, topic: str):
+    with Producing(router, topic, "az1") as producing:
+        for _ in range(3):
+            for zone in ("az2", "az3"):
+                router.nodes[zone].end(kill=True)
+                time.sleep(0.3)
+                router.nodes[zone].start()
+        producing.goes_on()
+    each_once(router, topic, producing)
+
+
+def test_objects_that_are_gone_before_they_are_read_are_written_again(router: Router, topic: str):
+    assert router.channel is not None
+    folder, ended, deleted = router.channel, threading.Event(), list[Path]()
+    draw = random.Random(5)
+
+    def delete_some() -> None:
+        seen: set[Path] = set()
+        while not ended.is_set() and len(deleted) < 12:
+            for path in set(folder.rglob("*")) - seen:
+                seen.add(path)
+                if path.is_file() and draw.random() < 0.3:
+                    path.unlink(missing_ok=True)
+                    deleted.append(path)
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=delete_some)
+    with Producing(router, topic, "az1") as producing:
+        thread.start()
+        time.sleep(2)
+        ended.set()
+        thread.join()
+        producing.goes_on()
+    each_once(router, topic, producing)
+    assert deleted
+
+
+def test_a_storage_that_is_away_for_some_seconds_holds_up_and_loses_nothing(router: Router, topic: str):
+    assert router.channel is not None
+    aside = router.channel.with_name("aside")
+    with Producing(router, topic, "az1") as producing:
+        router.channel.rename(aside)
+        router.channel.write_text("no folder")
+        time.sleep(2)
+        router.channel.unlink()
+        aside.rename(router.channel)
+        producing.goes_on()
+    each_once(router, topic, producing)
+
+
+def test_what_was_answered_is_in_storage_no_more(router: Router, topic: str):
+    assert router.channel is not None
+    with Producing(router, topic, "az1"):
+        pass
+
+    def left() -> int:
+        assert router.channel is not None
+        return sum(path.is_file() for path in router.channel.rglob("*"))
+
+    # Of each node's objects the newest stays, and what was before it goes.
+    eventually(lambda: left() <= 2 * len(router.nodes), "the objects are deleted")
+
+
+@pytest.mark.parametrize("kind", ["http", "random", "negative size", "oversized"])
+def test_garbage_at_a_main_ends_its_own_connection_and_no_other(router: Router, topic: str, kind: str):
+    with Producing(router, topic, "az1") as producing:
+        raw = Raw(router.main_ports["az3"])
+        raw.send(GARBAGE[kind])
+        assert raw.is_ended
+        raw.close()
+        producing.goes_on()
+    each_once(router, topic, producing)
+
+
+def produce_request(topic: str, number: int) -> bytes:
+    """A Produce request of version 3 without its size, with one record."""
+    batch = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 100_000)
+    batch.append(0, int(time.time() * 1000), b"k", str(number).encode(), [])
+    partition = ProduceRequest.TopicProduceData.PartitionProduceData(index=0, records=bytes(batch.build()))
+    data = ProduceRequest.TopicProduceData(name=topic, partition_data=[partition])
+    request = ProduceRequest(version=3, transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=[data])
+    request.with_header(correlation_id=number, client_id="zone=az1")
+    return bytes(request.encode(header=True))
+
+
+def test_a_route_of_an_epoch_that_is_over_is_refused_and_written_again(router: Router, topic: str, tmp_path: Path):
+    """The fence rises all the while, and never lets a record in twice, or before one that was sent earlier."""
+    number_of_records = 300
+    (port,) = free_ports(1)
+    host, _, broker_port = router.brokers.servers.split(",")[0].rpartition(":")
+    answers: list[int] = []
+
+    async def run() -> tuple[int, int]:
+        storage = ObjectStorage(f"file://{tmp_path}")
+        main = MainNode((CLUSTER, 1), lambda: Address(host, int(broker_port)), storage)
+        await main.open("127.0.0.1", port)
+        mains = {(CLUSTER, 1): MainAt(Address("127.0.0.1", port), "az1")}
+        traffic = Traffic("a", "az1", CollectorRegistry())
+        routes = Routes(1, storage, mains, Limits(window_seconds=0.02, bulk_bytes=2_000), traffic)
+        running = asyncio.create_task(routes.run())
+        stream = routes.stream((CLUSTER, 1), lambda why: answers.append(-1))
+
+        def answered(answer: memoryview) -> None:
+            told = ProduceResponse[3].decode(bytes(answer), header=True)
+            assert [part.error_code for topic in told.responses for part in topic.partition_responses] == [0]
+            answers.append(told.header.correlation_id)
+
+        draw, fences = random.Random(3), 0
+        for number in range(number_of_records):
+            message = produce_request(topic, number)
+            stream.send([memoryview(message)], len(message), answered)
+            if draw.random() < 0.05:
+                main.fenced, fences = routes.epoch, fences + 1
+            await asyncio.sleep(draw.random() * 0.01)
+        async with asyncio.timeout(60):
+            while len(answers) < number_of_records:
+                await asyncio.sleep(0.01)
+        assert routes.held_bytes == 0
+        stream.close()
+        running.cancel()
+        await main.close()
+        routes.close()
+        return routes.epoch, fences
+
+    epoch, fences = asyncio.run(run())
+    assert answers == list(range(number_of_records)), "in order, each once"
+    values = [
+        int(value)
+        for partition, _, _, _, value, _, _ in everything(router.brokers.servers, topic)
+        if partition == 0
+    ]
+    assert values == list(range(number_of_records))
+    assert epoch > 3 and fences > 3
+
+
+def test_a_process_that_takes_a_nodes_place_makes_the_other_one_end(router: Router, topic: str):
+    """Both call themselves the same node; the one that was there before writes nothing any more, and says why."""
+    node = router.nodes["az2"]
+    with Producing(router, topic, "az2") as producing:
+        successor = router.twin(node)
+        successor.start()
+        assert node.process is not None
+        assert node.process.wait(30) == 1
+        assert "another process writes as node 2" in node.log.read_text()
+        assert successor.lives
+        successor.end()
+        node.end()
+        node.start()
+        producing.goes_on()
+    each_once(router, topic, producing)

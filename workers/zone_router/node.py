@@ -1,0 +1,99 @@
+"""A node of the zone router as its file describes it: a proxy, a main, or both in one process."""
+
+from __future__ import annotations
+
+import asyncio
+
+from backend.kafka.wire.endpoints import Address
+from workers.zone_router.channel import Limits
+from workers.zone_router.directory import Directory
+from workers.zone_router.document import Channel, RouterFile
+from workers.zone_router.gateway import Gateway
+from workers.zone_router.main_node import MainNode
+from workers.zone_router.object_storage import ObjectStorage
+from workers.zone_router.routes import Routes
+from workers.zone_router.traffic import Traffic
+
+
+class RouterNode:
+    """All that one process does."""
+
+    def __init__(self, file: RouterFile, name: str, traffic: Traffic) -> None:
+        """Raises RouterFileInvalid, StorageFailed."""
+        self._file, self._described, self._traffic = file, file.node(name), traffic
+        main = self._described.main
+        clusters = {*self._described.listeners, *([main.cluster] if main else [])}
+        self._directories = {cluster: Directory(file, cluster) for cluster in clusters}
+        self._storage = ObjectStorage(file.channel.url, file.channel.options) if file.channel else None
+        self._routes = self._make_routes(file.channel)
+        self._gateway = Gateway(
+            self._described,
+            file.zone_rule(),
+            self._directories,
+            traffic,
+            dict.fromkeys(self._open_clusters(), self._routes) if self._routes else {},
+        )
+        self._main = self._make_main()
+
+    async def run(self, ended: asyncio.Event, ready: asyncio.Event) -> None:
+        """Serve until `ended` is set. Raises ChannelFenced, StorageFailed, OSError for a port that is taken."""
+        tasks = [asyncio.create_task(directory.keep()) for directory in self._directories.values()]
+        waiting = asyncio.create_task(ended.wait())
+        try:
+            if self._routes:
+                tasks.append(asyncio.create_task(self._routes.run()))
+            if self._main and self._described.main:
+                await self._main.open(self._described.bound_to, self._described.main.port)
+            await self._gateway.open()
+            ready.set()
+            done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            await self._close()
+            for task in done - {waiting}:
+                task.result()  # none of them ends by itself: it raises
+        finally:
+            for each in (waiting, *tasks):
+                each.cancel()
+            await asyncio.gather(waiting, *tasks, return_exceptions=True)
+
+    async def _close(self) -> None:
+        await self._gateway.close()
+        if self._routes:
+            self._routes.close()
+        if self._main:
+            await self._main.close()
+
+    def _open_clusters(self) -> list[str]:
+        """Whose mains need no login of the clients that they speak for."""
+        return [
+            name
+            for name in self._described.listeners
+            if self._file.clusters[name].properties.get("security.protocol", "PLAINTEXT").upper() == "PLAINTEXT"
+        ]
+
+    def _make_routes(self, channel: Channel | None) -> Routes | None:
+        described = self._described
+        if channel is None or self._storage is None or described.id is None or not described.listeners:
+            return None
+        limits = Limits(
+            window_seconds=channel.window_ms / 1_000, bulk_bytes=channel.bulk_bytes, held_bytes=channel.held_bytes
+        )
+        return Routes(
+            described.id,
+            self._storage,
+            self._file.mains(),
+            limits,
+            self._traffic,
+            spares_home=channel.same_zone == "direct",
+        )
+
+    def _make_main(self) -> MainNode | None:
+        main = self._described.main
+        if main is None or self._storage is None:
+            return None
+        directory, broker = self._directories[main.cluster], main.broker
+
+        def address() -> Address | None:
+            known = directory.brokers.get(broker)
+            return known.address if known else None
+
+        return MainNode((main.cluster, broker), address, self._storage)

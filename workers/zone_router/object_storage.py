@@ -1,0 +1,96 @@
+"""Object storage as the router uses it: objects that are written once, read in parts, and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import LocalStore, ObjectStore, from_url
+
+
+class StorageFailed(Exception):
+    """It does not do what it is asked for: it is full, away, slow, or refuses us. Trying again may help."""
+
+
+class AlreadyWritten(StorageFailed):
+    """There is an object of this name: somebody else writes under our name."""
+
+
+class ObjectMissing(StorageFailed):
+    """There is no object of this name, or it is shorter than it was said to be."""
+
+
+class ObjectStorage:
+    """A folder (`file:///…`, which may be a mounted network file system) or a bucket (`s3://bucket/prefix`)."""
+
+    def __init__(self, url: str, options: Mapping[str, str] | None = None) -> None:
+        """`options` are obstore's for the kind of storage, such as `endpoint` or `region`.
+
+        Raises StorageFailed if there is no such kind, or an option that nobody knows.
+        """
+        self._store = _opened(url, dict(options or {}))
+
+    async def put_new(self, name: str, data: bytes) -> None:
+        """Write an object that is not there yet. Raises AlreadyWritten, StorageFailed."""
+        try:
+            await obstore.put_async(self._store, name, data, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            raise AlreadyWritten(f"{name} is there already") from None
+        except (BaseError, OSError) as error:
+            raise _failed(name, error) from None
+
+    async def get(self, name: str, start: int, length: int) -> memoryview:
+        """A part of an object. Raises ObjectMissing, StorageFailed."""
+        try:
+            found = memoryview(await obstore.get_range_async(self._store, name, start=start, length=length))
+        except FileNotFoundError:
+            raise ObjectMissing(f"there is no {name}") from None
+        except (BaseError, OSError) as error:
+            raise _failed(name, error) from None
+        if len(found) != length:
+            raise ObjectMissing(f"{name} ends at byte {start + len(found)}, before {start + length}")
+        return found
+
+    async def names(self, prefix: str) -> list[str]:
+        """Of all objects below a prefix. Raises StorageFailed."""
+        found: list[str] = []
+        try:
+            async for batch in obstore.list(self._store, prefix):
+                found += [each["path"] for each in batch]
+        except (BaseError, OSError) as error:
+            raise _failed(prefix, error) from None
+        return found
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Those that are there. Raises StorageFailed."""
+        for name in names:
+            try:
+                await obstore.delete_async(self._store, name)
+            except FileNotFoundError:
+                continue
+            except (BaseError, OSError) as error:
+                raise _failed(name, error) from None
+
+
+def _opened(url: str, options: dict[str, str]) -> ObjectStore:
+    parts = urlsplit(url)
+    try:
+        if parts.scheme == "file":
+            if options:
+                raise StorageFailed(f"{url} is a folder, which has no options such as {next(iter(options))}")
+            return LocalStore(prefix=Path(unquote(parts.path)), mkdir=True)
+        return from_url(url, config=options)  # type: ignore[call-overload, no-any-return]
+    except (BaseError, OSError, ValueError) as error:
+        raise StorageFailed(f"{url} cannot be opened: {_first_line(error)}") from None
+
+
+def _failed(name: str, error: Exception) -> StorageFailed:
+    return StorageFailed(f"{name}: {_first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    # What follows is the error once more, with its source and URLs, in Rust's words.
+    return str(error).strip().partition("\n")[0]
