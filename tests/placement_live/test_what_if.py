@@ -107,7 +107,8 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
     # Broker 1 has a replica of what nobody leads, but not the last one; that is on the broker that is away.
     outcomes, found = answer(watched, 1, topic)
     assert outcomes["plain-0"] == {"offline_already"}
-    assert f"{topic}.plain-0" in found["sentence"] and "has no leader already" in found["sentence"]
+    # Other tests' topics may be without a leader as well.
+    assert f"{topic}.plain-0" in found["sentence"] and "no leader already" in found["sentence"]
     assert answer(watched, 3, topic)[0]["plain-0"] == {"offline_already", "last_copy"}
 
 

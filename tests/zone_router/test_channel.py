@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.disks import small_disk
-from workers.zone_router.bulk import ChannelOffset, Entry, Main, Place, read
+from workers.zone_router.bulk import HEAD_BYTES, ChannelOffset, Entry, Main, Place, read
 from workers.zone_router.channel import ChannelFenced, Limits, RouterChannel
 from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage, StorageFailed
 
@@ -24,16 +24,19 @@ class Written:
 
     def __init__(self, folder: Path, node: int = 7, epoch: int = 3, **limits: Any) -> None:
         self.storage = ObjectStorage(f"file://{folder}")
-        self.told: list[tuple[Main, ChannelOffset, list[Entry]]] = []
-        self.failed: list[tuple[list[Entry], str]] = []
+        self.told: list[tuple[Main, ChannelOffset, list[Place]]] = []
+        self.failed: list[tuple[list[Place], str]] = []
+        self.gone: set[int] = set()
+        """Streams of clients that are gone."""
         self.epoch = epoch
         self.channel = RouterChannel(
             self.storage,
             node,
             lambda: self.epoch,
             Limits(**limits),
-            lambda parts: self.told.extend((main, at, list(entries)) for main, at, entries in parts),
-            lambda entries, why: self.failed.append((list(entries), why)),
+            lambda parts: self.told.extend((main, at, list(places)) for main, at, places in parts),
+            lambda places, why: self.failed.append((list(places), why)),
+            lambda place: place.stream not in self.gone,
         )
         self._numbers = itertools.count()
         self.running: asyncio.Task[None] | None = None
@@ -71,6 +74,11 @@ class Written:
         return found
 
 
+def bulks(folder: Path) -> int:
+    """Objects that are not empty."""
+    return sum(path.is_file() and path.stat().st_size > HEAD_BYTES for path in folder.rglob("*"))
+
+
 def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(test)
 
@@ -106,7 +114,7 @@ def test_entries_of_one_main_are_one_range(tmp_path: Path):
             for main in (EAST, WEST, EAST, WEST, EAST):
                 written.take(main=main)
             await written.until(lambda: written.count == 5)
-            found = {main: [entry.place.number for entry in entries] for main, _, entries in written.told}
+            found = {main: [place.number for place in places] for main, _, places in written.told}
             assert found == {EAST: [0, 2, 4], WEST: [1, 3]} and len(written.told) == 2
 
     run(test())
@@ -120,13 +128,134 @@ def test_a_node_that_comes_back_goes_on_behind_what_it_wrote(tmp_path: Path):
         async with Written(tmp_path, epoch=5) as after:
             after.take()
             await after.until(lambda: after.count == 1)
-            left = await after.storage.names("channel/")
+            left = await after.storage.sizes("channel/")
             assert before.told[0][1].name not in left, "what its clients asked another process is for nobody"
         assert after.told[0][1].sequence > before.told[0][1].sequence
         async with Written(tmp_path, node=8) as other:
             other.take()
             await other.until(lambda: other.count == 1)
-        assert other.told[0][1].sequence == 1, "another node's names are its own"
+        assert other.told[0][1].sequence == 5, "another node's names are its own"
+
+    run(test())
+
+
+def test_who_takes_a_nodes_place_meets_the_other_whatever_epochs_they_know_of(tmp_path: Path):
+    async def test() -> None:
+        async with Written(tmp_path, epoch=9) as zombie:
+            zombie.take()
+            await zombie.until(lambda: zombie.count == 1)
+            async with Written(tmp_path, epoch=1) as successor:
+                for _ in range(3):
+                    zombie.take()
+                    successor.take()
+                    await asyncio.sleep(0.05)
+                assert zombie.running is not None and isinstance(zombie.running.exception(), ChannelFenced)
+                assert zombie.count == 1 and successor.count == 3
+
+    run(test())
+
+
+def test_bulks_behind_one_that_was_fenced_are_not_told_either(tmp_path: Path):
+    async def test() -> None:
+        async with Written(tmp_path, bulk_bytes=1_000) as zombie:
+            for _ in range(20):
+                zombie.take(900)
+            await zombie.until(lambda: zombie.count == 20)
+            async with Written(tmp_path) as successor:
+                for _ in range(20):
+                    zombie.take(900)
+                await zombie.until(lambda: zombie.running is not None and zombie.running.done())
+                assert zombie.count == 20 and sum(len(places) for places, _ in zombie.failed) <= 20
+                successor.take()
+                await successor.until(lambda: successor.count == 1)
+
+    run(test())
+
+
+def test_a_gap_of_bulks_that_failed_is_filled_before_more_is_written(tmp_path: Path):
+    """Or who takes the node's place would begin in the gap, and meet the other one first."""
+    folder = tmp_path / "channel"
+
+    async def test() -> None:
+        async with Written(folder, patience_seconds=0.3) as written:
+            written.take()
+            await written.until(lambda: written.count == 1)
+
+            async def meanwhile() -> None:
+                written.take()
+                await written.until(lambda: len(written.failed) == 1)
+                written.take()
+                await asyncio.sleep(0.2)
+
+            await away(folder, meanwhile)
+            await written.until(lambda: written.count == 2)
+            before, after = (at.sequence for _, at, _ in written.told)
+            assert after == before + 2
+            async with Written(folder) as successor:
+                successor.take()
+                await successor.until(lambda: successor.count == 1)
+                written.take()
+                await written.until(lambda: written.running is not None and written.running.done())
+                assert written.count == 2
+
+    run(test())
+
+
+def test_an_own_object_that_is_there_already_is_its_own(tmp_path: Path):
+    """Storage may try again by itself, and say of its second attempt that there is one."""
+
+    class Twice(ObjectStorage):
+        async def put_new(self, name: str, data: bytes) -> None:
+            await super().put_new(name, data)
+            await super().put_new(name, data)
+
+    async def test() -> None:
+        written = Written(tmp_path)
+        written.storage.__class__ = Twice
+        async with written:
+            written.running = written.running
+            assert written.running is not None and not written.running.done()
+
+    async def later() -> None:
+        written = Written(tmp_path / "b")
+        async with written:
+            written.storage.__class__ = Twice
+            written.take()
+            await written.until(lambda: written.count == 1)
+            assert written.failed == []
+
+    run(test())
+    run(later())
+
+
+def test_what_nobody_waits_for_any_more_is_left_out(tmp_path: Path):
+    folder = tmp_path / "channel"
+
+    async def test() -> None:
+        written = Written(folder)
+        shutil.rmtree(folder)
+        folder.write_text("no folder")
+        async with written:
+            for main in (EAST, WEST, EAST):
+                written.take(main=main)
+            written.gone.add(EAST[1])
+            await written.until(lambda: written.channel.held_bytes < 200)
+            folder.unlink()
+            folder.mkdir()
+            await written.until(lambda: written.count == 1)
+            assert [main for main, _, _ in written.told] == [WEST] and written.channel.held_bytes == 0
+
+    run(test())
+
+
+def test_other_files_in_the_folder_are_no_objects(tmp_path: Path):
+    async def test() -> None:
+        folder = tmp_path / "channel" / f"{7:010d}"
+        folder.mkdir(parents=True)
+        (folder / ".nfs0000000001").write_text("an open file that was deleted")
+        async with Written(tmp_path) as written:
+            written.take()
+            await written.until(lambda: written.count == 1)
 
     run(test())
 
@@ -139,14 +268,14 @@ def test_what_nobody_reads_any_more_is_deleted_but_the_newest(tmp_path: Path):
                 await written.until(lambda count=count: written.count == count)
             names = [at.name for _, at, _ in written.told]
             written.channel.trim(names)
-            await written.until(lambda: len(list(tmp_path.rglob("0*"))) < 5)
-            left = await written.storage.names("channel/")
+            await written.until(lambda: bulks(tmp_path) == 1)
+            left = await written.storage.sizes("channel/")
             assert names[-1] in left and not set(names[:-1]) & set(left)
             written.take()
             await written.until(lambda: written.count == 6)
             written.channel.trim([])
             await asyncio.sleep(0.1)
-            assert names[-1] not in await written.storage.names("channel/")
+            assert names[-1] not in await written.storage.sizes("channel/")
 
     run(test())
 
@@ -213,7 +342,7 @@ def test_a_storage_that_stays_away_is_told_and_what_comes_later_is_written(tmp_p
 
             await away(folder, meanwhile)
             (entries, why), *_ = written.failed
-            assert [entry.place.number for entry in entries] == [0] and why
+            assert [place.number for place in entries] == [0] and why
             assert written.channel.held_bytes == 0
             written.take()
             await written.until(lambda: written.count == 1)
@@ -251,7 +380,7 @@ def test_a_full_disk_is_told_and_when_there_is_room_it_goes_on(tmp_path: Path):
                 await written.storage.delete([written.told[0][1].name])
                 written.take(600_000)
                 await written.until(lambda: written.count == 2)
-                assert [entry.place.number for entry in written.told[1][2]] == [2]
+                assert [place.number for place in written.told[1][2]] == [2]
 
         run(test())
 
@@ -267,9 +396,9 @@ def test_objects_are_written_once_read_in_parts_and_deleted(tmp_path: Path):
             await storage.get("a/b", 8, 4)
         with pytest.raises(ObjectMissing, match="there is no a/c"):
             await storage.get("a/c", 0, 1)
-        assert await storage.names("a/") == ["a/b"]
+        assert await storage.sizes("a/") == {"a/b": 10}
         await storage.delete(["a/b", "a/c"])
-        assert await storage.names("a/") == []
+        assert await storage.sizes("a/") == {}
 
     run(test())
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import psutil
 import yaml
+from kafka.protocol.producer import ProduceRequest
+from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from backend.estate.ports import free_ports
 from backend.parent_death import die_with_parent
@@ -205,3 +207,15 @@ def until(deadline_seconds: float) -> Iterator[None]:
 
 
 Labels = Mapping[tuple[str, ...], float]
+
+
+def produce_request(topic: str, number: int, *, acks: int = -1, partition: int = 0) -> bytes:
+    """A Produce request of version 3 without its size, with one record."""
+    batch = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 100_000)
+    batch.append(0, int(time.time() * 1000), b"k", str(number).encode(), [])
+    records = bytes(batch.build())
+    part = ProduceRequest.TopicProduceData.PartitionProduceData(index=partition, records=records)
+    data = ProduceRequest.TopicProduceData(name=topic, partition_data=[part])
+    request = ProduceRequest(version=3, transactional_id=None, acks=acks, timeout_ms=30_000, topic_data=[data])
+    request.with_header(correlation_id=number, client_id="zone=az1")
+    return bytes(request.encode(header=True))

@@ -21,7 +21,7 @@ from confluent_kafka import Message, Producer
 
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
-from tests.zone_router_live.nodes import Router, client
+from tests.zone_router_live.nodes import Router, client, produce_request
 from tests.zone_router_live.test_gateway import everything
 
 API_VERSIONS = struct.pack(">hhih", 18, 0, 7, 8) + b"zone=az1"
@@ -143,6 +143,25 @@ def test_a_client_that_asks_and_never_reads_does_not_fill_the_node(router: Route
         with neighbour(router):
             assert node.memory() - before < 40_000_000
         raw.close()
+
+
+def test_what_was_sent_without_waiting_for_an_answer_arrives_although_its_sender_is_gone(
+    router: Router, topic: str
+):
+    for number in range(30):
+        raw = Raw(router.nodes["az1"].brokers[3])
+        message = produce_request(topic, number, acks=0, partition=2)
+        raw.send(framed(message))
+        raw.close()
+    eventually(lambda: len(everything(router.brokers.servers, topic)) == 30, "all are there")
+
+
+def test_who_waits_for_no_answer_and_asks_the_wrong_broker_is_let_down(router: Router, topic: str):
+    """As brokers do: it has to look for the leader."""
+    raw = Raw(router.nodes["az1"].brokers[1])
+    raw.send(framed(produce_request(topic, 1, acks=0, partition=2)))  # led by broker 3
+    assert raw.is_ended
+    raw.close()
 
 
 def test_garbage_after_good_requests_ends_the_connection_too(router: Router):

@@ -44,7 +44,7 @@ class ChannelOffset(NamedTuple):
     @property
     def name(self) -> str:
         """Of the object."""
-        return object_name(self.node, self.epoch, self.sequence)
+        return object_name(self.node, self.sequence)
 
     def encoded(self) -> bytes:
         return _OFFSET.pack(_VERSION, *self)
@@ -60,14 +60,16 @@ def decoded(data: Buffer) -> ChannelOffset:
     return ChannelOffset(*fields)
 
 
-def object_name(node: int, epoch: int, sequence: int) -> str:
-    """Names in their order are in the order of writing."""
-    return f"{epoch_prefix(node, epoch)}{sequence:020d}"
+def object_name(node: int, sequence: int) -> str:
+    """Names in their order are in the order of writing. The epoch is not in them: two processes that call
+    themselves the same node have to come to the same name, whatever epochs they know of.
+    """
+    return f"{node_prefix(node)}{sequence:020d}"
 
 
-def epoch_prefix(node: int, epoch: int) -> str:
-    """Below which a node's objects of an epoch are."""
-    return f"{node_prefix(node)}{epoch:020d}/"
+def is_object_name(name: str) -> bool:
+    """Whether it is one of ours: folders have other files, too."""
+    return name.rpartition("/")[2].isdecimal()
 
 
 def node_prefix(node: int) -> str:

@@ -9,11 +9,12 @@ was replaced, and goes on, finds its names taken and stops. Source: the zone rou
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -24,6 +25,8 @@ from workers.zone_router.bulk import (
     Entry,
     Head,
     Main,
+    Place,
+    is_object_name,
     node_prefix,
     object_name,
     read_head,
@@ -33,6 +36,8 @@ from workers.zone_router.object_storage import AlreadyWritten, ObjectStorage, St
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
+_STORAGE_SECONDS = 10.0
+"""For what is not a client's: a storage that hangs is asked again."""
 
 _LOG = structlog.get_logger(__name__)
 
@@ -42,13 +47,16 @@ class Part(NamedTuple):
 
     main: Main
     at: ChannelOffset
-    entries: Sequence[Entry]
+    places: Sequence[Place]
+    """Of its entries, in order. The entries themselves are kept by their streams, until they are answered."""
 
 
 Told = Callable[[Sequence[Part]], None]
 """A bulk is written: its parts."""
-Failed = Callable[[Sequence[Entry], str], None]
+Failed = Callable[[Sequence[Place], str], None]
 """These entries could not be written, and why."""
+Wanted = Callable[[Place], bool]
+"""Whether anybody still waits for the entry to be written."""
 
 
 class ChannelFenced(Exception):
@@ -80,35 +88,43 @@ class RouterChannel:
         limits: Limits,
         told: Told,
         failed: Failed,
+        wanted: Wanted,
     ) -> None:
         self._storage, self._node, self._epoch, self._limits = storage, node, epoch, limits
-        self._told, self._failed = told, failed
+        self._told, self._failed, self._wanted = told, failed, wanted
         self._waiting: list[Entry] = []
         self._waiting_bytes = 0
         self._waiting_since = 0.0
         self._writing: deque[asyncio.Task[None]] = deque()
+        self._filling = 0
+        """Names that a failed bulk has left, and that are not taken yet."""
         self._sequence = 0
         self._changed = asyncio.Event()
         self._before: asyncio.Task[None] | None = None
-        self._trimming: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
         self._untrimmed: list[str] = []
         self._newest = ""
         """Of the objects that were written."""
         self._process = secrets.randbits(64)
-        self._fenced: str | None = None
+        self._over: Exception | None = None
         self.held_bytes = 0
         """Taken and not told or failed yet."""
 
     async def run(self) -> None:
-        """Write what comes until it is cancelled. Raises ChannelFenced."""
+        """Write what comes until it is cancelled. Raises ChannelFenced, and what nobody has thought of."""
         while not await self._has_begun():
+            self._leave_out()
             await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
         try:
             while True:
                 await self._due()
                 self._start()
+        except ChannelFenced:
+            if self._writing:  # their clients are told
+                await asyncio.wait(self._writing, timeout=_LONGEST_PAUSE_SECONDS)
+            raise
         finally:
-            for task in (*self._writing, *self._trimming):
+            for task in (*self._writing, *self._beside):
                 task.cancel()
 
     def take(self, entry: Entry) -> None:
@@ -130,46 +146,60 @@ class RouterChannel:
         due = [name for name in self._untrimmed if name != self._newest]
         self._untrimmed = [name for name in self._untrimmed if name == self._newest]
         if due:
-            task = asyncio.create_task(self._delete(due))
-            self._trimming.add(task)
-            task.add_done_callback(self._trimming.discard)
+            self._do_beside(self._delete(due))
+
+    def _do_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def _delete(self, names: Sequence[str]) -> None:
         try:
-            await self._storage.delete(names)
-        except StorageFailed as error:
+            async with asyncio.timeout(_STORAGE_SECONDS):
+                await self._storage.delete(names)
+        except (StorageFailed, TimeoutError) as error:
             self._untrimmed += names
-            _LOG.warning("zone_router.bulk_not_deleted", why=str(error))
+            _LOG.warning("zone_router.bulk_not_deleted", why=str(error) or "no answer")
 
     async def _has_begun(self) -> bool:
         try:
-            await self._begin()
-        except AlreadyWritten as error:
-            raise ChannelFenced(f"another process writes as node {self._node}: {error}") from None
-        except StorageFailed as error:
-            _LOG.warning("zone_router.storage_away", why=str(error))
+            async with asyncio.timeout(_STORAGE_SECONDS):
+                return await self._begin()
+        except (StorageFailed, TimeoutError) as error:
+            _LOG.warning("zone_router.storage_away", why=str(error) or "no answer")
             return False
-        return True
 
-    async def _begin(self) -> None:
-        """Go on behind what this node wrote before, with an object that takes the sequence over."""
-        names = await self._storage.names(node_prefix(self._node))
-        self._sequence = max((int(name.rpartition("/")[2]) for name in names), default=-1) + 1
-        claim = written(Head(self._node, self._sequence, self._process), [])
-        self._newest = object_name(self._node, self._epoch(), self._sequence)
-        await self._storage.put_new(self._newest, claim.data)
-        self._sequence += 1
+    async def _begin(self) -> bool:
+        """Go on behind what this node wrote before.
+
+        A process that still writes as this node may be on its way with as many bulks as are written side by side:
+        so many names and one are taken by empty objects, which stay for ever, and it finds one of them taken.
+        False if it was quicker.
+        """
+        sizes = await self._storage.sizes(node_prefix(self._node))
+        there = {name: size for name, size in sizes.items() if is_object_name(name)}
+        first = max((int(name.rpartition("/")[2]) for name in there), default=-1) + 1
+        taken = 0
+        for sequence in range(first, first + self._limits.side_by_side + 1):
+            name = object_name(self._node, sequence)
+            try:
+                await self._storage.put_new(name, written(Head(self._node, sequence, self._process), []).data)
+            except AlreadyWritten:
+                continue
+            taken, self._newest = taken + 1, name
+        self._sequence = first + self._limits.side_by_side + 1
         # Whoever was told of these asked another process, which is gone, and its clients with it.
-        self.trim(names)
+        self.trim([name for name, size in there.items() if size > HEAD_BYTES])
+        return taken > 0
 
     async def _due(self) -> None:
         """Until a bulk is to be closed."""
         while True:
-            if self._fenced:
-                raise ChannelFenced(self._fenced)
+            if self._over:
+                raise self._over
             self._changed.clear()
             timeout = None
-            if self._waiting and len(self._writing) < self._limits.side_by_side:
+            if self._waiting and not self._filling and len(self._writing) < self._limits.side_by_side:
                 age = asyncio.get_running_loop().time() - self._waiting_since
                 is_full = self._waiting_bytes >= self._limits.bulk_bytes
                 if not self._writing or is_full or age >= self._limits.window_seconds:
@@ -181,12 +211,24 @@ class RouterChannel:
             except TimeoutError:
                 continue
 
+    def _leave_out(self) -> None:
+        """What nobody waits for any more."""
+        gone = [entry for entry in self._waiting if not self._wanted(entry.place)]
+        if gone:
+            self._waiting = [entry for entry in self._waiting if self._wanted(entry.place)]
+            size = sum(entry.stored_bytes for entry in gone)
+            self._waiting_bytes -= size
+            self.held_bytes -= size
+
     def _start(self) -> None:
         """Close the bulk that waits, and begin to write it. What is beyond its bytes is of the next one."""
+        self._leave_out()
         taken, size = 0, 0
         while taken < len(self._waiting) and (not taken or size < self._limits.bulk_bytes):
             size += self._waiting[taken].stored_bytes
             taken += 1
+        if not taken:
+            return
         entries, self._waiting = self._waiting[:taken], self._waiting[taken:]
         self._waiting_bytes -= size
         epoch, sequence = self._epoch(), self._sequence
@@ -197,23 +239,29 @@ class RouterChannel:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._writing.remove(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._over = self._over or ChannelFenced(f"a bulk could not be told of: {error!r}")
         self._changed.set()
 
     async def _write(
         self, epoch: int, sequence: int, entries: list[Entry], before: asyncio.Task[None] | None
     ) -> None:
         bulk = written(Head(self._node, sequence, self._process), entries)
-        place = ChannelOffset(self._node, epoch, sequence, 0, len(bulk.data))
-        why = await self._put(place.name, bulk.data)
+        whole = ChannelOffset(self._node, epoch, sequence, 0, len(bulk.data))
+        why = await self._put(whole.name, bulk.data)
         if before is not None:
             await asyncio.wait([before])
         self.held_bytes -= sum(entry.stored_bytes for entry in entries)
-        if why is not None:
-            self._failed(entries, why)
+        if why is not None or self._over:
+            self._failed([entry.place for entry in entries], why or str(self._over))
             return
-        self._newest = place.name  # they come here in their order
+        self._newest = whole.name  # they come here in their order
         parts = [
-            Part(main, place._replace(start=start, length=length), [each for each in entries if each.main == main])
+            Part(
+                main,
+                whole._replace(start=start, length=length),
+                [entry.place for entry in entries if entry.main == main],
+            )
             for main, (start, length) in bulk.parts.items()
         ]
         self._told(parts)
@@ -221,29 +269,52 @@ class RouterChannel:
     async def _put(self, name: str, data: bytes) -> str | None:
         """Write it, in several attempts; why it could not be."""
         loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE_SECONDS
-        deadline, tried = loop.time() + self._limits.patience_seconds, False
+        deadline = loop.time() + self._limits.patience_seconds
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    await self._storage.put_new(name, data)
-            except AlreadyWritten as error:
-                if tried and await self._is_ours(name):
-                    return None  # by the attempt before, whose answer did not come
-                self._fenced = f"another process writes as node {self._node}: {error}"
-                return self._fenced
+                    if await self._is_put(name, data):
+                        return None
+                why = str(self._over)
             except (StorageFailed, TimeoutError) as error:
                 why = str(error) or f"no answer within {self._limits.patience_seconds:g} s"
                 _LOG.warning("zone_router.bulk_not_written", why=why)
-                if loop.time() + pause >= deadline:
-                    return why
-            else:
-                return None
-            tried = True
+            if self._over:
+                return why
+            if loop.time() + pause >= deadline:
+                self._filling += 1
+                self._do_beside(self._fill(name))
+                return why
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    async def _is_ours(self, name: str) -> bool:
+    async def _is_put(self, name: str, data: bytes) -> bool:
+        """Whether it is written, now or by an attempt before; False if it is another process's.
+
+        Raises StorageFailed.
+        """
         try:
-            return read_head(await self._storage.get(name, 0, HEAD_BYTES)).process == self._process
-        except (StorageFailed, BulkMalformed):
+            await self._storage.put_new(name, data)
+            return True
+        except AlreadyWritten as error:
+            with contextlib.suppress(BulkMalformed):
+                if read_head(await self._storage.get(name, 0, HEAD_BYTES)).process == self._process:
+                    return True
+            self._over = self._over or ChannelFenced(f"another process writes as node {self._node}: {error}")
+            self._changed.set()
             return False
+
+    async def _fill(self, name: str) -> None:
+        """Take the name of a bulk that could not be written: a gap would hide who takes this node's place."""
+        sequence = int(name.rpartition("/")[2])
+        empty = written(Head(self._node, sequence, self._process), []).data
+        while True:
+            try:
+                async with asyncio.timeout(_STORAGE_SECONDS):
+                    await self._is_put(name, empty)
+                    break
+            except (StorageFailed, TimeoutError):
+                self._leave_out()
+                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
+        self._filling -= 1
+        self._changed.set()

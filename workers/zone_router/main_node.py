@@ -42,9 +42,11 @@ _MOST_ANSWER_BYTES = 2**31 - 1
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 5.0
 """How long a part is tried to be read; then its Route is refused, and the proxy writes what was in it again."""
+_LEAST_BYTES_PER_SECOND = 2_000_000
+"""It may take so much longer as it is large."""
 _AGAIN_SECONDS = 0.05
 _MOST_HELD_BYTES = 64 * 1024 * 1024
-"""Of one proxy: read, or being read, and not with the broker yet; beyond it no more is taken from it."""
+"""Of one proxy: read, or being read, and not answered by the broker; beyond it no more is taken from it."""
 _SIZE = struct.Struct(">i")
 _PROXY_FULL, _HOLDS_MUCH = "proxy full", "holds much"
 """Reasons against reading."""
@@ -108,7 +110,8 @@ class _Proxy(asyncio.Protocol):
         self._end: End | None = None
         self._is_known = False
         self._streams: dict[int, _Stream] = {}
-        self._routes: asyncio.Queue[_Carried] = asyncio.Queue()
+        self._routes: asyncio.Queue[_Carried | Close] = asyncio.Queue()
+        """What is to be done, in the order in which it was told."""
         self._carrying: asyncio.Task[None] | None = None
         self._held = 0
 
@@ -130,7 +133,8 @@ class _Proxy(asyncio.Protocol):
         if self._carrying:
             self._carrying.cancel()
         while not self._routes.empty():
-            self._routes.get_nowait().part.cancel()
+            if isinstance(told := self._routes.get_nowait(), _Carried):
+                told.part.cancel()
         for stream in self._streams.values():
             if stream.broker:
                 stream.broker.close()
@@ -167,11 +171,8 @@ class _Proxy(asyncio.Protocol):
                 self._hold(message.at.length)
                 part = asyncio.get_running_loop().create_task(self._read(message))
                 self._routes.put_nowait(_Carried(message, part))
-            case Close(stream=number):
-                if stream := self._streams.pop(number, None):
-                    if stream.broker:
-                        stream.broker.close()
-                    self._forget(stream)
+            case Close():
+                self._routes.put_nowait(message)
             case _:
                 raise RouteMessageMalformed(f"{type(message).__name__} is for proxies")
 
@@ -185,7 +186,7 @@ class _Proxy(asyncio.Protocol):
     async def _read(self, route: Route) -> memoryview | str:
         """A Route's part; storage that is slow, or tells of an object a little later, is asked again."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _READ_SECONDS
+        deadline = loop.time() + _READ_SECONDS + route.at.length / _LEAST_BYTES_PER_SECOND
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
@@ -198,14 +199,32 @@ class _Proxy(asyncio.Protocol):
 
     async def _carry(self) -> None:
         """Hand over one part after the other, in the order in which they were told."""
-        while True:
-            carried = await self._routes.get()
-            if carried.route.at.epoch <= self._node.fenced:
-                carried.part.cancel()
-                self.say(Refused(carried.route.request, self._node.fenced))
-            else:
-                self._hand_over(carried, await carried.part)
-            self._hold(-carried.route.at.length)
+        try:
+            while True:
+                told = await self._routes.get()
+                if isinstance(told, Close):
+                    self._leave(told.stream)
+                    continue
+                part = await told.part
+                # After the wait: the fence may have risen meanwhile.
+                if told.route.at.epoch <= self._node.fenced:
+                    self._refuse(told)
+                else:
+                    self._hand_over(told, part)
+        except Exception as error:  # noqa: BLE001 - without this all of a proxy's clients would wait for ever
+            _LOG.error("zone_router.carrying_failed", why=repr(error))
+            self.close()
+
+    def _leave(self, number: int) -> None:
+        """A stream's client is gone."""
+        if stream := self._streams.pop(number, None):
+            if stream.broker:
+                stream.broker.close()
+            self._forget(stream)
+
+    def _refuse(self, carried: _Carried) -> None:
+        self.say(Refused(carried.route.request, self._node.fenced))
+        self._hold(-carried.route.at.length)
 
     def _hand_over(self, carried: _Carried, part: memoryview | str) -> None:
         try:
@@ -214,7 +233,7 @@ class _Proxy(asyncio.Protocol):
             entries = list(read_part(part))
         except BulkMalformed as error:
             _LOG.warning("zone_router.part_unreadable", why=str(error))
-            self.say(Refused(carried.route.request, self._node.fenced))
+            self._refuse(carried)
             return
         for given in entries:
             self._give(carried, given)
@@ -262,6 +281,7 @@ class _Proxy(asyncio.Protocol):
     def _done_if_answered(self, carried: _Carried) -> None:
         if carried.is_handed_over and carried.unanswered == 0:
             self.say(Done(carried.route.request))
+            self._hold(-carried.route.at.length)
 
 
 class _Broker(asyncio.Protocol):

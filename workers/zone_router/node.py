@@ -14,6 +14,8 @@ from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.routes import Routes
 from workers.zone_router.traffic import Traffic
 
+_DRAIN_SECONDS = 2.0
+
 
 class RouterNode:
     """All that one process does."""
@@ -58,7 +60,7 @@ class RouterNode:
     async def _close(self) -> None:
         await self._gateway.close()
         if self._routes:
-            self._routes.close()
+            await self._routes.close(_DRAIN_SECONDS)
         if self._main:
             await self._main.close()
 

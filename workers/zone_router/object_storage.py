@@ -54,12 +54,12 @@ class ObjectStorage:
             raise ObjectMissing(f"{name} ends at byte {start + len(found)}, before {start + length}")
         return found
 
-    async def names(self, prefix: str) -> list[str]:
-        """Of all objects below a prefix. Raises StorageFailed."""
-        found: list[str] = []
+    async def sizes(self, prefix: str) -> dict[str, int]:
+        """Of all objects below a prefix, by name. Raises StorageFailed."""
+        found: dict[str, int] = {}
         try:
             async for batch in obstore.list(self._store, prefix):
-                found += [each["path"] for each in batch]
+                found |= {each["path"]: each["size"] for each in batch}
         except (BaseError, OSError) as error:
             raise _failed(prefix, error) from None
         return found

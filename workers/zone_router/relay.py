@@ -21,6 +21,7 @@ import structlog
 from backend.kafka.wire import api_versions
 from backend.kafka.wire.apis import Api, is_passed_on
 from backend.kafka.wire.encoding import Buffer, MessageMalformed
+from backend.kafka.wire.produced import produce_has_failed
 from backend.kafka.wire.requests import Request, is_answered, read_request, with_all_acks, with_fetch_bounded
 from workers.zone_router.answers import Place, Rewrite
 from workers.zone_router.bulk import Main
@@ -79,6 +80,8 @@ class Client(asyncio.Protocol):
         self._is_full = False
         self._broker: Broker | None = None
         self._stream: Stream | None = None
+        self._is_decided = False
+        self._by: Main | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._before_connected: list[tuple[int, Sequence[Buffer], int]] = []
         self._zones: dict[bytes | None, str | None] = {}
@@ -181,7 +184,7 @@ class Client(asyncio.Protocol):
         awaited = _Awaited(request, said, self._place.rewrite(request, zone)) if is_owed else None
         if awaited:
             self._owe(awaited)
-        if request.api_key == Api.PRODUCE and (main := self._place.main):
+        if request.api_key == Api.PRODUCE and (main := self._main()):
             self._produce(main, request, frame, awaited)
             return
         if awaited:
@@ -237,6 +240,12 @@ class Client(asyncio.Protocol):
             return
         self.end("broker-away", "; ".join(failures) or "the cluster has not told of this broker")
 
+    def _main(self) -> Main | None:
+        """By whom what it produces goes, if by anybody: decided once, or a request could overtake another."""
+        if not self._is_decided:
+            self._is_decided, self._by = True, self._place.main
+        return self._by
+
     def _produce(self, main: Main, request: Request, frame: Frame, awaited: _Awaited | None) -> None:
         """Through the router channel, acknowledged by all replicas whatever was asked for."""
         routes = self._place.routes
@@ -246,14 +255,16 @@ class Client(asyncio.Protocol):
         message = frame.message()
 
         def answered(answer: memoryview) -> None:
-            if awaited is not None:
-                try:
+            try:
+                if awaited is not None:
                     self._answer(awaited, answer, [_SIZE.pack(len(answer)), answer])
-                except MessageMalformed as error:
-                    self.end("broker-garbage", str(error))
+                elif produce_has_failed(request.version, answer):
+                    self.close()  # as brokers do, so that a client that waits for no answer looks for the leader
+            except MessageMalformed as error:
+                self.end("broker-garbage", str(error))
 
         self._stream.send(with_all_acks(request, message), len(message), answered)
-        if routes.when_there_is_room(lambda: self.go(_NO_ROOM)):
+        if routes.when_there_is_room(main, lambda: self.go(_NO_ROOM)):
             self.stop(_NO_ROOM)
 
     def answered(self, frame: Frame) -> None:

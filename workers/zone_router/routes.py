@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
@@ -44,6 +44,9 @@ from workers.zone_router.traffic import Traffic
 
 _MOST_MESSAGE_BYTES = 2**31 - 1
 _CONNECT_SECONDS = 5.0
+_LOOK_SECONDS = 5.0
+_ANSWER_SECONDS = 60.0
+"""Twice as long as clients wait for an answer by themselves."""
 _MOST_REFUSALS = 5
 """Of a stream, one after the other; more, and what it sends cannot be brought to its main."""
 
@@ -56,6 +59,7 @@ OnBroken = Callable[[str], None]
 class _Pending(NamedTuple):
     entry: Entry
     on_answer: OnAnswer
+    taken_at: float
 
 
 class MainAt(NamedTuple):
@@ -71,14 +75,14 @@ class Stream:
     def __init__(self, routes: Routes, main: Main, on_broken: OnBroken) -> None:
         self._routes, self.main, self._on_broken = routes, main, on_broken
         self.id = next(routes.stream_ids)
-        self._turn, self._next = 0, 0
-        self._refusals = 0
+        self._turn, self._next, self._refusals = 0, 0, 0
         self._pending: deque[_Pending] = deque()
-        self.is_ended = False
+        self._is_leaving = self._is_ended = False
 
     def send(self, pieces: Sequence[Buffer], size: int, on_answer: OnAnswer) -> None:
         """A request without its size in front, whose broker will answer."""
-        self._take(_Pending(Entry(self.main, self._place(), pieces, size), on_answer))
+        now = asyncio.get_running_loop().time()
+        self._take(_Pending(Entry(self.main, self._place(), pieces, size), on_answer, now))
 
     def answered(self, answer: Answer) -> None:
         """By the broker, to the oldest that is not answered."""
@@ -87,40 +91,53 @@ class Stream:
             return
         self._refusals = 0
         pending = self._pending.popleft()
-        self._routes.released(pending.entry.size)
+        self._routes.released(self.main, pending.entry.size)
         pending.on_answer(cast(memoryview, answer.message))
+        if self._is_leaving and not self._pending:
+            self._end()
 
-    def refused(self, entry: Entry) -> None:
+    def refused(self, place: Place) -> None:
         """Write it, and all that was sent after it, again; nothing of it was done."""
-        if self.is_ended or entry.place.turn != self._turn:
+        if self._is_ended or place.turn != self._turn:
             return  # with those before it, already
         self._refusals += 1
         if self._refusals > _MOST_REFUSALS:
             self.broken(f"main {self.main} has refused it {_MOST_REFUSALS} times")
             return
-        again = [each for each in self._pending if each.entry.place >= entry.place]
+        again = [each for each in self._pending if each.entry.place >= place]
         for _ in again:
             self._pending.pop()
         self._turn, self._next = self._turn + 1, 0
         for each in again:
-            self._routes.released(each.entry.size)
+            self._routes.released(self.main, each.entry.size)
             self._take(each._replace(entry=replace(each.entry, place=self._place())))
+
+    def waits_for(self, place: Place) -> bool:
+        """Whether an entry is still to be written and told of as it is."""
+        return not self._is_ended and place.turn == self._turn
+
+    @property
+    def waits_since(self) -> float | None:
+        """When the oldest was taken that is not answered."""
+        return self._pending[0].taken_at if self._pending else None
 
     def broken(self, why: str) -> None:
         """It does not go on."""
-        if not self.is_ended:
+        if not self._is_ended:
             self._end()
-            self._on_broken(why)
+            if not self._is_leaving:
+                self._on_broken(why)
 
     def close(self) -> None:
-        """The client is gone."""
-        if not self.is_ended:
+        """The client is gone. What it had sent is still written, as a broker takes what it has received."""
+        self._is_leaving = True
+        if not self._pending and not self._is_ended:
             self._end()
 
     def _end(self) -> None:
-        self.is_ended = True
+        self._is_ended = True
         for each in self._pending:
-            self._routes.released(each.entry.size)
+            self._routes.released(self.main, each.entry.size)
         self._pending.clear()
         self._routes.ended(self)
 
@@ -156,15 +173,35 @@ class Routes:
         self._links: dict[Main, _Link] = {}
         self._parts_left: dict[str, int] = {}
         """Of each object: for how many mains it is still to be read, or to be answered."""
-        self._channel = RouterChannel(storage, node, lambda: self.epoch, limits, self._written, self._not_written)
-        self.held_bytes = 0
-        """Of requests that were taken and not answered."""
-        self._on_room: list[Callable[[], None]] = []
+        self._channel = RouterChannel(
+            storage, node, lambda: self.epoch, limits, self._written, self._not_written, self._is_wanted
+        )
+        self._held: Counter[Main] = Counter()
+        """Bytes of requests that were taken and not answered."""
+        self._on_room: list[tuple[Main, Callable[[], None]]] = []
         self._most_held = limits.held_bytes
 
     async def run(self) -> None:
-        """Write what comes until it is cancelled. Raises ChannelFenced, StorageFailed."""
-        await self._channel.run()
+        """Write what comes until it is cancelled. Raises ChannelFenced."""
+        watching = asyncio.create_task(self._let_down())
+        try:
+            await self._channel.run()
+        finally:
+            watching.cancel()
+
+    async def _let_down(self) -> None:
+        """Streams whose main does not answer: their clients have given up, or will; nothing of them is held on."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            late = asyncio.get_running_loop().time() - _ANSWER_SECONDS
+            for stream in list(self._streams.values()):
+                if (since := stream.waits_since) is not None and since < late:
+                    stream.broken(f"main {stream.main} has not answered within {_ANSWER_SECONDS:.0f} s")
+
+    @property
+    def held_bytes(self) -> int:
+        """Of requests that were taken and not answered, and of those that are still to be left out."""
+        return max(self._held.total(), self._channel.held_bytes)
 
     def knows(self, main: Main) -> bool:
         return main in self._mains
@@ -176,31 +213,35 @@ class Routes:
         return found
 
     def take(self, entry: Entry) -> None:
-        self.held_bytes += entry.size
+        self._held[entry.main] += entry.size
         self._channel.take(entry)
 
-    def released(self, size: int) -> None:
+    def released(self, main: Main, size: int) -> None:
         """So many bytes are held no more."""
-        self.held_bytes -= size
-        if self._on_room and self.held_bytes <= self._most_held:
+        self._held[main] -= size
+        if self._on_room:
             waiting, self._on_room = self._on_room, []
-            for resume in waiting:
-                resume()
+            for each in waiting:
+                if self._has_room(each[0]):
+                    each[1]()
+                else:
+                    self._on_room.append(each)
 
-    def when_there_is_room(self, resume: Callable[[], None]) -> bool:
-        """Whether too much is held for another request; if so, `resume` is called when it is not any more."""
-        if self.held_bytes <= self._most_held:
+    def when_there_is_room(self, main: Main, resume: Callable[[], None]) -> bool:
+        """Whether too much is held for another request to this main; if so, `resume` is called when it is not."""
+        if self._has_room(main):
             return False
-        self._on_room.append(resume)
+        self._on_room.append((main, resume))
         return True
+
+    def _has_room(self, main: Main) -> bool:
+        """One main that stands still has half of it all, so that the others go on."""
+        return self.held_bytes <= self._most_held and self._held[main] <= self._most_held // 2
 
     def ended(self, stream: Stream) -> None:
         self._streams.pop(stream.id, None)
         if link := self._links.get(stream.main):
             link.say(Close(stream.id))
-
-    def of(self, entry: Entry) -> Stream | None:
-        return self._streams.get(entry.place.stream)
 
     def stream_of(self, number: int) -> Stream | None:
         return self._streams.get(number)
@@ -211,7 +252,11 @@ class Routes:
         for stream in [each for each in self._streams.values() if each.main == main]:
             stream.broken(why)
 
-    def close(self) -> None:
+    async def close(self, seconds: float) -> None:
+        """Let what was taken be answered, for some seconds, and end."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while self._held.total() and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.02)
         for link in list(self._links.values()):
             link.close()
 
@@ -223,22 +268,28 @@ class Routes:
             del self._parts_left[name]
             self._channel.trim([name])
 
+    def _is_wanted(self, place: Place) -> bool:
+        stream = self._streams.get(place.stream)
+        return stream is not None and stream.waits_for(place)
+
     def _written(self, parts: Sequence[Part]) -> None:
-        if parts:
-            self._parts_left[parts[0].at.name] = len(parts)
+        self._parts_left[parts[0].at.name] = len(parts)
         for part in parts:
-            if not any(self.of(entry) for entry in part.entries):
+            if not any(map(self._is_wanted, part.places)):
                 self.done(part)  # all their clients are gone
                 continue
             link = self._links.get(part.main)
             if link is None:
                 link = self._links[part.main] = _Link(self, part.main, self._mains[part.main])
             link.route(part)
+            # Said before it as well, perhaps: the main begins a stream with the first that it reads of it.
+            for gone in {place.stream for place in part.places} - self._streams.keys():
+                link.say(Close(gone))
 
-    def _not_written(self, entries: Sequence[Entry], why: str) -> None:
-        for entry in entries:
-            if stream := self.of(entry):
-                stream.broken(why)
+    def _not_written(self, places: Sequence[Place], why: str) -> None:
+        for place in places:
+            if self._is_wanted(place):
+                self._streams[place.stream].broken(why)
 
 
 class _Link(asyncio.Protocol):
@@ -304,11 +355,10 @@ class _Link(asyncio.Protocol):
                     stream.answered(message)
             case Refused(request=request, fenced=fenced):
                 self._routes.epoch = max(self._routes.epoch, fenced + 1)
-                part = self._requests.pop(request, None)
-                for entry in part.entries if part else ():
-                    if stream := self._routes.of(entry):
-                        stream.refused(entry)
-                if part:
+                if part := self._requests.pop(request, None):
+                    for place in part.places:
+                        if stream := self._routes.stream_of(place.stream):
+                            stream.refused(place)
                     self._routes.done(part)
             case Broken(stream=number, why=why):
                 if stream := self._routes.stream_of(number):
