@@ -14,7 +14,7 @@ import pytest
 from tests.disks import small_disk
 from workers.zone_router.bulk import HEAD_BYTES, ChannelOffset, Entry, Main, Place, read
 from workers.zone_router.channel import ChannelFenced, Limits, RouterChannel
-from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage, StorageFailed
+from workers.zone_router.object_storage import ObjectStorage
 
 EAST, WEST = ("east", 1), ("west", 2)
 
@@ -383,28 +383,3 @@ def test_a_full_disk_is_told_and_when_there_is_room_it_goes_on(tmp_path: Path):
                 assert [place.number for place in written.told[1][2]] == [2]
 
         run(test())
-
-
-def test_objects_are_written_once_read_in_parts_and_deleted(tmp_path: Path):
-    async def test() -> None:
-        storage = ObjectStorage(f"file://{tmp_path}")
-        await storage.put_new("a/b", b"0123456789")
-        with pytest.raises(AlreadyWritten):
-            await storage.put_new("a/b", b"x")
-        assert bytes(await storage.get("a/b", 3, 4)) == b"3456"
-        with pytest.raises(ObjectMissing, match="ends at byte 10, before 12"):
-            await storage.get("a/b", 8, 4)
-        with pytest.raises(ObjectMissing, match="there is no a/c"):
-            await storage.get("a/c", 0, 1)
-        assert await storage.sizes("a/") == {"a/b": 10}
-        await storage.delete(["a/b", "a/c"])
-        assert await storage.sizes("a/") == {}
-
-    run(test())
-
-
-@pytest.mark.parametrize("url", ["nowhere://x", "file", "s3://", "file:///proc/nothing/here"])
-def test_a_storage_that_cannot_be_is_refused_in_words(url: str):
-    with pytest.raises(StorageFailed) as refused:
-        ObjectStorage(url)
-    assert url in str(refused.value) and "\n" not in str(refused.value)
