@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.zone_router.bulk import (
+from workers.zone_router.formats.bulk import (
     BulkMalformed,
     ChannelOffset,
     Entry,
@@ -18,7 +18,7 @@ from workers.zone_router.bulk import (
     read_head,
     written,
 )
-from workers.zone_router.route_messages import (
+from workers.zone_router.formats.route_messages import (
     Answer,
     Broken,
     Close,
@@ -29,7 +29,7 @@ from workers.zone_router.route_messages import (
     RouteMessageMalformed,
     encoded,
 )
-from workers.zone_router.route_messages import read as read_message
+from workers.zone_router.formats.route_messages import read as read_message
 
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 PLACES = st.builds(Place, U64, U32, U32)

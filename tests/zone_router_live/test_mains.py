@@ -26,11 +26,12 @@ from tests.kafka import DEADLINE_SECONDS
 from tests.zone_router_live.nodes import CLUSTER, Router, client, produce_request
 from tests.zone_router_live.test_faults import GARBAGE, Producing, Raw, each_once
 from tests.zone_router_live.test_gateway import everything
-from workers.zone_router.bulk import HEAD_BYTES
-from workers.zone_router.channel import Limits
-from workers.zone_router.main_node import MainNode
+from workers.zone_router.document import MainAt
+from workers.zone_router.formats.bulk import HEAD_BYTES
+from workers.zone_router.main.main_node import MainNode
 from workers.zone_router.object_storage import ObjectStorage
-from workers.zone_router.routes import MainAt, Routes
+from workers.zone_router.proxy.channel import Limits
+from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.traffic import Traffic
 
 pytestmark = pytest.mark.parametrize("router", ["by mains"], indirect=True)

@@ -12,10 +12,10 @@ import uvloop
 from prometheus_client import CollectorRegistry, start_http_server
 
 from backend import logs
-from workers.zone_router.channel import ChannelFenced
 from workers.zone_router.document import RouterFile, RouterFileInvalid, read_router_file
 from workers.zone_router.node import RouterNode
 from workers.zone_router.object_storage import StorageFailed
+from workers.zone_router.proxy.channel import ChannelFenced
 from workers.zone_router.traffic import Traffic
 
 

@@ -22,15 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from backend.domain.zone_map import Zones
 from backend.kafka.wire.endpoints import Address
-from workers.zone_router.bulk import Main
-from workers.zone_router.routes import MainAt
+from workers.zone_router.formats.bulk import Main
 
 _MOST_BROKERS = 10_000
 """In a range of ids: more is a slip of the pen."""
@@ -41,6 +40,13 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 class RouterFileInvalid(ValueError):
     """The zone router's file cannot be followed; a line for each place, with what is wrong there."""
+
+
+class MainAt(NamedTuple):
+    """Where a main's own node listens, and the zone it is in."""
+
+    address: Address
+    zone: str
 
 
 class _Section(BaseModel):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from backend.kafka.wire.endpoints import Address
-from workers.zone_router.channel import Limits
 from workers.zone_router.directory import Directory
 from workers.zone_router.document import Channel, RouterFile
-from workers.zone_router.gateway import Gateway
-from workers.zone_router.main_node import MainNode
+from workers.zone_router.main.main_node import MainNode
 from workers.zone_router.object_storage import ObjectStorage
-from workers.zone_router.routes import Routes
+from workers.zone_router.proxy.channel import Limits
+from workers.zone_router.proxy.gateway import Gateway
+from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.traffic import Traffic
 
 _DRAIN_SECONDS = 2.0

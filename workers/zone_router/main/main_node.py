@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 import structlog
 
 from backend.kafka.wire.endpoints import Address
-from workers.zone_router.bulk import BulkMalformed, Given, Main, Place
-from workers.zone_router.bulk import read as read_part
 from workers.zone_router.connections import End
-from workers.zone_router.frames import FrameRefused, Frames
-from workers.zone_router.object_storage import ObjectStorage, StorageFailed
-from workers.zone_router.route_messages import (
+from workers.zone_router.formats.bulk import BulkMalformed, Given, Main, Place
+from workers.zone_router.formats.bulk import read as read_part
+from workers.zone_router.formats.route_messages import (
     VERSION,
     Answer,
     Broken,
@@ -35,6 +33,8 @@ from workers.zone_router.route_messages import (
     encoded,
     read,
 )
+from workers.zone_router.frames import FrameRefused, Frames
+from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
 _MOST_MESSAGE_BYTES = 64 * 1024
 """Of what proxies say: places, no data."""

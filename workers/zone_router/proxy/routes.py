@@ -20,13 +20,10 @@ from typing import NamedTuple, cast
 import structlog
 
 from backend.kafka.wire.encoding import Buffer
-from backend.kafka.wire.endpoints import Address
-from workers.zone_router.bulk import Entry, Main, Place
-from workers.zone_router.channel import Limits, Part, RouterChannel
 from workers.zone_router.connections import End
-from workers.zone_router.frames import FrameRefused, Frames
-from workers.zone_router.object_storage import ObjectStorage
-from workers.zone_router.route_messages import (
+from workers.zone_router.document import MainAt
+from workers.zone_router.formats.bulk import Entry, Main, Place
+from workers.zone_router.formats.route_messages import (
     VERSION,
     Answer,
     Broken,
@@ -40,6 +37,9 @@ from workers.zone_router.route_messages import (
     encoded,
     read,
 )
+from workers.zone_router.frames import FrameRefused, Frames
+from workers.zone_router.object_storage import ObjectStorage
+from workers.zone_router.proxy.channel import Limits, Part, RouterChannel
 from workers.zone_router.traffic import Traffic
 
 _MOST_MESSAGE_BYTES = 2**31 - 1
@@ -60,13 +60,6 @@ class _Pending(NamedTuple):
     entry: Entry
     on_answer: OnAnswer
     taken_at: float
-
-
-class MainAt(NamedTuple):
-    """Where a main's own node listens, and the zone it is in."""
-
-    address: Address
-    zone: str
 
 
 class Stream:

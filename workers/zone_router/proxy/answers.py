@@ -11,9 +11,9 @@ from backend.kafka.wire.apis import Api
 from backend.kafka.wire.encoding import Buffer
 from backend.kafka.wire.endpoints import Address
 from backend.kafka.wire.requests import Request
-from workers.zone_router.bulk import Main
 from workers.zone_router.directory import Directory
-from workers.zone_router.routes import Routes
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.traffic import Traffic
 
 Rewrite = Callable[[memoryview], Sequence[Buffer]]

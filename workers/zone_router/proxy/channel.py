@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from workers.zone_router.bulk import (
+from workers.zone_router.formats.bulk import (
     HEAD_BYTES,
     BulkMalformed,
     ChannelOffset,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from backend.domain.zone_map import Zones
-from workers.zone_router.answers import Place
 from workers.zone_router.directory import Directory
 from workers.zone_router.document import Node
-from workers.zone_router.relay import Client
-from workers.zone_router.routes import Routes
+from workers.zone_router.proxy.answers import Place
+from workers.zone_router.proxy.relay import Client
+from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.traffic import Traffic
 
 _STUCK_SECONDS = 60.0

@@ -23,11 +23,11 @@ from backend.kafka.wire.apis import Api, is_passed_on
 from backend.kafka.wire.encoding import Buffer, MessageMalformed
 from backend.kafka.wire.produced import produce_has_failed
 from backend.kafka.wire.requests import Request, is_answered, read_request, with_all_acks, with_fetch_bounded
-from workers.zone_router.answers import Place, Rewrite
-from workers.zone_router.bulk import Main
 from workers.zone_router.connections import BUFFERED_BYTES, End
+from workers.zone_router.formats.bulk import Main
 from workers.zone_router.frames import Frame, FrameRefused, Frames
-from workers.zone_router.routes import Stream
+from workers.zone_router.proxy.answers import Place, Rewrite
+from workers.zone_router.proxy.routes import Stream
 from workers.zone_router.traffic import UNKNOWN
 
 MOST_REQUEST_BYTES = 100 * 1024 * 1024

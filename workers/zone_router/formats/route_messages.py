@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backend.kafka.wire.encoding import Buffer
-from workers.zone_router.bulk import BulkMalformed, ChannelOffset, Place, decoded
+from workers.zone_router.formats.bulk import BulkMalformed, ChannelOffset, Place, decoded
 
 VERSION = 1
 _SIZE = struct.Struct(">i")
