@@ -1,4 +1,4 @@
-"""One end of a connection: what is written to it, and whether it is read from."""
+"""Connections: what is written to their other end, and whether it is read from."""
 
 from __future__ import annotations
 
@@ -63,6 +63,62 @@ class End:
         if self.is_open:
             self._transport.close()
             asyncio.get_running_loop().call_later(_LINGER_SECONDS, self._transport.abort)
+
+
+class Connection(asyncio.Protocol):
+    """This side of a connection. What is asked of it before it is made is done when it is made."""
+
+    def __init__(self) -> None:
+        self._end: End | None = None
+        self._unsent: list[Sequence[Any]] = []
+        self._against: set[str] = set()
+        """Reasons against reading, before it is made."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._end = End(transport)
+        # Not yet: uvloop begins to read after this call, whatever was said in it.
+        asyncio.get_running_loop().call_soon(self._stop_now)
+        unsent, self._unsent = self._unsent, []
+        for pieces in unsent:
+            self._end.write(pieces)
+        self.made()
+
+    def made(self) -> None:
+        """For those who have something to do then."""
+
+    def _stop_now(self) -> None:
+        for why in self._against:
+            self.stop(why)
+
+    @property
+    def is_open(self) -> bool:
+        """Made, and not being closed."""
+        return self._end is not None and self._end.is_open
+
+    def write(self, pieces: Sequence[Any]) -> None:
+        """Nothing is written to one that is being closed."""
+        if self._end:
+            self._end.write(pieces)
+        else:
+            self._unsent.append(pieces)
+
+    def stop(self, why: str) -> None:
+        """Read no more, until nobody has a reason against it."""
+        if self._end:
+            self._end.stop(why)
+        else:
+            self._against.add(why)
+
+    def go(self, why: str) -> None:
+        """This reason is gone."""
+        self._against.discard(why)
+        if self._end:
+            self._end.go(why)
+
+    def close(self) -> None:
+        """End it when what was written is taken, but at the latest after some seconds."""
+        if self._end:
+            self._end.close()
 
 
 def _tell_of_the_dead(transport: asyncio.Transport) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from backend.kafka.wire.endpoints import Address
-from workers.zone_router.connections import End
+from workers.zone_router.connections import Connection
 from workers.zone_router.formats.bulk import BulkMalformed, Given, Main, Place
 from workers.zone_router.formats.bulk import read as read_part
 from workers.zone_router.formats.route_messages import (
@@ -101,22 +101,21 @@ class _Stream:
     """With the broker, in order."""
 
 
-class _Proxy(asyncio.Protocol):
+class _Proxy(Connection):
     """One proxy's connection."""
 
     def __init__(self, node: MainNode, proxies: set[_Proxy]) -> None:
+        super().__init__()
         self._node, self._proxies = node, proxies
         self._frames = Frames(_MOST_MESSAGE_BYTES)
-        self._end: End | None = None
         self._is_known = False
         self._streams: dict[int, _Stream] = {}
         self._routes: asyncio.Queue[_Carried | Close] = asyncio.Queue()
         """What is to be done, in the order in which it was told."""
         self._carrying: asyncio.Task[None] | None = None
-        self._held = 0
+        self._held, self._is_full = 0, False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._end = End(transport)
+    def made(self) -> None:
         self._proxies.add(self)
         self._carrying = asyncio.get_running_loop().create_task(self._carry())
 
@@ -141,22 +140,19 @@ class _Proxy(asyncio.Protocol):
         self._streams.clear()
 
     def pause_writing(self) -> None:
+        self._is_full = True
         for stream in self._streams.values():
             if stream.broker:
                 stream.broker.stop(_PROXY_FULL)
 
     def resume_writing(self) -> None:
+        self._is_full = False
         for stream in self._streams.values():
             if stream.broker:
                 stream.broker.go(_PROXY_FULL)
 
-    def close(self) -> None:
-        if self._end:
-            self._end.close()
-
     def say(self, message: Message) -> None:
-        if self._end:
-            self._end.write(encoded(message))
+        self.write(encoded(message))
 
     def _heard(self, message: Message) -> None:
         if not self._is_known:
@@ -178,10 +174,10 @@ class _Proxy(asyncio.Protocol):
 
     def _hold(self, size: int) -> None:
         self._held += size
-        if self._end and self._held > _MOST_HELD_BYTES:
-            self._end.stop(_HOLDS_MUCH)
-        elif self._end:
-            self._end.go(_HOLDS_MUCH)
+        if self._held > _MOST_HELD_BYTES:
+            self.stop(_HOLDS_MUCH)
+        else:
+            self.go(_HOLDS_MUCH)
 
     async def _read(self, route: Route) -> memoryview | str:
         """A Route's part; storage that is slow, or tells of an object a little later, is asked again."""
@@ -251,6 +247,8 @@ class _Proxy(asyncio.Protocol):
         stream.next += 1
         if stream.broker is None:
             stream.broker = _Broker(self, place.stream, stream, self._node.broker())
+            if self._is_full:
+                stream.broker.stop(_PROXY_FULL)
         stream.waiting.append((place, carried))
         carried.unanswered += 1
         stream.broker.send(given.message)
@@ -284,34 +282,21 @@ class _Proxy(asyncio.Protocol):
             self._hold(-carried.route.at.length)
 
 
-class _Broker(asyncio.Protocol):
+class _Broker(Connection):
     """A stream's connection to the broker, made when it is first needed."""
 
     def __init__(self, proxy: _Proxy, number: int, stream: _Stream, address: Address | None) -> None:
+        super().__init__()
         self._proxy, self._number, self._stream, self._address = proxy, number, stream, address
         self._frames = Frames(_MOST_ANSWER_BYTES)
-        self._end: End | None = None
-        self._unsent: list[memoryview] = []
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     def send(self, message: memoryview) -> None:
-        if self._end is None:
-            self._unsent.append(message)
-        else:
-            self._end.write([_SIZE.pack(len(message)), message])
+        self.write([_SIZE.pack(len(message)), message])
 
     def close(self) -> None:
         self._connecting.cancel()
-        if self._end:
-            self._end.close()
-
-    def stop(self, why: str) -> None:
-        if self._end:
-            self._end.stop(why)
-
-    def go(self, why: str) -> None:
-        if self._end:
-            self._end.go(why)
+        super().close()
 
     async def _connect(self) -> None:
         try:
@@ -321,12 +306,6 @@ class _Broker(asyncio.Protocol):
                 await asyncio.get_running_loop().create_connection(lambda: self, *self._address)
         except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
             self._proxy.broker_lost(self._number, self._stream, f"the broker is away: {error or 'no answer'}")
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._end = End(transport)
-        unsent, self._unsent = self._unsent, []
-        for message in unsent:
-            self.send(message)
 
     def data_received(self, data: bytes) -> None:
         try:

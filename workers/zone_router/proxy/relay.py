@@ -23,7 +23,7 @@ from backend.kafka.wire.apis import Api, is_passed_on
 from backend.kafka.wire.encoding import Buffer, MessageMalformed
 from backend.kafka.wire.produced import produce_has_failed
 from backend.kafka.wire.requests import Request, is_answered, read_request, with_all_acks, with_fetch_bounded
-from workers.zone_router.connections import BUFFERED_BYTES, End
+from workers.zone_router.connections import BUFFERED_BYTES, Connection
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.frames import Frame, FrameRefused, Frames
 from workers.zone_router.proxy.answers import Place, Rewrite
@@ -64,10 +64,11 @@ class _Awaited:
     """As it is sent, once it is there and those before it are sent."""
 
 
-class Client(asyncio.Protocol):
+class Client(Connection):
     """The client's end."""
 
     def __init__(self, place: Place, clients: set[Client]) -> None:
+        super().__init__()
         self._place, self._clients = place, clients
         self.frames = Frames(MOST_REQUEST_BYTES)
         self._awaited: deque[_Awaited] = deque()
@@ -76,7 +77,6 @@ class Client(asyncio.Protocol):
         """Those of them that were sent to the broker, and are not answered by it."""
         self._kept_bytes = 0
         """Of answers that wait for those before them."""
-        self._end: End | None = None
         self._is_full = False
         self._broker: Broker | None = None
         self._stream: Stream | None = None
@@ -87,8 +87,7 @@ class Client(asyncio.Protocol):
         self._zones: dict[bytes | None, str | None] = {}
         self.connected_at = 0.0
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._end = End(transport)
+    def made(self) -> None:
         self._clients.add(self)
         self._place.traffic.connections.labels(self._place.cluster).inc()
         self.connected_at = asyncio.get_running_loop().time()
@@ -123,16 +122,10 @@ class Client(asyncio.Protocol):
         if self._broker:
             self._broker.go(_CLIENT_FULL)
 
-    def stop(self, why: str) -> None:
-        """Take no more from the client while there is this reason."""
-        if self._end:
-            self._end.stop(why)
-
     def go(self, why: str) -> None:
-        if self._end:
-            self._end.go(why)
-            if not self._end.is_stopped:
-                self.frames.goes_on(asyncio.get_running_loop().time())
+        super().go(why)
+        if self.is_read_from:
+            self.frames.goes_on(asyncio.get_running_loop().time())
 
     @property
     def is_read_from(self) -> bool:
@@ -157,18 +150,13 @@ class Client(asyncio.Protocol):
         _LOG.warning("zone_router.ended", why=why, detail=detail, **at)
         self._end.close()
 
-    def close(self) -> None:
-        """End the connection when what is written was sent."""
-        if self._end:
-            self._end.close()
-
     def drain(self) -> None:
         """Take no more; what is asked is still answered."""
         self.stop(_ENDING)
 
     def _asked(self, frame: Frame) -> None:
         """One request. Raises MessageMalformed."""
-        if self._end is None or not self._end.is_open:
+        if not self.is_open:
             return
         request, is_owed = _read(frame)
         zone = self._zone(request.client_id)
@@ -211,7 +199,7 @@ class Client(asyncio.Protocol):
 
     def _send(self, api_key: int, pieces: Sequence[Buffer], size: int) -> None:
         if self._broker:
-            self._broker.send(pieces)
+            self._broker.write(pieces)
             self._place.traffic.went(api_key, self._place.traffic.zone, self._broker.zone, size)
             return
         self._before_connected.append((api_key, pieces, size))
@@ -298,8 +286,7 @@ class Client(asyncio.Protocol):
             size = sum(map(len, pieces))
             traffic.went(awaited.request.api_key, traffic.zone, awaited.zone, size)
             self._kept_bytes = max(0, self._kept_bytes - size)
-            if self._end:
-                self._end.write(pieces)
+            self.write(pieces)
         if self._broker and self._kept_bytes <= BUFFERED_BYTES:
             self._broker.go(_ANSWERS_KEPT)
         if len(self._awaited) <= _MOST_AWAITED // 2:
@@ -320,17 +307,14 @@ def _read(frame: Frame) -> tuple[Request, bool]:
     return request, is_answered(request, whole)
 
 
-class Broker(asyncio.Protocol):
+class Broker(Connection):
     """The broker's end."""
 
     def __init__(self, client: Client) -> None:
+        super().__init__()
         self._client = client
         self._frames = Frames(_MOST_ANSWER_BYTES)
-        self._end: End | None = None
         self.zone = UNKNOWN
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._end = End(transport)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -348,19 +332,3 @@ class Broker(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._client.go(_BROKER_FULL)
-
-    def send(self, pieces: Sequence[Buffer]) -> None:
-        if self._end:
-            self._end.write(pieces)
-
-    def stop(self, why: str) -> None:
-        if self._end:
-            self._end.stop(why)
-
-    def go(self, why: str) -> None:
-        if self._end:
-            self._end.go(why)
-
-    def close(self) -> None:
-        if self._end:
-            self._end.close()

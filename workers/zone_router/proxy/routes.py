@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 import structlog
 
 from backend.kafka.wire.encoding import Buffer
-from workers.zone_router.connections import End
+from workers.zone_router.connections import Connection
 from workers.zone_router.document import MainAt
 from workers.zone_router.formats.bulk import Entry, Main, Place
 from workers.zone_router.formats.route_messages import (
@@ -285,18 +285,18 @@ class Routes:
                 self._streams[place.stream].broken(why)
 
 
-class _Link(asyncio.Protocol):
+class _Link(Connection):
     """A connection to one main; made by the first who needs it, and gone for good when it is lost."""
 
     def __init__(self, routes: Routes, main: Main, at: MainAt) -> None:
+        super().__init__()
         self._routes, self._main, self._at = routes, main, at
         self._frames = Frames(_MOST_MESSAGE_BYTES)
-        self._end: End | None = None
         self._requests: dict[int, Part] = {}
         self._numbers = itertools.count(1)
-        self._unsent: list[Message] = [Hello(VERSION, routes.node, main[1], main[0])]
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
         self._is_lost = False
+        self.say(Hello(VERSION, routes.node, main[1], main[0]))
 
     def route(self, part: Part) -> None:
         """Tell the main where it is."""
@@ -305,17 +305,13 @@ class _Link(asyncio.Protocol):
         self.say(Route(request, part.at))
 
     def say(self, message: Message) -> None:
-        if self._end is None:
-            self._unsent.append(message)
-            return
         pieces = encoded(message)
         self._count(pieces, self._routes.traffic.zone, self._at.zone)
-        self._end.write(pieces)
+        self.write(pieces)
 
     def close(self) -> None:
         self._connecting.cancel()
-        if self._end:
-            self._end.close()
+        super().close()
 
     async def _connect(self) -> None:
         try:
@@ -323,12 +319,6 @@ class _Link(asyncio.Protocol):
                 await asyncio.get_running_loop().create_connection(lambda: self, *self._at.address)
         except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
             self._lose(f"main {self._main} is away: {error or 'no answer'}")
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._end = End(transport)
-        unsent, self._unsent = self._unsent, []
-        for message in unsent:
-            self.say(message)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -366,8 +356,7 @@ class _Link(asyncio.Protocol):
         if self._is_lost:
             return
         self._is_lost = True
-        if self._end:
-            self._end.close()
+        super().close()
         _LOG.warning("zone_router.main_lost", why=why)
         self._routes.lost(self._main, why)
         parts, self._requests = list(self._requests.values()), {}
