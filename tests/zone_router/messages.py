@@ -175,6 +175,24 @@ def _count(number: int, compact: bool) -> bytes:
     return varint(number + 1) if compact else struct.pack(">i", number)
 
 
+def without_strange(message: Message) -> Message:
+    """The message without tagged fields that no definition has: kafka-python does not read them everywhere."""
+    return replace(message, fields=_known(message.fields))
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Field):
+        return replace(value, value=_known(value.value))
+    if isinstance(value, list):
+        return [_known(each) for each in value if not (isinstance(each, Field) and each.tag == STRANGE_TAG)]
+    return value
+
+
+def body(message: Message) -> bytes:
+    """The message without a header."""
+    return _written(message.fields, message.flexible)
+
+
 Moving = Callable[[int, str, int], tuple[str, int] | None]
 
 

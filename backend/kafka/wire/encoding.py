@@ -197,6 +197,13 @@ def tagged_fields(data: Buffer, at: int, known: frozenset[int]) -> tuple[Mapping
     return found, at
 
 
+def numbers_within(form: struct.Struct, data: Buffer, place: Place) -> tuple[int, ...]:
+    """At the head of a tagged field. Raises MessageMalformed where it is shorter."""
+    if place.start + form.size > place.end:
+        raise MessageMalformed(f"the tagged field at byte {place.start} is too short")
+    return form.unpack_from(data, place.start)
+
+
 def as_tagged_fields(values: Mapping[int, bytes]) -> bytes:
     """By tag, lowest first, as Kafka has them."""
     found = as_unsigned_varint(len(values))
