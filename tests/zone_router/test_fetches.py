@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
@@ -16,16 +16,22 @@ from backend.kafka.wire.encoding import MessageMalformed, Topic
 from backend.kafka.wire.fetched import FetchAnswer, NodeEndpoint, PartitionFetched, fetch_answer, read_fetch_answer
 from backend.kafka.wire.fetches import FetchAsked, PartitionAsked, TopicForgotten, fetch_request, read_fetch
 from backend.kafka.wire.requests import read_request
-from tests.zone_router.messages import body, messages, varint, without_strange, written
+from tests.zone_router.messages import (
+    INT16,
+    INT32,
+    INT64,
+    SLOW,
+    TEXT,
+    body,
+    by_topic,
+    joined,
+    messages,
+    varint,
+    without_strange,
+    written,
+)
 
 VERSIONS = range(PASSED_ON[Api.FETCH].first, PASSED_ON[Api.FETCH].last + 1)
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-TEXT = st.text(st.characters(codec="utf-8"), max_size=150)
-INT16, INT32, INT64 = (st.integers(-(2**bits), 2**bits - 1) for bits in (15, 31, 63))
-
-
-def joined(pieces) -> bytes:
-    return b"".join(bytes(piece) for piece in pieces)
 
 
 def topics(version: int) -> st.SearchStrategy[Topic]:
@@ -88,12 +94,6 @@ def drawn_answers(version: int) -> st.SearchStrategy[FetchAnswer]:
         partitions=st.lists(partition, max_size=4).map(by_topic),
         endpoints=since(16, version, st.lists(endpoint, max_size=3), []),
     )
-
-
-def by_topic(partitions: list) -> list:
-    """As they stand on the wire."""
-    order = list(dict.fromkeys(each.topic for each in partitions))
-    return sorted(partitions, key=lambda each: order.index(each.topic))
 
 
 def topic_of(theirs, version: int) -> Topic:

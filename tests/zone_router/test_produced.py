@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
@@ -18,10 +18,9 @@ from backend.kafka.wire.produced import (
     produced_offsets,
 )
 from backend.kafka.wire.requests import read_request, request_header
-from tests.zone_router.messages import body, messages, varint, without_strange, written
+from tests.zone_router.messages import SLOW, body, messages, varint, without_strange, written
 
 VERSIONS = range(PASSED_ON[Api.PRODUCE].first, PASSED_ON[Api.PRODUCE].last + 1)
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 def topic_of(theirs, version: int) -> Topic:

@@ -87,12 +87,17 @@ def text(data: Buffer, at: int, compact: bool) -> tuple[str | None, int]:
 def topic_at(data: Buffer, at: int, compact: bool, by_id: bool) -> tuple[Topic, int]:
     """A topic, and where it ends. Raises MessageMalformed, IndexError, struct.error, UnicodeDecodeError."""
     if by_id:
-        (topic_id,) = _UUID.unpack_from(data, at)
-        return topic_id, at + _UUID.size
+        return topic_id_at(data, at)
     name, end = text(data, at, compact)
     if name is None:
         raise MessageMalformed(f"the topic at byte {at} has no name")
     return name, end
+
+
+def topic_id_at(data: Buffer, at: int) -> tuple[bytes, int]:
+    """A topic's id, and where it ends. Raises struct.error."""
+    (topic_id,) = _UUID.unpack_from(data, at)
+    return topic_id, at + _UUID.size
 
 
 def length_of_string(data: Buffer, at: int, compact: bool) -> tuple[int, int]:
