@@ -6,11 +6,12 @@ import json
 import re
 import struct
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
 from backend.estate.jars import KAFKA_VERSION, ensure_jars
@@ -19,6 +20,12 @@ from backend.settings import settings
 NUMBERS = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q"}
 STRANGE_TAG = 60
 """No definition has so high a tag: readers skip it."""
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+"""What Hypothesis may not complain of: messages are large, and take long to draw."""
+TEXT = st.text(st.characters(codec="utf-8"), max_size=160)
+"""As long as a host can be: the size of such a string has two bytes in the compact form."""
+INT16, INT32, INT64 = (st.integers(-(2**bits), 2**bits - 1) for bits in (15, 31, 63))
 
 
 @cache
@@ -103,9 +110,7 @@ def _values(
         inner = _values(each | {"nullableVersions": "none"}, kind[2:], version, flexible, common)
         return _or_null(st.lists(inner, max_size=3), nullable)
     if kind == "string":
-        # As long as a host can be: the size of such a string has two bytes in the compact form.
-        texts = st.text(st.characters(codec="utf-8"), max_size=160).map(str.encode)
-        return _or_null(texts, nullable).map(lambda text: _sized(text, flexible, ">h"))
+        return _or_null(TEXT.map(str.encode), nullable).map(lambda text: _sized(text, flexible, ">h"))
     if kind in ("bytes", "records"):
         return _or_null(st.binary(max_size=300), nullable).map(lambda data: _sized(data, flexible, ">i"))
     if kind == "bool":
@@ -173,6 +178,34 @@ def _value(each: Field, flexible: bool) -> bytes:
 
 def _count(number: int, compact: bool) -> bytes:
     return varint(number + 1) if compact else struct.pack(">i", number)
+
+
+def joined(pieces: Iterable[Any]) -> bytes:
+    return b"".join(bytes(piece) for piece in pieces)
+
+
+def by_topic(partitions: list[Any]) -> list[Any]:
+    """What is told of partitions in the order of the wire: those of a topic together."""
+    order = list(dict.fromkeys(each.topic for each in partitions))
+    return sorted(partitions, key=lambda each: order.index(each.topic))
+
+
+def without_strange(message: Message) -> Message:
+    """The message without tagged fields that no definition has: kafka-python does not read them everywhere."""
+    return replace(message, fields=_known(message.fields))
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Field):
+        return replace(value, value=_known(value.value))
+    if isinstance(value, list):
+        return [_known(each) for each in value if not (isinstance(each, Field) and each.tag == STRANGE_TAG)]
+    return value
+
+
+def body(message: Message) -> bytes:
+    """The message without a header."""
+    return _written(message.fields, message.flexible)
 
 
 Moving = Callable[[int, str, int], tuple[str, int] | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backend.kafka.wire import api_versions, endpoints
@@ -14,7 +14,9 @@ from backend.kafka.wire.encoding import MessageMalformed
 from backend.kafka.wire.endpoints import Address
 from backend.kafka.wire.requests import is_answered, read_request, with_all_acks, with_fetch_bounded
 from tests.zone_router.messages import (
+    SLOW,
     definitions,
+    joined,
     messages,
     names,
     varint,
@@ -44,10 +46,6 @@ ELSEWHERE = {
 OF_BROKERS_AMONG_THEMSELVES = {4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82, 83, 84, 85, 86, 87}
 
 
-def joined(pieces) -> bytes:
-    return b"".join(bytes(piece) for piece in pieces)
-
-
 def mirrored(node: int, host: str, port: int) -> tuple[str, int] | None:
     """Another address, shorter or longer, which tells the one that it comes from; some stay."""
     if node % 5 == 0:
@@ -56,7 +54,7 @@ def mirrored(node: int, host: str, port: int) -> tuple[str, int] | None:
 
 
 @pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), correlation=st.integers(-(2**31), 2**31 - 1))
 def test_addresses_are_moved_and_nothing_else_changes(api: Api, version: int, data, correlation: int):
     message = data.draw(messages(api, version))
@@ -75,7 +73,7 @@ def test_addresses_are_moved_and_nothing_else_changes(api: Api, version: int, da
 
 
 @pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_an_answer_that_is_cut_or_spoilt_ends_in_words_or_in_bytes_never_otherwise(api: Api, version: int, data):
     answer = bytearray(written(data.draw(messages(api, version)), 7))

@@ -18,10 +18,12 @@ class Api(IntEnum):
 
     PRODUCE = 0
     FETCH = 1
+    LIST_OFFSETS = 2
     METADATA = 3
     FIND_COORDINATOR = 10
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
+    OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CLUSTER = 60
     SHARE_FETCH = 78
     SHARE_ACKNOWLEDGE = 79
@@ -38,7 +40,7 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
     {
         Api.PRODUCE: Versions(3, 13),
         Api.FETCH: Versions(4, 18),
-        2: Versions(1, 10),  # ListOffsets; its version 11 is not there in Kafka 4.1
+        Api.LIST_OFFSETS: Versions(1, 10),  # its version 11 is not there in Kafka 4.1
         Api.METADATA: Versions(0, 13),
         8: Versions(2, 10),  # OffsetCommit
         9: Versions(1, 10),  # OffsetFetch
@@ -56,7 +58,7 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
         20: Versions(1, 6),  # DeleteTopics
         21: Versions(0, 2),  # DeleteRecords
         22: Versions(0, 6),  # InitProducerId
-        23: Versions(2, 4),  # OffsetForLeaderEpoch
+        Api.OFFSET_FOR_LEADER_EPOCH: Versions(2, 4),
         24: Versions(0, 5),  # AddPartitionsToTxn
         25: Versions(0, 4),  # AddOffsetsToTxn
         26: Versions(0, 5),  # EndTxn

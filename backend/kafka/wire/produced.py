@@ -1,16 +1,133 @@
-"""What a broker says to a Produce request, where the client waits for no answer."""
+"""Produce, versions 3 to 13: where records stand in a request, and which offsets they were given.
+
+Source: ProduceRequest and ProduceResponse of Kafka 4.1; KIP-516 (topic ids), KIP-467 (records that were refused).
+"""
 
 from __future__ import annotations
 
-from kafka.protocol.producer import ProduceResponse
+import struct
+from typing import NamedTuple
 
-from backend.kafka.wire.encoding import Buffer, MessageMalformed
+from backend.kafka.wire.apis import FLEXIBLE_SINCE, Api
+from backend.kafka.wire.encoding import (
+    INT16,
+    INT32,
+    Buffer,
+    MessageMalformed,
+    Topic,
+    count_of_array,
+    int32,
+    length_of_bytes,
+    past_tagged_fields,
+    reading,
+    string,
+    tagged_fields,
+    topic_at,
+)
+from backend.kafka.wire.requests import Request
+
+_FLEXIBLE = FLEXIBLE_SINCE[Api.PRODUCE]
+_WITH_LOG_START = 5
+_WITH_RECORD_ERRORS = 8
+_BY_TOPIC_ID = 13
+
+_NUMBERS, _NUMBERS_BEFORE = struct.Struct(">ihqqq"), struct.Struct(">ihqq")
+"""At the head of a partition; the log's start is the last."""
+_LEAST_TOPIC, _LEAST_RECORDS, _LEAST_RECORD_ERROR = 3, 6, 6
+"""Bytes of a topic, of a partition with records, and of a record's error, if all within them is empty."""
+
+
+class ProducedRecords(NamedTuple):
+    """Where the records of one partition stand in a request."""
+
+    topic: Topic
+    partition: int
+    start: int
+    """Their first byte in the message."""
+    length: int
+    """In bytes; 0 for null too, which brokers refuse."""
+
+
+class PartitionProduced(NamedTuple):
+    """What became of the records of one partition."""
+
+    topic: Topic
+    partition: int
+    error: int
+    base_offset: int
+    log_append_time: int
+    """-1 where records keep the time of their producer."""
+    log_start_offset: int
+    """-1 before version 5."""
+
+
+def produced_batches(request: Request, message: Buffer) -> list[ProducedRecords]:
+    """Of a Produce request, without its size in front. Raises MessageMalformed."""
+    flexible, by_id = request.version >= _FLEXIBLE, request.version >= _BY_TOPIC_ID
+    found: list[ProducedRecords] = []
+    with reading():
+        _, at = string(message, request.body, flexible)  # the transactional id
+        at += INT16.size + INT32.size  # acks, the time that it may take
+        topics, at = count_of_array(message, at, flexible, _LEAST_TOPIC)
+        for _ in range(topics):
+            topic, at = topic_at(message, at, flexible, by_id)
+            count, at = count_of_array(message, at, flexible, _LEAST_RECORDS)
+            for _ in range(count):
+                partition = int32(message, at)
+                length, start = length_of_bytes(message, at + INT32.size, flexible)
+                at = start + max(0, length)
+                if at > len(message):
+                    raise MessageMalformed(f"the records at byte {start} go beyond the message's end")
+                found.append(ProducedRecords(topic, partition, start, max(0, length)))
+                if flexible:
+                    at = past_tagged_fields(message, at)
+            if flexible:
+                at = past_tagged_fields(message, at)
+        if flexible:
+            tagged_fields(message, at, frozenset())
+    return found
+
+
+def produced_offsets(version: int, answer: Buffer) -> list[PartitionProduced]:
+    """Of an answer, without its size in front. Raises MessageMalformed."""
+    flexible, by_id = version >= _FLEXIBLE, version >= _BY_TOPIC_ID
+    numbers = _NUMBERS if version >= _WITH_LOG_START else _NUMBERS_BEFORE
+    found: list[PartitionProduced] = []
+    with reading():
+        at = INT32.size
+        if flexible:
+            at = past_tagged_fields(answer, at)
+        topics, at = count_of_array(answer, at, flexible, _LEAST_TOPIC)
+        for _ in range(topics):
+            topic, at = topic_at(answer, at, flexible, by_id)
+            count, at = count_of_array(answer, at, flexible, numbers.size)
+            for _ in range(count):
+                partition, error, base_offset, append_time, *log_start = numbers.unpack_from(answer, at)
+                start_offset = log_start[0] if log_start else -1
+                found.append(PartitionProduced(topic, partition, error, base_offset, append_time, start_offset))
+                at += numbers.size
+                if version >= _WITH_RECORD_ERRORS:
+                    at = _past_record_errors(answer, at, flexible)
+                if flexible:
+                    at = past_tagged_fields(answer, at)
+            if flexible:
+                at = past_tagged_fields(answer, at)
+        int32(answer, at)  # how long the client was held back
+        if flexible:
+            tagged_fields(answer, at + INT32.size, frozenset())
+    return found
+
+
+def _past_record_errors(answer: Buffer, at: int, flexible: bool) -> int:
+    """Past the records that were refused, and the words for it."""
+    count, at = count_of_array(answer, at, flexible, _LEAST_RECORD_ERROR)
+    for _ in range(count):
+        _, at = string(answer, at + INT32.size, flexible)
+        if flexible:
+            at = past_tagged_fields(answer, at)
+    return string(answer, at, flexible)[1]
 
 
 def produce_has_failed(version: int, answer: Buffer) -> bool:
     """Whether a partition was refused; of an answer without its size in front. Raises MessageMalformed."""
-    try:
-        told = ProduceResponse[version].decode(bytes(answer), header=True)
-    except Exception as error:  # noqa: BLE001 - kafka-python has no exception of its own for it
-        raise MessageMalformed(f"no answer to Produce of version {version}: {error!r}") from None
-    return any(part.error_code for topic in told.responses for part in topic.partition_responses)
+    return any(each.error for each in produced_offsets(version, answer))

@@ -10,8 +10,10 @@ from backend.kafka.wire.apis import FLEXIBLE_SINCE, Api
 from backend.kafka.wire.encoding import (
     INT16,
     INT32,
+    NO_TAGS,
     Buffer,
     MessageMalformed,
+    as_nullable_string,
     int16,
     int32,
     past_tagged_fields,
@@ -48,6 +50,12 @@ def read_request(message: Buffer) -> Request:
     except (struct.error, IndexError):
         raise MessageMalformed(f"{len(message)} bytes are no request: its header has no end") from None
     return Request(api_key, version, correlation, client_id, at)
+
+
+def request_header(api_key: int, version: int, correlation: int, client_id: bytes | None, flexible: bool) -> bytes:
+    """Of a request in a flexible version (KIP-482) or in one before; without a size in front."""
+    name = as_nullable_string(client_id, compact=False)
+    return _HEAD.pack(api_key, version, correlation) + name + (NO_TAGS if flexible else b"")
 
 
 def is_answered(request: Request, message: Buffer) -> bool:

@@ -1,0 +1,140 @@
+"""Record batches as they stand in Produce requests, in answers to Fetch, and in a log: their headers alone.
+
+Records are not looked into, but for the first key of a control batch; bytes stay where they are. Source: Kafka's
+"Message Format", of magic 2 (KIP-98). Older forms are refused: the versions of Fetch and Produce that are spoken
+have none.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from backend.kafka.wire.encoding import INT32, INT64, Buffer, MessageMalformed, int32, reading
+
+_MAGIC = 2
+_MAGIC_AT = 16
+_EPOCH_AT = 12
+_AHEAD = 12
+"""Bytes of base offset and size, which the size does not count."""
+_HEADER = struct.Struct(">qiixIhiqqqhii")
+"""Without the magic."""
+_TYPE = struct.Struct(">hh")
+
+_COMPRESSED, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
+
+
+class Batch(NamedTuple):
+    """The header of one batch."""
+
+    at: int
+    """Its first byte in the records that it was found in."""
+    size: int
+    """Of all of it, in bytes."""
+    base_offset: int
+    leader_epoch: int
+    crc: int
+    """CRC-32C of all behind it."""
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    """In milliseconds, as the next one."""
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    """Of records: fewer than offsets where compaction took some away."""
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.last_offset + 1
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def has_log_append_time(self) -> bool:
+        """Whether its time is the broker's, which wrote it into the header."""
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+
+class ControlType(IntEnum):
+    """What a control batch says."""
+
+    OTHER = -1
+    ABORT = 0
+    COMMIT = 1
+
+
+def batches(records: Buffer) -> Iterator[Batch]:
+    """The headers of whole batches, first to last; one that is cut ends them, since brokers cut what they answer.
+
+    Raises MessageMalformed for another magic, a size below that of a header, or offsets or records below none.
+    """
+    at, end = 0, len(records)
+    while at + _AHEAD <= end:
+        if at + _MAGIC_AT < end and records[at + _MAGIC_AT] != _MAGIC:
+            raise MessageMalformed(
+                f"the batch at byte {at} has magic {records[at + _MAGIC_AT]}; {_MAGIC} is known"
+            )
+        size = _AHEAD + int32(records, at + INT64.size)
+        if size < _HEADER.size:
+            raise MessageMalformed(f"the batch at byte {at} has {size} bytes, less than a header")
+        if at + size > end:
+            return
+        base_offset, _, *rest = _HEADER.unpack_from(records, at)
+        batch = Batch(at, size, base_offset, *rest)
+        if batch.last_offset_delta < 0 or batch.record_count < 0:
+            raise MessageMalformed(f"the batch at byte {at} ends before it begins")
+        yield batch
+        at += size
+
+
+def control_type(batch: Buffer) -> ControlType:
+    """What a control batch says, in the key of its first record. Raises MessageMalformed if it is none."""
+    attributes = next(batches(batch), _NONE).attributes
+    if not attributes & _CONTROL or attributes & _COMPRESSED:
+        raise MessageMalformed("this is no control batch")
+    with reading():
+        at = _past_varint(batch, _HEADER.size) + 1  # the record's length; its attributes
+        for _ in range(3):  # its timestamp, its offset, the key's length
+            at = _past_varint(batch, at)
+        _, found = _TYPE.unpack_from(batch, at)
+    return ControlType(found) if found in (ControlType.ABORT, ControlType.COMMIT) else ControlType.OTHER
+
+
+_NONE = Batch(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def _past_varint(data: Buffer, at: int) -> int:
+    while data[at] > 0x7F:
+        at += 1
+    return at + 1
+
+
+def placed(batch: Buffer, base_offset: int, leader_epoch: int) -> Sequence[Buffer]:
+    """One batch with another base offset and leader epoch, which its CRC does not cover; in pieces.
+
+    Raises MessageMalformed if it is shorter than a header.
+    """
+    if len(batch) < _HEADER.size:
+        raise MessageMalformed(f"{len(batch)} bytes are no batch")
+    view = memoryview(batch)
+    return [
+        INT64.pack(base_offset),
+        view[INT64.size : _EPOCH_AT],
+        INT32.pack(leader_epoch),
+        view[_MAGIC_AT:],
+    ]
