@@ -14,16 +14,18 @@ from tests.zone_router_live.nodes import Router
 WAYS = ("passed", "by mains")
 """What is produced goes to the leader as it is, or by the router channel and the leader's main."""
 
+READING = "reading"
+"""By the router channel, and what is fetched is read in the zone."""
+
 
 @pytest.fixture(scope="package")
 def all_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Router]]:
     folder = tmp_path_factory.mktemp("zones")
     brokers = Brokers(folder)
     routers = {way: Router(folder / way.replace(" ", "-"), brokers, channel=way == "by mains") for way in WAYS}
+    routers[READING] = Router(folder / READING, brokers, channel=True, reads={"commit_ms": 1_000})
     try:
         brokers.start(*NODES)
-        for router in routers.values():
-            router.start()
         yield routers
     finally:
         for router in routers.values():
@@ -32,14 +34,23 @@ def all_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
 
 
 @pytest.fixture(params=WAYS)
-def router(all_running: dict[str, Router], request: pytest.FixtureRequest) -> Iterator[Router]:
+def router(all_running: dict[str, Router], request: pytest.FixtureRequest) -> Router:
     """All brokers and nodes running; also for the next test, whatever the test does."""
-    running = all_running[request.param]
-    running.brokers.start(*NODES)
-    running.start()
-    admin = running.brokers.admin
+    return _running(all_running[request.param])
+
+
+@pytest.fixture
+def reading(all_running: dict[str, Router]) -> Router:
+    """The same, where records are read in the reader's zone."""
+    return _running(all_running[READING])
+
+
+def _running(router: Router) -> Router:
+    router.brokers.start(*NODES)
+    router.start()
+    admin = router.brokers.admin
     eventually(lambda: len(admin.list_topics(timeout=10).brokers) == len(NODES), "all brokers are there")
-    yield running
+    return router
 
 
 @pytest.fixture

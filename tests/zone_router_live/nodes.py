@@ -101,8 +101,16 @@ class Node:
 class Router:
     """All nodes. With a channel, each is the main of its zone's broker as well, or has one beside it (`apart`)."""
 
-    def __init__(self, folder: Path, brokers: Brokers, *, channel: bool = False, apart: bool = False) -> None:
-        self.brokers, self._apart = brokers, apart
+    def __init__(
+        self,
+        folder: Path,
+        brokers: Brokers,
+        *,
+        channel: bool = False,
+        apart: bool = False,
+        reads: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.brokers, self._apart, self._reads = brokers, apart, reads
         folder.mkdir(exist_ok=True)
         self.channel = folder / "channel" if channel else None
         drawn: Iterator[int] = iter(free_ports(_PORTS * len(RACKS)))
@@ -125,6 +133,7 @@ class Router:
         return {
             "zones": dict.fromkeys(RACKS),
             **({"channel": {"url": f"file://{self.channel}"}} if self.channel else {}),
+            **({"reads": dict(self._reads)} if self._reads is not None else {}),
             "clusters": {CLUSTER: {"bootstrap_servers": self.brokers.servers}},
             "nodes": {
                 node.name: {

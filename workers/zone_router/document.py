@@ -139,6 +139,25 @@ class Channel(_Section):
     same_zone: Literal["channel", "direct"] = "channel"
 
 
+class Reads(_Section):
+    """Records are read in the client's zone: mains follow their brokers and store where each batch is."""
+
+    acks: Literal["kafka", "confirmwal"] = "kafka"
+    """With confirmwal, what is produced is acknowledged when the confirm WAL has it, too."""
+    history: Literal["new", "all"] = "new"
+    """Whether partitions that are there when a main first looks are followed from their ends, or from their first
+    records.
+    """
+    wal_window_ms: Annotated[int, Field(ge=1, le=10_000)] = 10
+    block_bytes: Annotated[int, Field(ge=1_024, le=1 << 30)] = 16 * 1024 * 1024
+    commit_ms: Annotated[int, Field(ge=100, le=600_000)] = 10_000
+    keep_minutes: Annotated[int, Field(ge=1, le=60 * 24 * 30)] = 60
+    """How long blocks are kept; what is older is read from the leader."""
+    cache_bytes: Annotated[int, Field(ge=1_024)] = 128 * 1024 * 1024
+    """Of a proxy, for the ends of logs."""
+    block_cache_bytes: Annotated[int, Field(ge=1_024)] = 64 * 1024 * 1024
+
+
 class Node(_Section):
     """One process of the router: a proxy if it has listeners, a main if it stands beside a broker, or both."""
 
@@ -176,6 +195,7 @@ class RouterFile(_Section):
     clusters: dict[Name, Cluster] = Field(min_length=1)
     nodes: dict[Name, Node] = Field(min_length=1)
     channel: Channel | None = None
+    reads: Reads | None = None
 
     @field_validator("zones", mode="before")
     @classmethod
@@ -194,6 +214,8 @@ class RouterFile(_Section):
         return self
 
     def _wrong_nodes(self) -> Iterator[str]:
+        if self.reads and not self.channel:
+            yield "reads: what is read in a zone comes from object storage; say which, as channel"
         known = ", ".join(self.clusters)
         for name, node in self.nodes.items():
             if node.zone not in self.zones:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import Channel, RouterFile
+from workers.zone_router.document import Channel, MainSection, RouterFile
+from workers.zone_router.main.confirming import Confirming, ConfirmLimits
 from workers.zone_router.main.main_node import MainNode
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.channel import Limits
 from workers.zone_router.proxy.gateway import Gateway
+from workers.zone_router.proxy.readings import Readings
+from workers.zone_router.proxy.relay import FETCH_BYTES
 from workers.zone_router.proxy.routes import Routes
+from workers.zone_router.proxy.stored import Stored
 from workers.zone_router.traffic import Traffic
 
 _DRAIN_SECONDS = 2.0
@@ -27,13 +32,17 @@ class RouterNode:
         clusters = {*self._described.listeners, *([main.cluster] if main else [])}
         self._directories = {cluster: Directory(file, cluster) for cluster in clusters}
         self._storage = ObjectStorage(file.channel.url, file.channel.options) if file.channel else None
+        self._stored = self._make_stored()
         self._routes = self._make_routes(file.channel)
+        self._readings = self._make_readings()
+        self._confirming = self._make_confirming()
         self._gateway = Gateway(
             self._described,
             file.zone_rule(),
             self._directories,
             traffic,
             dict.fromkeys(self._open_clusters(), self._routes) if self._routes else {},
+            dict.fromkeys(self._open_clusters(), self._readings) if self._readings else {},
         )
         self._main = self._make_main()
 
@@ -44,6 +53,8 @@ class RouterNode:
         try:
             if self._routes:
                 tasks.append(asyncio.create_task(self._routes.run()))
+            if self._confirming:
+                tasks.append(asyncio.create_task(self._confirming.run()))
             if self._main and self._described.main:
                 await self._main.open(self._described.bound_to, self._described.main.port)
             await self._gateway.open()
@@ -59,6 +70,8 @@ class RouterNode:
 
     async def _close(self) -> None:
         await self._gateway.close()
+        if self._readings:
+            await self._readings.close()
         if self._routes:
             await self._routes.close(_DRAIN_SECONDS)
         if self._main:
@@ -86,16 +99,52 @@ class RouterNode:
             limits,
             self._traffic,
             spares_home=channel.same_zone == "direct",
+            kept=self._stored.keep if self._stored else None,
         )
 
-    def _make_main(self) -> MainNode | None:
-        main = self._described.main
-        if main is None or self._storage is None:
+    def _make_stored(self) -> Stored | None:
+        reads = self._file.reads
+        if reads is None or self._storage is None:
             return None
+        return Stored(self._storage, reads.cache_bytes, reads.block_cache_bytes)
+
+    def _make_readings(self) -> Readings | None:
+        described = self._described
+        if self._stored is None or self._storage is None or described.id is None or not described.listeners:
+            return None
+        return Readings(described.id, self._storage, self._stored, self._file.mains(), self._traffic, FETCH_BYTES)
+
+    def _make_confirming(self) -> Confirming | None:
+        main, reads = self._described.main, self._file.reads
+        if main is None or reads is None or self._storage is None:
+            return None
+        limits = ConfirmLimits(
+            wal_window_seconds=reads.wal_window_ms / 1_000,
+            block_bytes=reads.block_bytes,
+            commit_seconds=reads.commit_ms / 1_000,
+            keep_seconds=reads.keep_minutes * 60,
+            all_history=reads.history == "all",
+        )
+        return Confirming((main.cluster, main.broker), self._address_of(main), self._storage, limits)
+
+    def _address_of(self, main: MainSection) -> Callable[[], Address | None]:
         directory, broker = self._directories[main.cluster], main.broker
 
         def address() -> Address | None:
             known = directory.brokers.get(broker)
             return known.address if known else None
 
-        return MainNode((main.cluster, broker), address, self._storage)
+        return address
+
+    def _make_main(self) -> MainNode | None:
+        main = self._described.main
+        if main is None or self._storage is None:
+            return None
+        reads = self._file.reads
+        return MainNode(
+            (main.cluster, main.broker),
+            self._address_of(main),
+            self._storage,
+            self._confirming,
+            waits_for_wal=reads is not None and reads.acks == "confirmwal",
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import obstore
@@ -42,6 +43,21 @@ class ObjectStorage:
         except (BaseError, OSError) as error:
             raise _failed(name, error) from None
 
+    async def put_own(self, name: str, data: bytes, head_bytes: int) -> bool:
+        """Write an object that is not there yet; whether it is there now, and our own.
+
+        Storage tries again by itself, and tells of its second attempt: an object that begins with the same head,
+        which says what process wrote it, is our own. Raises StorageFailed.
+        """
+        try:
+            await self.put_new(name, data)
+        except AlreadyWritten:
+            try:
+                return bytes(await self.get(name, 0, head_bytes)) == data[:head_bytes]
+            except ObjectMissing:
+                return False
+        return True
+
     async def get(self, name: str, start: int, length: int) -> memoryview:
         """A part of an object. Raises ObjectMissing, StorageFailed."""
         try:
@@ -53,6 +69,23 @@ class ObjectStorage:
         if len(found) != length:
             raise ObjectMissing(f"{name} ends at byte {start + len(found)}, before {start + length}")
         return found
+
+    async def whole(self, name: str) -> memoryview:
+        """All of an object. Raises ObjectMissing, StorageFailed."""
+        return await self._got(name, None)
+
+    async def end_of(self, name: str, most_bytes: int) -> memoryview:
+        """Its last bytes, or all if they are fewer. Raises ObjectMissing, StorageFailed."""
+        return await self._got(name, {"range": {"suffix": most_bytes}})
+
+    async def _got(self, name: str, options: Any) -> memoryview:
+        try:
+            found = await obstore.get_async(self._store, name, options=options)
+            return memoryview(await found.bytes_async())
+        except FileNotFoundError:
+            raise ObjectMissing(f"there is no {name}") from None
+        except (BaseError, OSError) as error:
+            raise _failed(name, error) from None
 
     async def sizes(self, prefix: str) -> dict[str, int]:
         """Of all objects below a prefix, by name. Raises StorageFailed."""

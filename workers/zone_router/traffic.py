@@ -62,6 +62,12 @@ class Traffic:
             ["request"],
             registry=registry,
         )
+        self._cold = Counter(
+            "treeline_zone_router_cold_reads",
+            "Partitions of Fetches that were asked of a leader in another zone, as the zone does not have them",
+            ["cluster"],
+            registry=registry,
+        )
         self._unmapped = Counter(
             "treeline_zone_router_unmapped",
             "Addresses of brokers that no node of the client's zone listens for, told as they are",
@@ -89,6 +95,9 @@ class Traffic:
 
     def zoneless(self) -> None:
         self._zoneless.inc()
+
+    def cold(self, cluster: str, partitions: int) -> None:
+        self._cold.labels(cluster).inc(partitions)
 
     def told(self, api_key: int) -> None:
         self._told.labels(Api(api_key).name.lower()).inc()

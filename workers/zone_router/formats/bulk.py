@@ -104,6 +104,8 @@ class Given(NamedTuple):
 
     place: Place
     message: memoryview
+    start: int
+    """Its first byte in the part that it was read from."""
 
 
 class Head(NamedTuple):
@@ -159,5 +161,5 @@ def read(part: memoryview) -> Iterator[Given]:
         at += _ENTRY.size
         if at + size > len(part):
             raise BulkMalformed(f"an entry of {size} bytes at byte {at} goes beyond the part's end")
-        yield Given(Place(*place), part[at : at + size])
+        yield Given(Place(*place), part[at : at + size], at)
         at += size

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ import structlog
 
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.connections import Connection
-from workers.zone_router.formats.bulk import BulkMalformed, Given, Main, Place
+from workers.zone_router.formats.bulk import BulkMalformed, ChannelOffset, Given, Main, Place
 from workers.zone_router.formats.bulk import read as read_part
 from workers.zone_router.formats.route_messages import (
     VERSION,
@@ -27,6 +27,7 @@ from workers.zone_router.formats.route_messages import (
     Done,
     Hello,
     Message,
+    Poll,
     Refused,
     Route,
     RouteMessageMalformed,
@@ -34,6 +35,10 @@ from workers.zone_router.formats.route_messages import (
     read,
 )
 from workers.zone_router.frames import FrameRefused, Frames
+from workers.zone_router.main.appended import Handed
+from workers.zone_router.main.confirming import Confirming
+from workers.zone_router.main.in_order import InOrder
+from workers.zone_router.main.snapshots import Session
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
 _MOST_MESSAGE_BYTES = 64 * 1024
@@ -57,9 +62,22 @@ _LOG = structlog.get_logger(__name__)
 class MainNode:
     """Listens for proxies."""
 
-    def __init__(self, main: Main, broker: Callable[[], Address | None], storage: ObjectStorage) -> None:
-        """`broker`: where it is now, if that is known."""
+    def __init__(
+        self,
+        main: Main,
+        broker: Callable[[], Address | None],
+        storage: ObjectStorage,
+        confirming: Confirming | None = None,
+        *,
+        waits_for_wal: bool = False,
+    ) -> None:
+        """`broker`: where it is now, if that is known. With `waits_for_wal`, what is appended is acknowledged when
+        the confirm WAL has it.
+        """
         self.main, self.broker, self.storage = main, broker, storage
+        self.confirming, self._waits_for_wal = confirming, waits_for_wal
+        self.epochs: Counter[int] = Counter()
+        """Of Routes that were told and are not done."""
         self.fenced = 0
         """Epochs up to this one are refused."""
         self._proxies: set[_Proxy] = set()
@@ -76,6 +94,26 @@ class MainNode:
             self._server.close()
         for proxy in list(self._proxies):
             proxy.close()
+
+    def handed(self, at: ChannelOffset, message: memoryview) -> Handed | None:
+        """A request is on its way to the broker."""
+        if self.confirming is None:
+            return None
+        handed = self.confirming.appended.give(at, message, asyncio.get_running_loop().time())
+        if not all(self.confirming.knows(each.name) for each in handed.given):
+            self.confirming.look()
+        return handed
+
+    def answered(self, handed: Handed | None, answer: memoryview, then: Callable[[], None]) -> None:
+        """The broker has answered it; `then` is called when the client may be."""
+        if self.confirming is None or handed is None:
+            then()
+            return
+        self.confirming.answered(handed, answer)
+        if self._waits_for_wal:
+            self.confirming.when_all_are_stored(handed, then)
+        else:
+            then()
 
 
 @dataclass
@@ -97,8 +135,9 @@ class _Stream:
     next: int = 0
     broker: _Broker | None = None
     is_broken: bool = False
-    waiting: deque[tuple[Place, _Carried]] = field(default_factory=deque)
+    waiting: deque[tuple[Place, _Carried, Handed | None]] = field(default_factory=deque)
     """With the broker, in order."""
+    answers: InOrder = field(default_factory=InOrder)
 
 
 class _Proxy(Connection):
@@ -114,6 +153,8 @@ class _Proxy(Connection):
         """What is to be done, in the order in which it was told."""
         self._carrying: asyncio.Task[None] | None = None
         self._held, self._is_full = 0, False
+        self._epochs: Counter[int] = Counter()
+        self._session: Session | None = None
 
     def made(self) -> None:
         self._proxies.add(self)
@@ -129,6 +170,9 @@ class _Proxy(Connection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._proxies.discard(self)
+        self._node.epochs -= self._epochs
+        if self._session:
+            self._session.close()
         if self._carrying:
             self._carrying.cancel()
         while not self._routes.empty():
@@ -164,16 +208,23 @@ class _Proxy(Connection):
             return
         match message:
             case Route():
-                self._hold(message.at.length)
+                self._hold(message.at, 1)
                 part = asyncio.get_running_loop().create_task(self._read(message))
                 self._routes.put_nowait(_Carried(message, part))
             case Close():
                 self._routes.put_nowait(message)
+            case Poll() if self._node.confirming:
+                if self._session is None:
+                    self._session = self._node.confirming.snapshots.session(self.say)
+                self._session.poll()
             case _:
                 raise RouteMessageMalformed(f"{type(message).__name__} is for proxies")
 
-    def _hold(self, size: int) -> None:
-        self._held += size
+    def _hold(self, at: ChannelOffset, by: int) -> None:
+        """A Route has come (1), or is done with (-1)."""
+        self._held += by * at.length
+        self._epochs[at.epoch] += by
+        self._node.epochs[at.epoch] += by
         if self._held > _MOST_HELD_BYTES:
             self.stop(_HOLDS_MUCH)
         else:
@@ -220,7 +271,7 @@ class _Proxy(Connection):
 
     def _refuse(self, carried: _Carried) -> None:
         self.say(Refused(carried.route.request, self._node.fenced))
-        self._hold(-carried.route.at.length)
+        self._hold(carried.route.at, -1)
 
     def _hand_over(self, carried: _Carried, part: memoryview | str) -> None:
         try:
@@ -249,15 +300,23 @@ class _Proxy(Connection):
             stream.broker = _Broker(self, place.stream, stream, self._node.broker())
             if self._is_full:
                 stream.broker.stop(_PROXY_FULL)
-        stream.waiting.append((place, carried))
+        at = carried.route.at
+        handed = self._node.handed(
+            at._replace(start=at.start + given.start, length=len(given.message)), given.message
+        )
+        stream.waiting.append((place, carried, handed))
         carried.unanswered += 1
         stream.broker.send(given.message)
 
     def answered(self, stream: _Stream, message: memoryview) -> None:
-        place, carried = stream.waiting.popleft()
-        self.say(Answer(place, message))
-        carried.unanswered -= 1
-        self._done_if_answered(carried)
+        place, carried, handed = stream.waiting.popleft()
+
+        def answer() -> None:
+            self.say(Answer(place, message))
+            carried.unanswered -= 1
+            self._done_if_answered(carried)
+
+        self._node.answered(handed, message, stream.answers.next(answer))
 
     def broker_lost(self, number: int, stream: _Stream, why: str) -> None:
         """It is to the client as if it had spoken to the broker itself."""
@@ -271,7 +330,9 @@ class _Proxy(Connection):
 
     def _forget(self, stream: _Stream) -> None:
         """Its answers are waited for no more."""
-        for _, carried in stream.waiting:
+        for _, carried, handed in stream.waiting:
+            if self._node.confirming and handed:
+                self._node.confirming.appended.taken_back(handed)
             carried.unanswered -= 1
             self._done_if_answered(carried)
         stream.waiting.clear()
@@ -279,7 +340,7 @@ class _Proxy(Connection):
     def _done_if_answered(self, carried: _Carried) -> None:
         if carried.is_handed_over and carried.unanswered == 0:
             self.say(Done(carried.route.request))
-            self._hold(-carried.route.at.length)
+            self._hold(carried.route.at, -1)
 
 
 class _Broker(Connection):

@@ -13,6 +13,8 @@ from backend.kafka.wire.endpoints import Address
 from backend.kafka.wire.requests import Request
 from workers.zone_router.directory import Directory
 from workers.zone_router.formats.bulk import Main
+from workers.zone_router.proxy.reading import Reading
+from workers.zone_router.proxy.readings import Readings
 from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.traffic import Traffic
 
@@ -33,6 +35,8 @@ class Place:
     traffic: Traffic
     routes: Routes | None = None
     """By which what is produced goes to this broker's main, if it does."""
+    readings: Readings | None = None
+    """By which what is fetched from this broker is read in the zone, if it is."""
 
     @property
     def main(self) -> Main | None:
@@ -42,6 +46,15 @@ class Place:
         known = self.directory.brokers.get(self.broker)
         is_home = known is not None and known.zone == self.traffic.zone
         return None if is_home and self.routes.spares_home else (self.cluster, self.broker)
+
+    def reading(self) -> Reading | None:
+        """Of a listener for a broker of another zone: what answers Fetches instead of it."""
+        if self.broker is None or self.readings is None:
+            return None
+        known = self.directory.brokers.get(self.broker)
+        if known is None or known.zone in (None, self.traffic.zone):
+            return None
+        return self.readings.of((self.cluster, self.broker))
 
     def rewrite(self, request: Request, zone: str | None) -> Rewrite | None:
         """What is to be done with the answer for a client of this zone; None if it goes on as it is."""

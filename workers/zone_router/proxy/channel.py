@@ -89,9 +89,10 @@ class RouterChannel:
         told: Told,
         failed: Failed,
         wanted: Wanted,
+        kept: Callable[[str, bytes], None] | None = None,
     ) -> None:
         self._storage, self._node, self._epoch, self._limits = storage, node, epoch, limits
-        self._told, self._failed, self._wanted = told, failed, wanted
+        self._told, self._failed, self._wanted, self._kept = told, failed, wanted, kept
         self._waiting: list[Entry] = []
         self._waiting_bytes = 0
         self._waiting_since = 0.0
@@ -256,6 +257,8 @@ class RouterChannel:
             self._failed([entry.place for entry in entries], why or str(self._over))
             return
         self._newest = whole.name  # they come here in their order
+        if self._kept:
+            self._kept(whole.name, bulk.data)
         parts = [
             Part(
                 main,

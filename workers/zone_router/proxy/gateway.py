@@ -11,6 +11,7 @@ from backend.domain.zone_map import Zones
 from workers.zone_router.directory import Directory
 from workers.zone_router.document import Node
 from workers.zone_router.proxy.answers import Place
+from workers.zone_router.proxy.readings import Readings
 from workers.zone_router.proxy.relay import Client
 from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.traffic import Traffic
@@ -38,10 +39,13 @@ class Gateway:
         directories: Mapping[str, Directory],
         traffic: Traffic,
         routes: Mapping[str, Routes],
+        readings: Mapping[str, Readings],
     ) -> None:
-        """`directories`: of all clusters that it listens for; `routes`: of those that are produced to by mains."""
+        """`directories`: of all clusters that it listens for; `routes`: of those that are produced to by mains;
+        `readings`: of those that are read in the zone.
+        """
         self._node, self._traffic, self._zones = node, traffic, zones
-        self._directories, self._routes = directories, routes
+        self._directories, self._routes, self._readings = directories, routes, readings
         self._clients: set[Client] = set()
         self._servers: list[asyncio.Server] = []
         self._sweeping: asyncio.Task[None] | None = None
@@ -71,7 +75,13 @@ class Gateway:
 
     async def _listen(self, cluster: str, broker: int | None, port: int) -> None:
         place = Place(
-            cluster, broker, self._directories[cluster], self._zones, self._traffic, self._routes.get(cluster)
+            cluster,
+            broker,
+            self._directories[cluster],
+            self._zones,
+            self._traffic,
+            self._routes.get(cluster),
+            self._readings.get(cluster),
         )
         made: Callable[[], Client] = lambda: Client(place, self._clients)  # noqa: E731
         self._servers.append(await asyncio.get_running_loop().create_server(made, self._node.bound_to, port))

@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -27,6 +28,7 @@ from workers.zone_router.connections import BUFFERED_BYTES, Connection
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.frames import Frame, FrameRefused, Frames
 from workers.zone_router.proxy.answers import Place, Rewrite
+from workers.zone_router.proxy.reading import Reading
 from workers.zone_router.proxy.routes import Stream
 from workers.zone_router.traffic import UNKNOWN
 
@@ -85,6 +87,9 @@ class Client(Connection):
         self._connecting: asyncio.Task[None] | None = None
         self._before_connected: list[tuple[int, Sequence[Buffer], int]] = []
         self._zones: dict[bytes | None, str | None] = {}
+        self._is_reading_decided = False
+        self._reading: Reading | None = None
+        self._beside: set[asyncio.Task[None]] = set()
         self.connected_at = 0.0
 
     def made(self) -> None:
@@ -102,6 +107,8 @@ class Client(Connection):
     def connection_lost(self, exc: Exception | None) -> None:
         self._clients.discard(self)
         self._place.traffic.connections.labels(self._place.cluster).dec()
+        for task in self._beside:
+            task.cancel()
         if self._connecting:
             self._connecting.cancel()
         if self._broker:
@@ -174,6 +181,9 @@ class Client(Connection):
             self._owe(awaited)
         if request.api_key == Api.PRODUCE and (main := self._main()):
             self._produce(main, request, frame, awaited)
+            return
+        if awaited and request.api_key == Api.FETCH and (reading := self._reads()):
+            self._do_beside(self._read(reading, request, frame.message(), awaited))
             return
         if awaited:
             self._broker_owes.append(awaited)
@@ -255,6 +265,35 @@ class Client(Connection):
         if routes.when_there_is_room(main, lambda: self.go(_NO_ROOM)):
             self.stop(_NO_ROOM)
 
+    def _reads(self) -> Reading | None:
+        """By what Fetches are answered in the zone, if they are: decided once, for the sake of Fetch sessions."""
+        if not self._is_reading_decided:
+            self._is_reading_decided, self._reading = True, self._place.reading()
+        return self._reading
+
+    def _do_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def _read(self, reading: Reading, request: Request, message: memoryview, awaited: _Awaited) -> None:
+        """Answer a Fetch by what is in the zone, and by the leader where that isn't enough."""
+        try:
+            found = await reading.answer(request, message)
+            if found.cold is None or found.merge is None:
+                self._answered_by(awaited, found.pieces)
+                return
+            self._place.traffic.cold(self._place.cluster, found.cold_partitions)
+            awaited.rewrite = _both(awaited.rewrite, found.merge)
+            self._broker_owes.append(awaited)
+            size = sum(map(len, found.cold))
+            self._send(request.api_key, [_SIZE.pack(size), *found.cold], size + _SIZE.size)
+        except MessageMalformed as error:
+            self.end("garbage", str(error))
+        except Exception as error:  # noqa: BLE001 - its client would wait for ever
+            _LOG.error("zone_router.reading_failed", why=repr(error))
+            self.end("reading-failed", repr(error))
+
     def answered(self, frame: Frame) -> None:
         """A broker's answer. Raises MessageMalformed if it is none to what was asked."""
         if not self._broker_owes:
@@ -270,8 +309,15 @@ class Client(Connection):
         if len(message) < _CORRELATION.size or _CORRELATION.unpack_from(message)[0] != awaited.request.correlation:
             raise MessageMalformed(f"an answer that is none to request {awaited.request.api_key}")
         if awaited.rewrite:
-            changed = awaited.rewrite(message)
-            pieces = [_SIZE.pack(sum(map(len, changed))), *changed]
+            self._answered_by(awaited, awaited.rewrite(message))
+        else:
+            self._put(awaited, pieces)
+
+    def _answered_by(self, awaited: _Awaited, message: Sequence[Buffer]) -> None:
+        """Without its size."""
+        self._put(awaited, [_SIZE.pack(sum(map(len, message))), *message])
+
+    def _put(self, awaited: _Awaited, pieces: Sequence[Buffer]) -> None:
         awaited.answer = pieces
         self._kept_bytes += sum(map(len, pieces))
         self._send_answers()
@@ -291,6 +337,12 @@ class Client(Connection):
             self._broker.go(_ANSWERS_KEPT)
         if len(self._awaited) <= _MOST_AWAITED // 2:
             self.go(_OWED_MUCH)
+
+
+def _both(first: Rewrite | None, second: Rewrite) -> Rewrite:
+    if first is None:
+        return second
+    return lambda answer: second(memoryview(b"".join(first(answer))))
 
 
 def _read(frame: Frame) -> tuple[Request, bool]:

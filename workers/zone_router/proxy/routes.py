@@ -156,8 +156,11 @@ class Routes:
         traffic: Traffic,
         *,
         spares_home: bool = False,
+        kept: Callable[[str, bytes], None] | None = None,
     ) -> None:
-        """With `spares_home`, what is for a broker of the node's own zone goes to it as it is."""
+        """With `spares_home`, what is for a broker of the node's own zone goes to it as it is. `kept` is given the
+        objects that were written; they are deleted only when their epoch was committed, then.
+        """
         self.node, self.traffic, self.spares_home = node, traffic, spares_home
         self.epoch = 1
         self.stream_ids = itertools.count(1)
@@ -167,8 +170,11 @@ class Routes:
         self._parts_left: dict[str, int] = {}
         """Of each object: for how many mains it is still to be read, or to be answered."""
         self._channel = RouterChannel(
-            storage, node, lambda: self.epoch, limits, self._written, self._not_written, self._is_wanted
+            storage, node, lambda: self.epoch, limits, self._written, self._not_written, self._is_wanted, kept
         )
+        self._is_kept = kept is not None
+        self._uncommitted: list[tuple[int, str]] = []
+        """Objects that mains have done with, and the epoch of each."""
         self._held: Counter[Main] = Counter()
         """Bytes of requests that were taken and not answered."""
         self._on_room: list[tuple[Main, Callable[[], None]]] = []
@@ -259,7 +265,16 @@ class Routes:
         self._parts_left[name] -= 1
         if self._parts_left[name] == 0:
             del self._parts_left[name]
-            self._channel.trim([name])
+            if self._is_kept:
+                self._uncommitted.append((part.at.epoch, name))
+            else:
+                self._channel.trim([name])
+
+    def committed(self, epoch: int) -> None:
+        """What was written in epochs up to this one is in blocks, or was never appended."""
+        due = [name for of_epoch, name in self._uncommitted if of_epoch <= epoch]
+        self._uncommitted = [each for each in self._uncommitted if each[0] > epoch]
+        self._channel.trim(due)
 
     def _is_wanted(self, place: Place) -> bool:
         stream = self._streams.get(place.stream)

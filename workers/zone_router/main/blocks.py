@@ -1,0 +1,126 @@
+"""Writes a main's block objects: what its confirm WAL has told of, as whole batches; and takes old ones away."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Sequence
+
+import structlog
+
+from workers.zone_router.formats import block
+from workers.zone_router.formats.block import Followed, block_name
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.formats.wal import Aborted, Partition, wal_name
+from workers.zone_router.main.confirm_wal import FollowedBatch, WalFenced
+from workers.zone_router.main.recovery import Stood
+from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+
+_PAUSE_SECONDS = 1.0
+
+_LOG = structlog.get_logger(__name__)
+
+
+class Blocks:
+    """Gathers what is stored in the WAL; used by one event loop."""
+
+    def __init__(self, storage: ObjectStorage, main: Main, stood: Stood) -> None:
+        self._storage, self._main = storage, main
+        self._process = secrets.randbits(64)
+        self._batches: dict[Partition, list[FollowedBatch]] = {}
+        self._aborted: list[Aborted] = []
+        now = asyncio.get_running_loop().time()
+        self._kept: deque[tuple[int, float]] = deque((each, now) for each in stood.blocks)
+        """Sequences of blocks, and when each was written, or first seen."""
+        self._wal_first = stood.wal[0] if stood.wal else stood.wal_first
+        """The oldest object of the WAL that may be there."""
+        self.followed = dict(stood.known)
+        self.bytes = 0
+        """Gathered."""
+        self.wal_end = stood.wal_first
+        """Of the last block."""
+
+    @property
+    def first(self) -> int:
+        return self._kept[0][0] if self._kept else self.end
+
+    @property
+    def end(self) -> int:
+        return self._kept[-1][0] + 1 if self._kept else 0
+
+    def lead(self, partition: Partition, leader_epoch: int, position: int) -> None:
+        """It is followed from there on; what was gathered from there on before is not in the log any more."""
+        before = self.followed.get(partition)
+        if before is None:
+            self.followed[partition] = Followed(leader_epoch, position, position, {})
+            return
+        self._cut(partition, position)
+        still_open = {producer: first for producer, first in before.open.items() if first < position}
+        self.followed[partition] = Followed(leader_epoch, before.start, min(before.position, position), still_open)
+
+    def gather(self, batch: FollowedBatch) -> None:
+        before = self.followed[batch.partition]
+        if batch.next_offset <= before.position:
+            return
+        self._batches.setdefault(batch.partition, []).append(batch)
+        self.bytes += len(batch.batch)
+        if batch.aborted:
+            self._aborted.append(batch.aborted)
+        still_open = before.open if batch.open_after is None else batch.open_after
+        self.followed[batch.partition] = Followed(before.leader_epoch, before.start, batch.next_offset, still_open)
+
+    async def write(self, wal_end: int, keep_seconds: float) -> None:
+        """What is gathered, as a block that has all of the WAL before `wal_end`; tried until it is stored.
+
+        Raises WalFenced.
+        """
+        batches, self._batches = self._batches, {}
+        aborted, self._aborted = self._aborted, []
+        data = await asyncio.to_thread(
+            block.written,
+            {
+                partition: [(each.base_offset, each.next_offset, each.batch) for each in those]
+                for partition, those in batches.items()
+            },
+            aborted,
+            dict(self.followed),
+            wal_end,
+            self._process,
+        )
+        name = block_name(self._main, self.end)
+        while True:
+            try:
+                if await self._storage.put_own(name, data, block.HEAD_BYTES):
+                    break
+                raise WalFenced(f"another process writes as the main of {self._main}: {name} is taken")
+            except StorageFailed as error:
+                _LOG.warning("zone_router.block_not_written", why=str(error))
+                await asyncio.sleep(_PAUSE_SECONDS)
+        self._kept.append((self.end, asyncio.get_running_loop().time()))
+        self.bytes -= sum(len(each.batch) for those in batches.values() for each in those)
+        before, self.wal_end = self.wal_end, wal_end
+        # Proxies that are a little behind still read the WAL between the last two.
+        await self._delete([wal_name(self._main, each) for each in range(self._wal_first, before)])
+        self._wal_first = max(before, self._wal_first)
+        await self._delete(self._old(keep_seconds))
+
+    def _old(self, keep_seconds: float) -> list[str]:
+        found = []
+        oldest = asyncio.get_running_loop().time() - keep_seconds
+        while len(self._kept) > 1 and self._kept[0][1] < oldest:
+            found.append(block_name(self._main, self._kept.popleft()[0]))
+        return found
+
+    async def _delete(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        try:
+            await self._storage.delete(names)
+        except StorageFailed as error:
+            _LOG.warning("zone_router.not_deleted", why=str(error))
+
+    def _cut(self, partition: Partition, position: int) -> None:
+        those = self._batches.get(partition, [])
+        while those and those[-1].base_offset >= position:
+            self.bytes -= len(those.pop().batch)

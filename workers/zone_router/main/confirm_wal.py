@@ -1,0 +1,128 @@
+"""Writes a main's confirm WAL: objects in the order of a sequence, one after the other.
+
+A name is taken once. A process that comes as the same main takes the next one; the one that was there before,
+which writes no object before the last one is stored, finds its own next name taken and ends. Source: the zone
+router's document, "Write".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import structlog
+
+from workers.zone_router.formats import wal
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.formats.wal import Aborted, Partition, WalHead, WalRecord, wal_name
+from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+
+_FIRST_PAUSE_SECONDS = 0.05
+_LONGEST_PAUSE_SECONDS = 1.0
+_STORAGE_SECONDS = 10.0
+_MOST_OBJECT_BYTES = 8 * 1024 * 1024
+
+_LOG = structlog.get_logger(__name__)
+
+
+class FollowedBatch(NamedTuple):
+    """A batch of the log on its way into the WAL, and from there into a block."""
+
+    partition: Partition
+    record: WalRecord
+    batch: memoryview
+    """As it is in the log."""
+    base_offset: int
+    next_offset: int
+    leader_epoch: int
+    open_after: dict[int, int] | None
+    """Transactions that are open behind it, if it is of one."""
+    aborted: Aborted | None
+    """The transaction that it ended so."""
+
+
+class WalFenced(Exception):
+    """Another process writes as this main."""
+
+
+class ConfirmWal:
+    """Used by one event loop."""
+
+    def __init__(
+        self,
+        storage: ObjectStorage,
+        main: Main,
+        window_seconds: float,
+        stored: Callable[[Sequence[FollowedBatch]], None],
+    ) -> None:
+        """`stored` is told what is in storage, in order, when `end` is behind it."""
+        self._storage, self._main, self._window, self._stored = storage, main, window_seconds, stored
+        self._process = secrets.randbits(64)
+        self._waiting: list[FollowedBatch] = []
+        self._changed = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self.end = 0
+        """The sequence of the next object."""
+        self.waiting_bytes = 0
+
+    async def begin(self, end: int) -> bool:
+        """Take the name behind all that are there; False if somebody else has it. Raises StorageFailed."""
+        self.end = end
+        if not await self._is_put([]):
+            return False
+        self.end += 1
+        return True
+
+    def add(self, followed: FollowedBatch) -> None:
+        self._waiting.append(followed)
+        self.waiting_bytes += len(followed.batch)
+        self._empty.clear()
+        self._changed.set()
+
+    async def written(self) -> None:
+        """Until all that was added is stored."""
+        await self._empty.wait()
+
+    async def run(self) -> None:
+        """Raises WalFenced."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._changed.wait()
+            begun = loop.time()
+            taken = self._take()
+            await self._put([each.record for each in taken] + [each.aborted for each in taken if each.aborted])
+            self.end += 1
+            self.waiting_bytes -= sum(len(each.batch) for each in taken)
+            self._stored(taken)
+            if not self._waiting:
+                self._changed.clear()
+                self._empty.set()
+            await asyncio.sleep(max(0.0, begun + self._window - loop.time()))
+
+    def _take(self) -> list[FollowedBatch]:
+        count = size = 0
+        while count < len(self._waiting) and size < _MOST_OBJECT_BYTES:
+            size += len(self._waiting[count].batch)
+            count += 1
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        return taken
+
+    async def _put(self, records: Sequence[WalRecord]) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                async with asyncio.timeout(_STORAGE_SECONDS):
+                    if await self._is_put(records):
+                        return
+                raise WalFenced(f"another process writes as the main of {self._main}: {self.end} is taken")
+            except (StorageFailed, TimeoutError) as error:
+                _LOG.warning("zone_router.wal_not_written", why=str(error) or "no answer")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    async def _is_put(self, records: Sequence[WalRecord]) -> bool:
+        data = wal.written(WalHead(self.end, self._process), records)
+        return await self._storage.put_own(wal_name(self._main, self.end), data, wal.HEAD_BYTES)

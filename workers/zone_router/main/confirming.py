@@ -1,0 +1,305 @@
+"""What a main does beside handing over requests: it follows its broker's log, stores where the bytes of every
+batch are (the confirm WAL), and commits them into block objects; readers of other zones are told how far it is.
+
+    broker's log -> Follower -> Confirming -> ConfirmWal -> (stored) -> Blocks
+                                                    \\-> Snapshots -> proxies
+
+So offsets are those of the log by construction, and whatever happens to a main leaves no gap: what it can't find
+among the requests that it handed over is stored whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from backend.kafka.wire.batches import Batch, ControlType, control_type
+from backend.kafka.wire.encoding import MessageMalformed
+from backend.kafka.wire.endpoints import Address
+from workers.zone_router.formats.block import Followed
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.formats.route_messages import State
+from workers.zone_router.formats.wal import Aborted, Direct, Link, Partition, WalRecord
+from workers.zone_router.main.appended import Appended, Handed
+from workers.zone_router.main.blocks import Blocks
+from workers.zone_router.main.confirm_wal import ConfirmWal, FollowedBatch, WalFenced
+from workers.zone_router.main.follower import Follower, Led
+from workers.zone_router.main.recovery import Stood, where_it_stood
+from workers.zone_router.main.snapshots import Snapshots
+from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+
+_AGAIN_SECONDS = 1.0
+_MOST_ATTEMPTS = 100
+_LOOK_SECONDS = 0.1
+
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfirmLimits:
+    """Of a main."""
+
+    wal_window_seconds: float = 0.01
+    """At least so long from one object of the WAL to the next."""
+    block_bytes: int = 16 * 1024 * 1024
+    """A block is written when so many are gathered; twice as many, and no more is followed until it is."""
+    commit_seconds: float = 10.0
+    """At least so often."""
+    keep_seconds: float = 3_600.0
+    """How long blocks are kept."""
+    all_history: bool = False
+    """Whether a partition that is followed for the first time is followed from its first record."""
+
+
+class Confirming:
+    """Of one main; used by one event loop."""
+
+    def __init__(
+        self, main: Main, broker: Callable[[], Address | None], storage: ObjectStorage, limits: ConfirmLimits
+    ) -> None:
+        self._main, self._storage, self._limits = main, storage, limits
+        self.appended = Appended()
+        self.snapshots = Snapshots()
+        self._follower = Follower(main, broker, self, all_history=limits.all_history)
+        self._wal = ConfirmWal(storage, main, limits.wal_window_seconds, self._stored)
+        self._blocks: Blocks | None = None
+        self._ends: dict[Partition, int] = {}
+        """Up to where the WAL or blocks have each partition."""
+        self._led: dict[Partition, Led] = {}
+        self._known: dict[Partition, Followed] = {}
+        self._names: dict[tuple[str, int], Partition] = {}
+        self._waiting: dict[Partition, list[tuple[int, Callable[[], None]]]] = {}
+        self._moved = asyncio.Event()
+        self.links = self.directs = 0
+        """Batches that were stored as links, and whole."""
+
+    # What a main node asks.
+
+    def look(self) -> None:
+        """There may be partitions that are not followed yet."""
+        self._follower.look()
+
+    def knows(self, name: tuple[str | bytes, int]) -> bool:
+        return self._partition(name) in self._led
+
+    def answered(self, handed: Handed, answer: memoryview) -> None:
+        """By the broker."""
+        self.appended.answered(handed, answer)
+        for one in handed.given:
+            if (partition := self._partition(one.name)) and (led := self._led.get(partition)):
+                self.appended.passed(one.name, led.position)
+
+    def when_all_are_stored(self, handed: Handed, then: Callable[[], None]) -> None:
+        """Call it when all of a request that was appended is in the WAL; what isn't led here isn't waited for."""
+        missing = [
+            (partition, one.offset + one.offsets)
+            for one in handed.given
+            if one.offset is not None
+            and (partition := self._partition(one.name)) in self._led
+            and self._ends.get(partition, 0) < one.offset + one.offsets
+        ]
+        left = len(missing)
+        if not left:
+            then()
+
+        def stored() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                then()
+
+        for partition, offset in missing:
+            self._waiting.setdefault(partition, []).append((offset, stored))
+
+    def _partition(self, name: tuple[str | bytes, int]) -> Partition | None:
+        topic, index = name
+        return Partition(topic, index) if isinstance(topic, bytes) else self._names.get((topic, index))
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises WalFenced."""
+        stood = await self._begun()
+        self._known, self._ends = dict(stood.known), dict(stood.stored)
+        self._blocks = Blocks(self._storage, self._main, stood)
+        self._tell_reached()
+        tasks = [asyncio.create_task(each) for each in (self._wal.run(), self._follower.run(), self._commit_on())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _begun(self) -> Stood:
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                stood = await where_it_stood(self._storage, self._main)
+                if await self._wal.begin(stood.wal_end):
+                    return stood
+            except StorageFailed as error:
+                _LOG.warning("zone_router.storage_away", why=str(error))
+            await asyncio.sleep(_AGAIN_SECONDS)
+        raise WalFenced(f"no name could be taken as the main of {self._main}; does another process write as it?")
+
+    # What the follower tells.
+
+    @property
+    def known(self) -> Mapping[Partition, Followed]:
+        return self._known
+
+    def leads(self, led: Led) -> None:
+        assert self._blocks is not None
+        partition = led.partition
+        before = self._known.get(partition)
+        if before is None or before.leader_epoch != led.leader_epoch:
+            # The log may have been cut there.
+            self._ends[partition] = min(self._ends.get(partition, led.position), led.position)
+        self._blocks.lead(partition, led.leader_epoch, led.position)
+        self._led[partition] = led
+        self._names[led.topic, partition.number] = partition
+        self._tell(led)
+
+    def left(self, partition: Partition) -> None:
+        led = self._led.pop(partition)
+        self._known[partition] = led.followed
+        self._names.pop((led.topic, partition.number), None)
+        self.snapshots.left(partition)
+        for _, then in self._waiting.pop(partition, []):
+            then()  # the broker has it; whoever leads now tells of it
+
+    async def room(self) -> None:
+        assert self._blocks is not None
+        while self._wal.waiting_bytes + self._blocks.bytes > 2 * self._limits.block_bytes:
+            self._moved.clear()
+            await self._moved.wait()
+
+    def took(self, led: Led, found: Sequence[tuple[Batch, memoryview]]) -> None:
+        assert self._blocks is not None
+        names = ((led.topic, led.partition.number), (led.partition.topic_id, led.partition.number))
+        for batch, data in found:
+            followed = self._followed(led, names, batch, data)
+            if batch.next_offset <= self._ends.get(led.partition, 0):
+                self._blocks.gather(followed)  # the WAL has it, from before a restart
+            else:
+                self._wal.add(followed)
+        for name in names:
+            self.appended.passed(name, led.position)
+        if not found:
+            self._tell(led)
+
+    def _followed(
+        self, led: Led, names: tuple[tuple[str, int], tuple[bytes, int]], batch: Batch, data: memoryview
+    ) -> FollowedBatch:
+        record: WalRecord
+        if at := self.appended.find(names, data):
+            self.links += 1
+            record = Link(
+                led.partition,
+                batch.leader_epoch,
+                batch.last_offset_delta,
+                at,
+                batch.base_offset,
+                batch.max_timestamp,
+            )
+        else:
+            self.directs += 1
+            record = Direct(led.partition, batch.base_offset, batch.next_offset, data)
+        aborted = _transaction(led, batch, data)
+        still_open = dict(led.open) if batch.is_transactional else None
+        return FollowedBatch(
+            led.partition,
+            record,
+            data,
+            batch.base_offset,
+            batch.next_offset,
+            led.leader_epoch,
+            still_open,
+            aborted,
+        )
+
+    # What the WAL tells.
+
+    def _stored(self, batches: Sequence[FollowedBatch]) -> None:
+        assert self._blocks is not None
+        touched: dict[Partition, None] = {}
+        for each in batches:
+            led = self._led.get(each.partition)
+            if led is None or led.leader_epoch != each.leader_epoch:
+                continue  # it is followed anew from before this, by this main or by another one
+            self._blocks.gather(each)
+            self._ends[each.partition] = each.next_offset
+            touched[each.partition] = None
+        self._tell_reached()
+        for partition in touched:
+            self._tell(self._led[partition])
+            self._confirm(partition)
+        self._moved.set()
+
+    def _confirm(self, partition: Partition) -> None:
+        if waiting := self._waiting.get(partition):
+            end = self._ends[partition]
+            self._waiting[partition] = [each for each in waiting if each[0] > end]
+            for offset, then in waiting:
+                if offset <= end:
+                    then()
+
+    def _tell(self, led: Led) -> None:
+        end = self._ends.get(led.partition, led.position)
+        self.snapshots.tell(
+            State(
+                led.partition,
+                led.topic,
+                led.leader_epoch,
+                led.log_start,
+                end,
+                max(led.high_watermark, end),
+                led.last_stable,
+            )
+        )
+
+    # Commits.
+
+    async def _commit_on(self) -> None:
+        assert self._blocks is not None
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            self.appended.sweep(loop.time())
+            if self._blocks.bytes >= self._limits.block_bytes or loop.time() - last >= self._limits.commit_seconds:
+                last = loop.time()
+                await self.commit()
+
+    async def commit(self) -> None:
+        """All that is in the WAL now is in blocks."""
+        assert self._blocks is not None
+        end = self._wal.end
+        if end > self._blocks.wal_end:
+            await self._blocks.write(end, self._limits.keep_seconds)
+            self._tell_reached()
+            self._moved.set()
+
+    def _tell_reached(self) -> None:
+        assert self._blocks is not None
+        self.snapshots.reached(self._blocks.wal_end, self._wal.end, self._blocks.first, self._blocks.end)
+
+
+def _transaction(led: Led, batch: Batch, data: memoryview) -> Aborted | None:
+    """Note a batch of a transaction; what it ended as aborted, if it did."""
+    if not batch.is_transactional:
+        return None
+    if not batch.is_control:
+        led.open.setdefault(batch.producer_id, batch.base_offset)
+        return None
+    first = led.open.pop(batch.producer_id, None)
+    try:
+        is_abort = control_type(data) == ControlType.ABORT
+    except MessageMalformed:
+        return None
+    if not is_abort or first is None:
+        return None
+    return Aborted(led.partition, batch.producer_id, first, batch.base_offset)

@@ -1,0 +1,281 @@
+"""Follows a broker's log: every partition that it leads, up to what is committed, as a consumer would.
+
+Where the following of a partition begins:
+
+- where it stood, if this main has followed it before; or where the leader's epoch began, if that is before it,
+  since the log was cut there then;
+- where the leader's epoch began, if another broker has led it until now: what was before, its main follows;
+- at its first record, if it is new, or all history is wanted; else at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from backend.kafka.wire import fetched, fetches, metadata, offsets
+from backend.kafka.wire.batches import Batch, batches
+from backend.kafka.wire.encoding import MessageMalformed
+from backend.kafka.wire.endpoints import Address
+from workers.zone_router.formats.block import Followed
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.formats.wal import Partition
+from workers.zone_router.main.leader import CLIENT_ID, Leader, LeaderLost, connected
+
+_FETCH_VERSION = 13
+"""The first with ids of topics (KIP-516), by which one that was made anew is told from the one before."""
+_WAIT_MS = 500
+_MOST_BYTES = 8 * 1024 * 1024
+_MOST_PARTITION_BYTES = 2 * 1024 * 1024
+_LOOK_SECONDS = 1.0
+_AGAIN_SECONDS = 0.3
+_OUT_OF_RANGE = 1
+_FINAL_ERRORS_OF_SESSIONS = (70, 71)
+"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH: a new one is made."""
+
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass
+class Led:
+    """A partition that the broker leads, as it is followed."""
+
+    partition: Partition
+    topic: str
+    leader_epoch: int
+    start: int
+    """The first offset that was followed."""
+    position: int
+    """The next offset to follow."""
+    high_watermark: int = -1
+    last_stable: int = -1
+    log_start: int = 0
+    open: dict[int, int] = field(default_factory=dict)
+    """Producers with an open transaction, and the offset of its first batch."""
+
+    @property
+    def followed(self) -> Followed:
+        return Followed(self.leader_epoch, self.start, self.position, self.open)
+
+
+class Sink(Protocol):
+    """Who takes what is followed."""
+
+    @property
+    def known(self) -> Mapping[Partition, Followed]:
+        """Where the following stood before this process."""
+
+    def took(self, led: Led, found: Sequence[tuple[Batch, memoryview]]) -> None:
+        """Batches behind the position, which is behind them now; or none, where only the log's bounds moved."""
+
+    def leads(self, led: Led) -> None:
+        """It is followed from now on; again, perhaps, in another epoch."""
+
+    def left(self, partition: Partition) -> None:
+        """It is not led by this broker any more, or the broker is away."""
+
+    async def room(self) -> None:
+        """Until more can be taken."""
+
+
+class Follower:
+    """Runs until it is cancelled."""
+
+    def __init__(self, main: Main, broker: Callable[[], Address | None], sink: Sink, *, all_history: bool) -> None:
+        self._main, self._broker, self._sink, self._all_history = main, broker, sink, all_history
+        self._led: dict[Partition, Led] = {}
+        self._elsewhere: set[Partition] = set()
+        """Partitions that another broker led when this was looked at last."""
+        self._cut: set[Partition] = set()
+        """Partitions whose log does not have the offset any more at which the following stood."""
+        self._has_looked = False
+        self._look_now = asyncio.Event()
+        self._unsaid: set[Partition] = set()
+        """Those of which the session does not know, or not where they are."""
+        self._forgotten: list[Partition] = []
+        self._session = (0, 0)
+
+    def look(self) -> None:
+        """There may be a partition that is not known."""
+        self._look_now.set()
+
+    async def run(self) -> None:
+        """Follow; a broker that is away is tried again and again."""
+        while True:
+            try:
+                await self._follow()
+            except (LeaderLost, MessageMalformed) as error:
+                _LOG.warning("zone_router.leader_lost", main=self._main, why=str(error))
+            for partition in list(self._led):
+                self._leave(partition)
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _follow(self) -> None:
+        asked = await connected(self._broker())
+        fetching = looking = None
+        try:
+            fetching = await connected(self._broker())
+            await self._look(asked)
+            looking = asyncio.create_task(self._look_on(asked))
+            self._session = (0, 0)
+            self._unsaid = set(self._led)
+            while not looking.done():
+                await self._sink.room()
+                await self._fetch(fetching)
+            looking.result()
+        finally:
+            if looking:
+                looking.cancel()
+                await asyncio.gather(looking, return_exceptions=True)
+            asked.close()
+            if fetching:
+                fetching.close()
+
+    async def _look_on(self, leader: Leader) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._look_now.wait()
+            except TimeoutError:
+                pass
+            self._look_now.clear()
+            await self._look(leader)
+
+    async def _look(self, leader: Leader) -> None:
+        """Which partitions the broker leads."""
+        request = metadata.metadata_request(0, CLIENT_ID, None)
+        told = metadata.read_metadata(await leader.ask(request))
+        found: dict[Partition, tuple[str, int]] = {}
+        elsewhere: set[Partition] = set()
+        for topic in told.topics:
+            for each in topic.partitions:
+                partition = Partition(topic.topic_id, each.partition)
+                if each.leader_id == self._main[1]:
+                    found[partition] = (topic.name, each.leader_epoch)
+                else:
+                    elsewhere.add(partition)
+        for partition in self._led.keys() - found.keys():
+            self._leave(partition)
+        for partition, (name, epoch) in found.items():
+            led = self._led.get(partition)
+            if led is None or led.leader_epoch < epoch:
+                await self._lead(leader, partition, name, epoch)
+        self._elsewhere, self._has_looked = elsewhere, True
+
+    async def _lead(self, leader: Leader, partition: Partition, name: str, epoch: int) -> None:
+        before = self._led.get(partition)
+        known = before.followed if before else self._sink.known.get(partition)
+        if known is None or partition in self._cut:
+            start = await self._first(leader, partition, name, epoch)
+            led = Led(partition, name, epoch, start, start)
+        else:
+            position = known.position
+            if known.leader_epoch != epoch:
+                position = min(position, await self._epoch_start(leader, partition, name, epoch))
+            still_open = {producer: first for producer, first in known.open.items() if first < position}
+            led = Led(partition, name, epoch, known.start, position, open=still_open)
+        self._led[partition] = led
+        self._unsaid.add(partition)
+        self._sink.leads(led)
+
+    async def _first(self, leader: Leader, partition: Partition, name: str, epoch: int) -> int:
+        if partition in self._elsewhere and partition not in self._cut:
+            return await self._epoch_start(leader, partition, name, epoch)
+        is_whole = self._has_looked or self._all_history or partition in self._cut
+        self._cut.discard(partition)
+        at = offsets.EARLIEST if is_whole else offsets.LATEST
+        asked = offsets.TimeAsked(name, partition.number, epoch, at)
+        request = offsets.list_offsets_request(0, CLIENT_ID, 0, [asked])
+        (told,) = offsets.read_list_offsets(await leader.ask(request))
+        if told.error:
+            raise LeaderLost(f"where {name}-{partition.number} begins is not told: error {told.error}")
+        return told.offset
+
+    async def _epoch_start(self, leader: Leader, partition: Partition, name: str, epoch: int) -> int:
+        """Of the leader's epoch: where the one before it ended."""
+        asked = offsets.EpochAsked(name, partition.number, epoch, epoch - 1)
+        request = offsets.epoch_ends_request(0, CLIENT_ID, [asked])
+        (told,) = offsets.read_epoch_ends(await leader.ask(request))
+        if told.error:
+            raise LeaderLost(f"where epoch {epoch} of {name}-{partition.number} began is not told: {told.error}")
+        return max(told.end_offset, 0)
+
+    def _leave(self, partition: Partition) -> None:
+        if self._led.pop(partition, None):
+            self._unsaid.discard(partition)
+            self._forgotten.append(partition)
+            self._sink.left(partition)
+
+    async def _fetch(self, asking: Leader) -> None:
+        """One turn of the session: what has moved is said anew, and what the broker has is taken."""
+        session, epoch = self._session
+        said = list(self._led) if epoch == 0 else [each for each in self._unsaid if each in self._led]
+        self._unsaid.clear()
+        forgotten, self._forgotten = self._forgotten, []
+        asked = fetches.FetchAsked(
+            max_wait_ms=_WAIT_MS,
+            min_bytes=1,
+            max_bytes=_MOST_BYTES,
+            isolation=0,
+            session_id=session,
+            session_epoch=epoch,
+            partitions=[self._asked(self._led[each]) for each in said],
+            forgotten=[]
+            if epoch == 0
+            else [fetches.TopicForgotten(topic, [number]) for topic, number in forgotten],
+        )
+        answer = await asking.ask(fetches.fetch_request(_FETCH_VERSION, 0, CLIENT_ID, asked))
+        told = fetched.read_fetch_answer(_FETCH_VERSION, answer)
+        if told.error in _FINAL_ERRORS_OF_SESSIONS:
+            self._session = (0, 0)
+            return
+        if told.error:
+            raise LeaderLost(f"the broker does not let it follow: error {told.error}")
+        self._session = (told.session_id, epoch + 1 if told.session_id else 0)
+        for each in told.partitions:
+            if led := self._led.get(Partition(_topic_id(each.topic), each.partition)):
+                self._took(led, each)
+        if not self._led:
+            await asyncio.sleep(_AGAIN_SECONDS)  # brokers answer at once where nothing is asked for
+
+    @staticmethod
+    def _asked(led: Led) -> fetches.PartitionAsked:
+        return fetches.PartitionAsked(
+            topic=led.partition.topic_id,
+            partition=led.partition.number,
+            leader_epoch=led.leader_epoch,
+            fetch_offset=led.position,
+            last_fetched_epoch=-1,
+            log_start_offset=-1,
+            max_bytes=_MOST_PARTITION_BYTES,
+        )
+
+    def _took(self, led: Led, told: fetched.PartitionFetched) -> None:
+        if told.error:
+            if told.error == _OUT_OF_RANGE:
+                self._cut.add(led.partition)
+            # Led by another one, deleted, cut: what it is now is looked at, and begun anew.
+            self._leave(led.partition)
+            self.look()
+            return
+        led.high_watermark, led.log_start = told.high_watermark, told.log_start_offset
+        led.last_stable = told.last_stable_offset
+        found = []
+        for records in told.records:
+            view = memoryview(records)
+            for batch in batches(view):
+                if batch.next_offset > led.position:
+                    found.append((batch, view[batch.at : batch.at + batch.size]))
+                    led.position = batch.next_offset
+        if found:
+            self._unsaid.add(led.partition)
+        self._sink.took(led, found)
+
+
+def _topic_id(topic: str | bytes) -> bytes:
+    assert isinstance(topic, bytes)  # since version 13
+    return topic

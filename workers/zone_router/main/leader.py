@@ -1,0 +1,84 @@
+"""A main's own connection to its broker: requests one after the other, answers in order."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import Sequence
+
+from backend.kafka.wire.encoding import Buffer
+from backend.kafka.wire.endpoints import Address
+from workers.zone_router.connections import Connection
+from workers.zone_router.frames import FrameRefused, Frames
+
+CLIENT_ID = b"treeline-zone-router"
+_CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 30.0
+_MOST_ANSWER_BYTES = 2**31 - 1
+_CORRELATION = slice(4, 8)
+"""Of a request; answers begin with it."""
+_SIZE = struct.Struct(">i")
+
+
+class LeaderLost(Exception):
+    """The broker is away, or does not answer, or not to what it was asked."""
+
+
+class Leader(Connection):
+    """Made by `connected`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._frames = Frames(_MOST_ANSWER_BYTES)
+        self._owed: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
+
+    async def ask(self, message: Sequence[Buffer]) -> memoryview:
+        """The answer to a request, both without their sizes. Raises LeaderLost."""
+        if not self.is_open:
+            raise LeaderLost("the broker has ended the connection")
+        answered: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        self._owed.append((bytes(message[0][_CORRELATION]), answered))
+        self.write([_SIZE.pack(sum(map(len, message))), *message])
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await answered
+        except TimeoutError:
+            self.close()
+            raise LeaderLost(f"the broker has not answered within {_ANSWER_SECONDS:.0f} s") from None
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                self._answered(frame.message())
+        except FrameRefused as error:
+            self._lose(f"the broker says what is no answer: {error}")
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lose("the broker has ended the connection")
+
+    def _answered(self, message: memoryview) -> None:
+        if not self._owed or message[:4] != self._owed[0][0]:
+            raise FrameRefused("an answer that nobody asked for")
+        _, answered = self._owed.popleft()
+        if not answered.done():
+            answered.set_result(message)
+
+    def _lose(self, why: str) -> None:
+        for _, answered in self._owed:
+            if not answered.done():
+                answered.set_exception(LeaderLost(why))
+        self._owed.clear()
+
+
+async def connected(address: Address | None) -> Leader:
+    """A new connection. Raises LeaderLost."""
+    if address is None:
+        raise LeaderLost("the cluster has not told of it")
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, leader = await asyncio.get_running_loop().create_connection(Leader, *address)
+            return leader
+    except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
+        raise LeaderLost(f"the broker is away: {error or 'no answer'}") from None

@@ -1,0 +1,106 @@
+"""How far a main is, told to the proxies that ask: whole at first, then what has changed.
+
+Source: the zone router's document, "Read": GetPartitionSnapshot. Asked in long poll: a poll is answered when there
+is something to tell, so that nothing is said while nothing happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from workers.zone_router.formats.route_messages import Snapshot, State
+from workers.zone_router.formats.wal import Partition
+
+
+class Snapshots:
+    """Of one main."""
+
+    def __init__(self) -> None:
+        self._states: dict[Partition, State] = {}
+        self._sessions: set[Session] = set()
+        self._reached = (0, 0, 0, 0)
+
+    def reached(self, wal_first: int, wal_end: int, first_block: int, end_block: int) -> None:
+        """The objects that there are; those of the WAL before `wal_first` are in blocks."""
+        moved = (wal_first, first_block, end_block) != (self._reached[0], *self._reached[2:])
+        self._reached = (wal_first, wal_end, first_block, end_block)
+        if moved:
+            for session in self._sessions:
+                session.touched(None)
+
+    def tell(self, state: State) -> None:
+        if self._states.get(state.partition) != state:
+            self._states[state.partition] = state
+            for session in self._sessions:
+                session.touched(state.partition)
+
+    def left(self, partition: Partition) -> None:
+        if self._states.pop(partition, None):
+            for session in self._sessions:
+                session.touched(partition)
+
+    def session(self, say: Callable[[Snapshot], None]) -> Session:
+        """Of one proxy's connection."""
+        found = Session(self, say, list(self._states))
+        self._sessions.add(found)
+        return found
+
+    def ended(self, session: Session) -> None:
+        self._sessions.discard(session)
+
+    def since(self, touched: set[Partition], named: set[Partition]) -> Snapshot:
+        """What there is to tell of these; names of topics only where they were not told before."""
+        states = [self._states[each] for each in touched if each in self._states]
+        return Snapshot(
+            *self._reached,
+            states=[each if each.partition not in named else each._replace(topic="") for each in states],
+            left=[each for each in touched if each not in self._states],
+        )
+
+
+class Session:
+    """What one proxy was told."""
+
+    def __init__(self, snapshots: Snapshots, say: Callable[[Snapshot], None], touched: list[Partition]) -> None:
+        self._snapshots, self._say = snapshots, say
+        self._touched = set(touched)
+        self._named: set[Partition] = set()
+        self._is_asked = self._is_moved = False
+        self._is_first = True
+        self._saying: asyncio.Handle | None = None
+
+    def poll(self) -> None:
+        """Answer, as soon as there is something to tell; the first at once."""
+        self._is_asked = True
+        if self._touched or self._is_moved or self._is_first:
+            self._soon()
+
+    def touched(self, partition: Partition | None) -> None:
+        if partition is None:
+            self._is_moved = True
+        else:
+            self._touched.add(partition)
+        if self._is_asked:
+            self._soon()
+
+    def _soon(self) -> None:
+        if self._saying is None:
+            # With all that happens in this turn of the loop.
+            self._saying = asyncio.get_running_loop().call_soon(self._answer)
+
+    def _answer(self) -> None:
+        self._saying = None
+        if not self._is_asked:
+            return
+        told = self._snapshots.since(self._touched, self._named)
+        self._named |= {each.partition for each in told.states}
+        self._named -= set(told.left)
+        self._touched.clear()
+        self._is_asked = self._is_moved = self._is_first = False
+        self._say(told)
+
+    def close(self) -> None:
+        self._snapshots.ended(self)
+        if self._saying:
+            self._saying.cancel()

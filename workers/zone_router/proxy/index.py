@@ -1,0 +1,95 @@
+"""Where the batches of a partition are, as a proxy knows it from a main's WAL and blocks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from workers.zone_router.formats.wal import Aborted
+
+_MOST_PLACES = 50_000
+"""Of one partition; the oldest are forgotten, and read from the leader."""
+
+
+class Stretch(NamedTuple):
+    """Batches that stand together in an object: one as its producer sent it, or some as they are in the log."""
+
+    base_offset: int
+    next_offset: int
+    name: str
+    start: int
+    size: int
+    leader_epoch: int
+    """To be put into a batch that is as its producer sent it; -1 for those that are as in the log."""
+    is_of_block: bool
+
+
+@dataclass
+class Index:
+    """Of one partition."""
+
+    stretches: list[Stretch] = field(default_factory=list)
+    """In the order of offsets, without overlaps; there may be gaps."""
+    _nexts: list[int] = field(default_factory=list)
+    aborted: list[Aborted] = field(default_factory=list)
+    wanted_at: float = float("-inf")
+    """When a client asked for it last."""
+
+    def append(self, stretch: Stretch) -> None:
+        """What comes behind all that is known; if something was known there, that is not in the log any more."""
+        self._cut(stretch.base_offset)
+        self.stretches.append(stretch)
+        self._nexts.append(stretch.next_offset)
+        if len(self.stretches) > _MOST_PLACES:
+            del self.stretches[: _MOST_PLACES // 10], self._nexts[: _MOST_PLACES // 10]
+
+    def replace(self, those: Sequence[Stretch]) -> None:
+        """The same batches stand somewhere else now: in a block."""
+        first, end = those[0].base_offset, those[-1].next_offset
+        behind = [each for each in self.stretches if each.next_offset > end]
+        self._cut(first)
+        if behind and behind[0].base_offset < end:
+            behind[0] = behind[0]._replace(base_offset=end)
+        for each in (*those, *behind):
+            self.stretches.append(each)
+            self._nexts.append(each.next_offset)
+
+    def forget(self, name: str) -> None:
+        """An object that is there no more, with all that is older."""
+        last = max((at for at, each in enumerate(self.stretches) if each.name == name), default=-1)
+        del self.stretches[: last + 1], self._nexts[: last + 1]
+        first = self.stretches[0].base_offset if self.stretches else 0
+        self.aborted = [each for each in self.aborted if each.last_offset >= first]
+
+    def note(self, aborted: Aborted) -> None:
+        """Told twice, perhaps: by the WAL, and by a block."""
+        if aborted not in self.aborted:
+            self.aborted.append(aborted)
+
+    def at(self, offset: int) -> int:
+        """Which of the stretches has an offset, or is the first behind it; their number if there is none."""
+        return bisect_right(self._nexts, offset)
+
+    def has(self, offset: int) -> bool:
+        """Whether what stands at an offset is known, or is a gap within what is known."""
+        return bool(self.stretches) and self.stretches[0].base_offset <= offset < self._nexts[-1]
+
+    def ended(self, offset: int, upper: int) -> list[tuple[int, int]]:
+        """Aborted transactions with records from `offset` to before `upper`: producers and first offsets."""
+        return [
+            (each.producer_id, each.first_offset)
+            for each in self.aborted
+            if each.last_offset >= offset and each.first_offset < upper
+        ]
+
+    def _cut(self, offset: int) -> None:
+        """Nothing from this offset on."""
+        while self.stretches and self.stretches[-1].next_offset > offset:
+            last = self.stretches.pop()
+            self._nexts.pop()
+            if last.base_offset < offset:
+                self.stretches.append(last._replace(next_offset=offset))
+                self._nexts.append(offset)
+                break

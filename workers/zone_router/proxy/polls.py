@@ -1,0 +1,79 @@
+"""A proxy's connection to a main, on which it asks how far the main is."""
+
+from __future__ import annotations
+
+import asyncio
+
+from workers.zone_router.connections import Connection
+from workers.zone_router.document import MainAt
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.formats.route_messages import (
+    VERSION,
+    Hello,
+    Message,
+    Poll,
+    RouteMessageMalformed,
+    Snapshot,
+    encoded,
+    read,
+)
+from workers.zone_router.frames import FrameRefused, Frames
+from workers.zone_router.traffic import Traffic
+
+_CONNECT_SECONDS = 5.0
+_MOST_MESSAGE_BYTES = 256 * 1024 * 1024
+
+
+class MainLost(Exception):
+    """The main is away, or says what it should not."""
+
+
+class Polls(Connection):
+    """One poll after the other."""
+
+    def __init__(self, node: int, main: Main, at: MainAt, traffic: Traffic) -> None:
+        super().__init__()
+        self._node, self._main, self._at, self._traffic = node, main, at, traffic
+        self._frames = Frames(_MOST_MESSAGE_BYTES)
+        self._asked: asyncio.Future[Snapshot] | None = None
+
+    async def connect(self) -> None:
+        """Raises MainLost."""
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                await asyncio.get_running_loop().create_connection(lambda: self, *self._at.address)
+        except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
+            raise MainLost(f"main {self._main} is away: {error or 'no answer'}") from None
+        self._say(Hello(VERSION, self._node, self._main[1], self._main[0]))
+
+    async def poll(self) -> Snapshot:
+        """What has moved since the last one; waits until something has. Raises MainLost."""
+        if not self.is_open:
+            raise MainLost(f"main {self._main} has ended the connection")
+        self._asked = asyncio.get_running_loop().create_future()
+        self._say(Poll())
+        return await self._asked
+
+    def _say(self, message: Message) -> None:
+        pieces = encoded(message)
+        self._traffic.told_main(self._traffic.zone, self._at.zone, sum(map(len, pieces)))
+        self.write(pieces)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                self._traffic.told_main(self._at.zone, self._traffic.zone, frame.size + 4)
+                told = read(frame.message())
+                if not isinstance(told, Snapshot) or self._asked is None or self._asked.done():
+                    raise RouteMessageMalformed(f"{type(told).__name__}, which was not asked for")
+                self._asked.set_result(told)
+        except (FrameRefused, RouteMessageMalformed) as error:
+            self._lose(f"main {self._main} says what is no snapshot: {error}")
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lose(f"main {self._main} has ended the connection")
+
+    def _lose(self, why: str) -> None:
+        if self._asked and not self._asked.done():
+            self._asked.set_exception(MainLost(why))

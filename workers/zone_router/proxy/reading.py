@@ -1,0 +1,245 @@
+"""Answers to Fetch out of what is in the zone: what a replica knows, with bytes from caches and object storage.
+
+What can't be answered so is asked of the leader, a *cold read*: what is older than what is known, what the replica
+does not know of, offsets that are out of range, and whatever is not as it should be, for the leader to say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from backend.kafka.wire.batches import batches, placed
+from backend.kafka.wire.encoding import Buffer, MessageMalformed
+from backend.kafka.wire.fetched import FetchAnswer, PartitionFetched, fetch_answer, read_fetch_answer
+from backend.kafka.wire.fetches import FetchAsked, PartitionAsked, fetch_request, read_fetch
+from backend.kafka.wire.requests import Request
+from workers.zone_router.object_storage import StorageFailed
+from workers.zone_router.proxy.index import Stretch
+from workers.zone_router.proxy.replica import Replica, View
+from workers.zone_router.proxy.stored import Stored
+
+_UNKNOWN_SECONDS = 2.0
+"""A partition that is not known yet may be new; so long it is waited for. After it it's a cold one."""
+_STAYS_UNKNOWN_SECONDS = 30.0
+_AGAIN_SECONDS = 0.2
+_COLD_WAIT_MS = 100
+"""How long the leader may wait for more, while others of the same answer are waited for here."""
+_SESSION_NOT_FOUND = 70
+_NO_SESSION = -1
+_COMMITTED = 1
+
+
+class ReadIn(NamedTuple):
+    """What was read of one partition."""
+
+    pieces: list[Buffer]
+    size: int
+    end: int
+    """The next offset."""
+
+
+@dataclass
+class Answered:
+    """What the zone has of an answer; `cold` is what the leader is to be asked, if anything is."""
+
+    pieces: Sequence[Buffer]
+    cold: Sequence[Buffer] | None = None
+    """A request, without its size."""
+    merge: Callable[[memoryview], Sequence[Buffer]] | None = None
+    """The leader's answer to it -> the whole answer. Raises MessageMalformed."""
+    cold_partitions: int = 0
+
+
+@dataclass
+class _Turn:
+    """One look at what there is."""
+
+    is_last: bool
+    views: dict[int, View] = field(default_factory=dict)
+    """By place in the request, as all here."""
+    cold: list[int] = field(default_factory=list)
+    read: dict[int, ReadIn] = field(default_factory=dict)
+    size: int = 0
+    is_full: bool = False
+    """There is more than is wanted."""
+    failed: bool = False
+    """Something could not be read, and may be later."""
+
+
+class Reading:
+    """Of one node and one main."""
+
+    def __init__(self, replica: Replica, stored: Stored, most_bytes: int) -> None:
+        """An answer has at most so many bytes, but for one batch that is larger."""
+        self._replica, self._stored, self._most_bytes = replica, stored, most_bytes
+        self._unknown: dict[tuple[str | bytes, int], float] = {}
+        """When a partition that is not known was first asked for."""
+
+    async def answer(self, request: Request, message: memoryview) -> Answered:
+        """To a Fetch. Raises MessageMalformed."""
+        asked = read_fetch(request, message)
+        if asked.session_id:
+            refused = FetchAnswer(0, _SESSION_NOT_FOUND, 0, [])
+            return Answered(fetch_answer(request.version, request.correlation, refused))
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max(0, asked.max_wait_ms) / 1_000
+        while True:
+            moves, left = self._replica.moves(), deadline - loop.time()
+            turn = _Turn(is_last=left <= 0)
+            self._sort(asked, turn, loop.time())
+            await self._read(asked, turn)
+            enough = turn.size >= min(asked.min_bytes, self._most_bytes) or turn.is_full
+            if turn.cold or turn.is_last or (enough and not turn.failed):
+                return self._composed(request, asked, turn)
+            await asyncio.wait([moves], timeout=min(left, _AGAIN_SECONDS) if turn.failed else left)
+
+    def _sort(self, asked: FetchAsked, turn: _Turn, now: float) -> None:
+        """Of each partition that is asked for: what is known, or that the leader is to say."""
+        for at, each in enumerate(asked.partitions):
+            view = self._replica.view(each.topic, each.partition)
+            if view is None:
+                if not self._may_come(each, now):
+                    turn.cold.append(at)
+                continue
+            self._unknown.pop((each.topic, each.partition), None)
+            view.where.wanted_at = now
+            if _is_for_the_leader(each, view, is_last=turn.is_last):
+                turn.cold.append(at)
+            else:
+                turn.views[at] = view
+
+    def _may_come(self, asked: PartitionAsked, now: float) -> bool:
+        key = (asked.topic, asked.partition)
+        if len(self._unknown) > 10_000:
+            self._unknown.clear()
+        since = self._unknown.setdefault(key, now)
+        if now - since > _STAYS_UNKNOWN_SECONDS:
+            self._unknown[key] = since = now
+        return now - since < _UNKNOWN_SECONDS
+
+    async def _read(self, asked: FetchAsked, turn: _Turn) -> None:
+        """What there is, up to the bytes that are wanted."""
+        most_of_all = min(asked.max_bytes, self._most_bytes)
+        for at, view in list(turn.views.items()):
+            each = asked.partitions[at]
+            upper = view.state.end
+            if asked.isolation == _COMMITTED:
+                upper = min(upper, view.state.last_stable)
+            if each.fetch_offset >= upper:
+                continue
+            if turn.size >= most_of_all:
+                turn.is_full = True
+                return
+            most = min(most_of_all - turn.size, each.max_bytes)
+            try:
+                found = await self._stretches(view, each.fetch_offset, upper, most, is_first=not turn.size)
+            except (StorageFailed, MessageMalformed):
+                # It may have been committed meanwhile, and stand in a block that the next snapshot tells of.
+                turn.failed = True
+                if turn.is_last:
+                    turn.cold.append(at)
+                continue
+            turn.read[at] = found
+            turn.size += found.size
+
+    async def _stretches(self, view: View, offset: int, upper: int, most: int, *, is_first: bool) -> ReadIn:
+        """Batches from an offset on; one at least if it is the first partition, as brokers do (KIP-74)."""
+        where = view.where
+        pieces: list[Buffer] = []
+        size, following = 0, offset
+        for stretch in where.stretches[where.at(offset) :]:
+            if stretch.base_offset >= upper or (size >= most and pieces):
+                break
+            data = await self._stored.get(stretch.name, stretch.start, stretch.size, of_block=stretch.is_of_block)
+            found = _batches(stretch, data, following, upper, most - size, is_first=is_first and not pieces)
+            if not found.pieces:
+                break
+            pieces += found.pieces
+            size += found.size
+            following = found.end
+            if following < stretch.next_offset:
+                break
+        return ReadIn(pieces, size, following)
+
+    def _composed(self, request: Request, asked: FetchAsked, turn: _Turn) -> Answered:
+        version, correlation = request.version, request.correlation
+        cold = set(turn.cold)
+        mine = [
+            _fetched(asked, each, turn.views.get(at), turn.read.get(at))
+            for at, each in enumerate(asked.partitions)
+            if at not in cold
+        ]
+        if not cold:
+            return Answered(fetch_answer(version, correlation, FetchAnswer(0, 0, 0, mine)))
+        wait = 0 if turn.size else min(asked.max_wait_ms, _COLD_WAIT_MS) if mine else asked.max_wait_ms
+        for_leader = asked._replace(
+            max_wait_ms=wait,
+            max_bytes=max(1, min(asked.max_bytes, self._most_bytes) - turn.size),
+            session_id=0,
+            session_epoch=_NO_SESSION,
+            partitions=[asked.partitions[at] for at in turn.cold],
+            forgotten=[],
+        )
+
+        def merge(told: memoryview) -> Sequence[Buffer]:
+            leaders = read_fetch_answer(version, told)
+            partitions = [*leaders.partitions, *mine]
+            return fetch_answer(version, correlation, leaders._replace(session_id=0, partitions=partitions))
+
+        return Answered([], fetch_request(version, correlation, request.client_id, for_leader), merge, len(cold))
+
+
+def _is_for_the_leader(asked: PartitionAsked, view: View, *, is_last: bool) -> bool:
+    state, offset = view.state, asked.fetch_offset
+    if asked.leader_epoch not in (-1, state.leader_epoch) or asked.last_fetched_epoch >= 0:
+        return True
+    if offset > state.high_watermark:
+        # One who has read from the leader before may be ahead of what is known here; it is waited for.
+        return is_last
+    if offset < state.log_start:
+        return True
+    return offset < state.end and not view.where.has(offset)
+
+
+def _batches(stretch: Stretch, data: memoryview, offset: int, upper: int, most: int, *, is_first: bool) -> ReadIn:
+    """Those of a stretch that are wanted. Raises MessageMalformed if it isn't what it was said to be."""
+    if stretch.leader_epoch >= 0:
+        if not is_first and len(data) > most:
+            return ReadIn([], 0, offset)
+        return ReadIn([*placed(data, stretch.base_offset, stretch.leader_epoch)], len(data), stretch.next_offset)
+    first = last = 0
+    end = offset
+    for batch in batches(data):
+        if batch.next_offset <= offset:
+            first = last = batch.at + batch.size
+            continue
+        if batch.base_offset >= min(upper, stretch.next_offset):
+            break
+        if batch.at + batch.size - first > most and (last > first or not is_first):
+            break
+        last, end = batch.at + batch.size, batch.next_offset
+    return ReadIn([data[first:last]] if last > first else [], last - first, end)
+
+
+def _fetched(asked: FetchAsked, each: PartitionAsked, view: View | None, read: ReadIn | None) -> PartitionFetched:
+    """Of one that may come to be known: nothing, not even how far it is."""
+    if view is None:
+        return PartitionFetched(each.topic, each.partition, 0, -1, -1, -1, None, -1, [])
+    state = view.state
+    aborted = None
+    if asked.isolation == _COMMITTED:
+        aborted = view.where.ended(each.fetch_offset, read.end) if read else []
+    return PartitionFetched(
+        each.topic,
+        each.partition,
+        error=0,
+        high_watermark=state.high_watermark,
+        last_stable_offset=state.last_stable,
+        log_start_offset=state.log_start,
+        aborted=aborted,
+        preferred_replica=-1,
+        records=read.pieces if read else [],
+    )

@@ -1,0 +1,48 @@
+"""A node's replicas, one for each main whose broker's clients it answers; made when the first of them fetches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from workers.zone_router.document import MainAt
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.object_storage import ObjectStorage
+from workers.zone_router.proxy.reading import Reading
+from workers.zone_router.proxy.replica import Replica
+from workers.zone_router.proxy.stored import Stored
+from workers.zone_router.traffic import Traffic
+
+
+class Readings:
+    """Used by one event loop."""
+
+    def __init__(
+        self,
+        node: int,
+        storage: ObjectStorage,
+        stored: Stored,
+        mains: Mapping[Main, MainAt],
+        traffic: Traffic,
+        most_bytes: int,
+    ) -> None:
+        """An answer has at most `most_bytes`, but for one batch that is larger."""
+        self._node, self._storage, self._stored = node, storage, stored
+        self._mains, self._traffic, self._most_bytes = mains, traffic, most_bytes
+        self._readings: dict[Main, Reading] = {}
+        self._running: set[asyncio.Task[None]] = set()
+
+    def of(self, main: Main) -> Reading | None:
+        """None if the file has no main for this broker."""
+        if main not in self._mains:
+            return None
+        if main not in self._readings:
+            replica = Replica(self._node, main, self._mains[main], self._storage, self._stored, self._traffic)
+            self._running.add(asyncio.get_running_loop().create_task(replica.run()))
+            self._readings[main] = Reading(replica, self._stored, self._most_bytes)
+        return self._readings[main]
+
+    async def close(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)

@@ -1,0 +1,185 @@
+"""What a proxy knows of a main's log: asked for again and again, and replayed from the main's own objects.
+
+A poll is answered by how far the main is; what is between is read from its WAL, and where batches are when they
+have been committed, from its blocks. No byte of a batch comes from the main itself. Source: the zone router's
+document, "Read".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+import structlog
+
+from workers.zone_router.block_index import read_block_index
+from workers.zone_router.document import MainAt
+from workers.zone_router.formats import wal
+from workers.zone_router.formats.block import BlockIndex, block_name
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.formats.route_messages import Snapshot, State
+from workers.zone_router.formats.wal import Aborted, Direct, Partition, WalMalformed, WalRecord, wal_name
+from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
+from workers.zone_router.proxy.index import Index, Stretch
+from workers.zone_router.proxy.polls import MainLost, Polls
+from workers.zone_router.proxy.stored import Stored
+from workers.zone_router.traffic import Traffic
+
+_AGAIN_SECONDS = 0.3
+_SIDE_BY_SIDE = 16
+_WANTED_SECONDS = 60.0
+"""Batches of a partition are read ahead so long after somebody has asked for it."""
+
+_LOG = structlog.get_logger(__name__)
+
+
+class View(NamedTuple):
+    """A partition that the main's broker leads."""
+
+    state: State
+    where: Index
+
+
+class Replica:
+    """Of one main; used by one event loop."""
+
+    def __init__(
+        self, node: int, main: Main, at: MainAt, storage: ObjectStorage, stored: Stored, traffic: Traffic
+    ) -> None:
+        self._node, self._main, self._at = node, main, at
+        self._storage, self._stored, self._traffic = storage, stored, traffic
+        self._indexes: dict[Partition, Index] = {}
+        self._states: dict[Partition, State] = {}
+        self._names: dict[tuple[str, int], Partition] = {}
+        self._wal = self._first_block = self._block = 0
+        """The sequences of the WAL and of blocks that are read next, and the first block that is known."""
+        self._moved: asyncio.Future[None] | None = None
+        self.is_ready = False
+        """Whether it knows how far the main is, while the main is there."""
+
+    def view(self, topic: str | bytes, number: int) -> View | None:
+        """Of a partition that the main's broker leads, by the topic's name or id."""
+        partition = Partition(topic, number) if isinstance(topic, bytes) else self._names.get((topic, number))
+        if partition is None or (state := self._states.get(partition)) is None:
+            return None
+        return View(state, self._index(partition))
+
+    def moves(self) -> asyncio.Future[None]:
+        """Done when something has moved, or may have."""
+        if self._moved is None:
+            self._moved = asyncio.get_running_loop().create_future()
+        return self._moved
+
+    async def run(self) -> None:
+        """Until it is cancelled; a main that is away is tried again and again."""
+        while True:
+            polls = Polls(self._node, self._main, self._at, self._traffic)
+            try:
+                await polls.connect()
+                while True:
+                    await self._follow(await polls.poll())
+            except (MainLost, StorageFailed, WalMalformed) as error:
+                _LOG.warning("zone_router.main_not_followed", main=self._main, why=str(error))
+            finally:
+                polls.close()
+                self._states, self._names, self.is_ready = {}, {}, False
+                self._wake()
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    def _wake(self) -> None:
+        moved, self._moved = self._moved, None
+        if moved and not moved.done():
+            moved.set_result(None)
+
+    async def _follow(self, told: Snapshot) -> None:
+        """What is told comes after what it tells of: a reader never sees an end before which nothing is known."""
+        if told.wal_end < self._wal or told.end_block < self._block:  # the storage is another one
+            self._indexes, self._wal, self._block = {}, 0, 0
+        if self._wal < told.wal_first:
+            await self._read_blocks(told)
+            self._wal = told.wal_first
+        await self._read_wal(told.wal_end)
+        await self._read_blocks(told)
+        for partition in told.left:
+            if before := self._states.pop(partition, None):
+                self._names.pop((before.topic, partition.number), None)
+        for state in told.states:
+            self._set(state)
+        self.is_ready = True
+        self._wake()
+
+    def _set(self, state: State) -> None:
+        before = self._states.get(state.partition)
+        if not state.topic and before:
+            state = state._replace(topic=before.topic)
+        self._states[state.partition] = state
+        self._names[state.topic, state.partition.number] = state.partition
+
+    def _index(self, partition: Partition) -> Index:
+        found = self._indexes.get(partition)
+        if found is None:
+            found = self._indexes[partition] = Index()
+        return found
+
+    async def _read_wal(self, end: int) -> None:
+        while self._wal < end:
+            sequences = range(self._wal, min(end, self._wal + _SIDE_BY_SIDE))
+            names = [wal_name(self._main, each) for each in sequences]
+            found = await asyncio.gather(*map(self._stored.whole, names), return_exceptions=True)
+            for name, data in zip(names, found, strict=True):
+                if isinstance(data, ObjectMissing):
+                    return  # committed meanwhile; the next snapshot tells of the block
+                if isinstance(data, BaseException):
+                    raise data
+                await self._replay(name, data)
+                self._wal += 1
+
+    async def _replay(self, name: str, data: memoryview) -> None:
+        ahead: dict[str, tuple[int, int]] = {}
+        late = asyncio.get_running_loop().time() - _WANTED_SECONDS
+        for record, start in wal.read(data):
+            index = self._index(record.partition)
+            if isinstance(record, Aborted):
+                index.note(record)
+                continue
+            stretch = _stretch(name, record, start)
+            index.append(stretch)
+            if index.wanted_at > late and not isinstance(record, Direct):
+                first, last = ahead.get(stretch.name, (stretch.start, 0))
+                ahead[stretch.name] = (min(first, stretch.start), max(last, stretch.start + stretch.size))
+        # Who waits for them finds them in memory; what cannot be read now is asked for again by whoever needs it.
+        await asyncio.gather(
+            *(self._stored.get(each, first, last - first) for each, (first, last) in ahead.items()),
+            return_exceptions=True,
+        )
+
+    async def _read_blocks(self, told: Snapshot) -> None:
+        for sequence in range(self._first_block, min(told.first_block, self._block)):
+            for index in self._indexes.values():
+                index.forget(block_name(self._main, sequence))
+        self._first_block, self._block = told.first_block, max(self._block, told.first_block)
+        while self._block < told.end_block:
+            sequences = range(self._block, min(told.end_block, self._block + _SIDE_BY_SIDE))
+            names = [block_name(self._main, each) for each in sequences]
+            found = await asyncio.gather(*(read_block_index(self._storage, name) for name in names))
+            for name, block in zip(names, found, strict=True):
+                self._move(name, block)
+                self._block += 1
+
+    def _move(self, name: str, block: BlockIndex) -> None:
+        for partition, segments in block.segments.items():
+            self._index(partition).replace(
+                [Stretch(*each[:2], name, *each[2:], leader_epoch=-1, is_of_block=True) for each in segments]
+            )
+        for aborted in block.aborted:
+            self._index(aborted.partition).note(aborted)
+
+
+def _stretch(name: str, record: WalRecord, start: int) -> Stretch:
+    assert not isinstance(record, Aborted)
+    if isinstance(record, Direct):
+        return Stretch(record.base_offset, record.next_offset, name, start, len(record.batch), -1, False)
+    at = record.at
+    return Stretch(
+        record.base_offset, record.next_offset, at.name, at.start, at.length, record.leader_epoch, False
+    )

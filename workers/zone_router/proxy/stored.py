@@ -1,0 +1,97 @@
+"""Bytes of objects as readers get them: from memory, if they were written or read a moment ago; or from storage.
+
+Two caches, each with a bound: what is at the end of logs (the document's snapshot-read cache), and blocks (its
+block cache), so that one who reads old records does not push out what all others are about to read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+
+from workers.zone_router.object_storage import ObjectStorage
+
+
+class Cache:
+    """Pieces of objects, those that were not wanted for the longest go first."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._pieces: OrderedDict[tuple[str, int], memoryview] = OrderedDict()
+        self._starts: dict[str, list[int]] = {}
+        self.bytes = 0
+
+    def put(self, name: str, start: int, data: memoryview) -> None:
+        """One that is larger than the whole cache is not kept."""
+        key = (name, start)
+        if len(data) > self._most:
+            return
+        if (before := self._pieces.pop(key, None)) is not None:
+            self.bytes -= len(before)
+        else:
+            self._starts.setdefault(name, []).append(start)
+        self._pieces[key] = data
+        self.bytes += len(data)
+        while self.bytes > self._most:
+            self._drop(next(iter(self._pieces)))
+
+    def get(self, name: str, start: int, size: int) -> memoryview | None:
+        for first in self._starts.get(name, ()):
+            piece = self._pieces[name, first]
+            if first <= start and start + size <= first + len(piece):
+                self._pieces.move_to_end((name, first))
+                return piece[start - first : start - first + size]
+        return None
+
+    def _drop(self, key: tuple[str, int]) -> None:
+        self.bytes -= len(self._pieces.pop(key))
+        starts = self._starts[key[0]]
+        starts.remove(key[1])
+        if not starts:
+            del self._starts[key[0]]
+
+
+class Stored:
+    """Of one node; used by one event loop."""
+
+    def __init__(self, storage: ObjectStorage, tail_bytes: int, block_bytes: int) -> None:
+        self._storage = storage
+        self.tail, self.blocks = Cache(tail_bytes), Cache(block_bytes)
+        self._coming: dict[tuple[str, int, int], asyncio.Task[memoryview]] = {}
+
+    def keep(self, name: str, data: bytes) -> None:
+        """An object that this node has written."""
+        self.tail.put(name, 0, memoryview(data))
+
+    async def get(self, name: str, start: int, size: int, *, of_block: bool = False) -> memoryview:
+        """Raises ObjectMissing, StorageFailed."""
+        cache = self.blocks if of_block else self.tail
+        found = cache.get(name, start, size)
+        if found is None:
+            found = await self._once(
+                (name, start, size), lambda: self._storage.get(name, start, size), cache, start
+            )
+        return found
+
+    async def whole(self, name: str) -> memoryview:
+        """An object at the end of a log. Raises ObjectMissing, StorageFailed."""
+        return await self._once((name, 0, -1), lambda: self._storage.whole(name), self.tail, 0)
+
+    async def _once(
+        self, key: tuple[str, int, int], read: Callable[[], object], cache: Cache, start: int
+    ) -> memoryview:
+        """Two who want the same wait for one reading of it."""
+        task = self._coming.get(key)
+        if task is None:
+
+            async def come() -> memoryview:
+                try:
+                    data: memoryview = await read()  # type: ignore[misc]
+                    cache.put(key[0], start, data)
+                    return data
+                finally:
+                    self._coming.pop(key, None)
+
+            task = self._coming[key] = asyncio.create_task(come())
+        return await asyncio.shield(task)
