@@ -17,22 +17,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message, Producer
 from kafka.protocol.producer import ProduceResponse
-from prometheus_client import CollectorRegistry
 
-from backend.estate.ports import free_ports
-from backend.kafka.wire.endpoints import Address
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
-from tests.zone_router_live.nodes import CLUSTER, Router, client, produce_request
+from tests.zone_router_live.in_process import MAIN, broker_1, by_main, until
+from tests.zone_router_live.nodes import Router, client, produce_request
 from tests.zone_router_live.test_faults import GARBAGE, Producing, Raw, each_once
 from tests.zone_router_live.test_gateway import everything
-from workers.zone_router.document import MainAt
 from workers.zone_router.formats.bulk import HEAD_BYTES
-from workers.zone_router.main.main_node import MainNode
-from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.channel import Limits
-from workers.zone_router.proxy.routes import Routes
-from workers.zone_router.traffic import Traffic
 
 pytestmark = pytest.mark.parametrize("router", ["by mains"], indirect=True)
 
@@ -156,41 +149,27 @@ def test_garbage_at_a_main_ends_its_own_connection_and_no_other(router: Router, 
 def test_a_route_of_an_epoch_that_is_over_is_refused_and_written_again(router: Router, topic: str, tmp_path: Path):
     """The fence rises all the while, and never lets a record in twice, or before one that was sent earlier."""
     number_of_records = 300
-    (port,) = free_ports(1)
-    host, _, broker_port = router.brokers.servers.split(",")[0].rpartition(":")
     answers: list[int] = []
 
+    def answered(answer: memoryview) -> None:
+        told = ProduceResponse[3].decode(bytes(answer), header=True)
+        assert [part.error_code for topic in told.responses for part in topic.partition_responses] == [0]
+        answers.append(told.header.correlation_id)
+
     async def run() -> tuple[int, int]:
-        storage = ObjectStorage(f"file://{tmp_path}")
-        main = MainNode((CLUSTER, 1), lambda: Address(host, int(broker_port)), storage)
-        await main.open("127.0.0.1", port)
-        mains = {(CLUSTER, 1): MainAt(Address("127.0.0.1", port), "az1")}
-        traffic = Traffic("a", "az1", CollectorRegistry())
-        routes = Routes(1, storage, mains, Limits(window_seconds=0.02, bulk_bytes=2_000), traffic)
-        running = asyncio.create_task(routes.run())
-        stream = routes.stream((CLUSTER, 1), lambda why: answers.append(-1))
-
-        def answered(answer: memoryview) -> None:
-            told = ProduceResponse[3].decode(bytes(answer), header=True)
-            assert [part.error_code for topic in told.responses for part in topic.partition_responses] == [0]
-            answers.append(told.header.correlation_id)
-
-        draw, fences = random.Random(3), 0
-        for number in range(number_of_records):
-            message = produce_request(topic, number)
-            stream.send([memoryview(message)], len(message), answered)
-            if draw.random() < 0.05:
-                main.fenced, fences = routes.epoch, fences + 1
-            await asyncio.sleep(draw.random() * 0.01)
-        async with asyncio.timeout(60):
-            while len(answers) < number_of_records:
-                await asyncio.sleep(0.01)
-        assert routes.held_bytes == 0
-        stream.close()
-        running.cancel()
-        await main.close()
-        await routes.close(0)
-        return routes.epoch, fences
+        async with by_main(tmp_path, broker_1(router), Limits(window_seconds=0.02, bulk_bytes=2_000)) as way:
+            stream = way.routes.stream(MAIN, lambda why: answers.append(-1))
+            draw, fences = random.Random(3), 0
+            for number in range(number_of_records):
+                message = produce_request(topic, number)
+                stream.send([memoryview(message)], len(message), answered)
+                if draw.random() < 0.05:
+                    way.main.fenced, fences = way.routes.epoch, fences + 1
+                await asyncio.sleep(draw.random() * 0.01)
+            await until(lambda: len(answers) >= number_of_records, "all are answered")
+            assert way.routes.held_bytes == 0
+            stream.close()
+            return way.routes.epoch, fences
 
     epoch, fences = asyncio.run(run())
     assert answers == list(range(number_of_records)), "in order, each once"

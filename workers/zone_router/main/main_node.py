@@ -318,6 +318,16 @@ class _Proxy(Connection):
 
         self._node.answered(handed, message, stream.answers.next(answer))
 
+    def broker_gone(self, number: int, stream: _Stream, broker: _Broker) -> None:
+        """Brokers end connections that are idle: if nothing waits, the stream's next entry opens another one.
+
+        If something does, nobody knows whether it was taken.
+        """
+        if stream.waiting:
+            self.broker_lost(number, stream, "the broker has ended the connection")
+        elif stream.broker is broker:
+            stream.broker = None
+
     def broker_lost(self, number: int, stream: _Stream, why: str) -> None:
         """It is to the client as if it had spoken to the broker itself."""
         if not stream.is_broken and self._streams.get(number) is stream:
@@ -379,4 +389,4 @@ class _Broker(Connection):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._proxy.broker_lost(self._number, self._stream, "the broker has ended the connection")
+        self._proxy.broker_gone(self._number, self._stream, self)

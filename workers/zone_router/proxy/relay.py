@@ -157,6 +157,14 @@ class Client(Connection):
         _LOG.warning("zone_router.ended", why=why, detail=detail, **at)
         self._end.close()
 
+    def broker_gone(self) -> None:
+        """Brokers end connections that are idle, as this one is while all that the client asks goes by a main."""
+        if self._stream is None or self._broker_owes:
+            self.close()
+        else:
+            self._broker = self._connecting = None
+            self.go(_BROKER_FULL)
+
     def drain(self) -> None:
         """Take no more; what is asked is still answered."""
         self.stop(_ENDING)
@@ -377,7 +385,7 @@ class Broker(Connection):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._client.close()
+        self._client.broker_gone()
 
     def pause_writing(self) -> None:
         self._client.stop(_BROKER_FULL)
