@@ -14,7 +14,8 @@ import pytest
 from tests.disks import small_disk
 from workers.zone_router.formats.bulk import HEAD_BYTES, ChannelOffset, Entry, Main, Place, read
 from workers.zone_router.object_storage import ObjectStorage
-from workers.zone_router.proxy.channel import ChannelFenced, Limits, RouterChannel
+from workers.zone_router.proxy.channel import Limits, RouterChannel
+from workers.zone_router.proxy.succession import ChannelFenced
 
 EAST, WEST = ("east", 1), ("west", 2)
 

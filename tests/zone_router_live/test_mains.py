@@ -182,7 +182,6 @@ def test_a_route_of_an_epoch_that_is_over_is_refused_and_written_again(router: R
     assert epoch > 3 and fences > 3
 
 
-@pytest.mark.nightly
 def test_a_process_that_takes_a_nodes_place_makes_the_other_one_end(router: Router, topic: str):
     """Both call themselves the same node; the one that was there before writes nothing any more, and says why."""
     node = router.nodes["az2"]

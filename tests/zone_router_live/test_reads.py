@@ -1,5 +1,6 @@
 """Records are read in the reader's zone: what comes from another zone's leader comes through object storage, and
 is the same as the leader's, byte for byte.
+"""
 
 from __future__ import annotations
 

@@ -13,9 +13,10 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from backend import logs
 from workers.zone_router.document import RouterFile, RouterFileInvalid, read_router_file
+from workers.zone_router.main.confirm_wal import WalFenced
 from workers.zone_router.node import RouterNode
 from workers.zone_router.object_storage import StorageFailed
-from workers.zone_router.proxy.channel import ChannelFenced
+from workers.zone_router.proxy.succession import ChannelFenced
 from workers.zone_router.traffic import Traffic
 
 
@@ -51,7 +52,7 @@ def main() -> int:
     except RouterFileInvalid as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
-    except (ChannelFenced, StorageFailed) as error:
+    except (ChannelFenced, WalFenced, StorageFailed) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
     except OSError as error:

@@ -47,17 +47,18 @@ class RouterNode:
         self._main = self._make_main()
 
     async def run(self, ended: asyncio.Event, ready: asyncio.Event) -> None:
-        """Serve until `ended` is set. Raises ChannelFenced, StorageFailed, OSError for a port that is taken."""
+        """Serve until `ended` is set. Raises ChannelFenced, WalFenced, StorageFailed, OSError for a port that is taken."""
         tasks = [asyncio.create_task(directory.keep()) for directory in self._directories.values()]
         waiting = asyncio.create_task(ended.wait())
         try:
-            if self._routes:
-                tasks.append(asyncio.create_task(self._routes.run()))
-            if self._confirming:
-                tasks.append(asyncio.create_task(self._confirming.run()))
             if self._main and self._described.main:
                 await self._main.open(self._described.bound_to, self._described.main.port)
             await self._gateway.open()
+            if self._routes:
+                # Last: it makes a process end that has been this node, which one without its ports is not to do.
+                tasks.append(asyncio.create_task(self._routes.run()))
+            if self._confirming:
+                tasks.append(asyncio.create_task(self._confirming.run()))
             ready.set()
             done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
             await self._close()

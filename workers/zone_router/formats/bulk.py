@@ -1,8 +1,8 @@
 """Bulks of the router channel: requests of many clients in one object, those for one main together.
 
-An object is a head (4 bytes that say what it is, the node's id, the sequence, and a number that its process drew),
-then entries. An entry is its place (which stream, in which turn, at which number), a length, and so many bytes of
-a request as the client sent it. Source: the zone router's document, "Write"; its RouterChannel#get(channelOffset).
+An object is a head (4 bytes that say what it is, the node's id, the sequence, and its process's number), then
+entries. An entry is its place (which stream, in which turn, at which number), a length, and so many bytes of a
+request as the client sent it. Source: the zone router's document, "Write"; its RouterChannel#get(channelOffset).
 
 A **stream** is what one client asks one main. Its entries have numbers from 0; a main takes each only after the
 one before, whatever became of bulks and requests on their way. Where some have to be written again, a new **turn**
@@ -72,8 +72,21 @@ def is_object_name(name: str) -> bool:
     return name.rpartition("/")[2].isdecimal()
 
 
+def sequence_of(name: str) -> int:
+    return int(name.rpartition("/")[2])
+
+
 def node_prefix(node: int) -> str:
     return f"channel/{node:010d}/"
+
+
+def process_name(node: int, number: int) -> str:
+    """Of the object that says that a process came as this node, the number-th that did."""
+    return f"{process_prefix(node)}{number:020d}"
+
+
+def process_prefix(node: int) -> str:
+    return f"processes/{node:010d}/"
 
 
 class Place(NamedTuple):
@@ -109,7 +122,9 @@ class Given(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Of an object: whose it is. `process` tells two processes apart that call themselves the same node."""
+    """Of an object: whose it is. `process`: of all that have called themselves this node, the how manieth; where
+    such a number is drawn, by chance.
+    """
 
     node: int
     sequence: int

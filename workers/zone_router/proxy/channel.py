@@ -3,14 +3,13 @@
 A bulk is closed when it has a window's age or a bulk's bytes; while nothing is being written, at once: who is
 alone does not wait. Bulks are written side by side, and told in their order, so that what one client sent first is
 first everywhere. An object's name is the next of a sequence and is written only if it is not there: a node that
-was replaced, and goes on, finds its names taken and stops. Source: the zone router's document, "Write".
+was replaced, and goes on, finds its names taken and stops (`succession`). Source: the zone router's document,
+"Write".
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import secrets
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -18,21 +17,9 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from workers.zone_router.formats.bulk import (
-    HEAD_BYTES,
-    BulkMalformed,
-    ChannelOffset,
-    Entry,
-    Head,
-    Main,
-    Place,
-    is_object_name,
-    node_prefix,
-    object_name,
-    read_head,
-    written,
-)
-from workers.zone_router.object_storage import AlreadyWritten, ObjectStorage, StorageFailed
+from workers.zone_router.formats.bulk import ChannelOffset, Entry, Main, Place, object_name, written
+from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+from workers.zone_router.proxy.succession import ChannelFenced, Holder, Succession
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
@@ -57,10 +44,6 @@ Failed = Callable[[Sequence[Place], str], None]
 """These entries could not be written, and why."""
 Wanted = Callable[[Place], bool]
 """Whether anybody still waits for the entry to be written."""
-
-
-class ChannelFenced(Exception):
-    """Another process writes under this node's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +89,8 @@ class RouterChannel:
         self._untrimmed: list[str] = []
         self._newest = ""
         """Of the objects that were written."""
-        self._process = secrets.randbits(64)
+        self._trimming: asyncio.Task[None] | None = None
+        self._succession = Succession(storage, node, limits.side_by_side)
         self._over: Exception | None = None
         self.held_bytes = 0
         """Taken and not told or failed yet."""
@@ -144,54 +128,44 @@ class RouterChannel:
         deleted now is with the next.
         """
         self._untrimmed += names
-        due = [name for name in self._untrimmed if name != self._newest]
-        self._untrimmed = [name for name in self._untrimmed if name == self._newest]
-        if due:
-            self._do_beside(self._delete(due))
+        if self._trimming is None or self._trimming.done():
+            self._trimming = self._do_beside(self._trim())
 
-    def _do_beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _do_beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+        return task
 
-    async def _delete(self, names: Sequence[str]) -> None:
-        try:
-            async with asyncio.timeout(_STORAGE_SECONDS):
-                await self._storage.delete(names)
-        except (StorageFailed, TimeoutError) as error:
-            self._untrimmed += names
-            _LOG.warning("zone_router.bulk_not_deleted", why=str(error) or "no answer")
+    async def _trim(self) -> None:
+        while due := [name for name in self._untrimmed if name != self._newest]:
+            self._untrimmed = [name for name in self._untrimmed if name == self._newest]
+            try:
+                async with asyncio.timeout(_STORAGE_SECONDS):
+                    # Who comes as this node goes on behind what it finds: it has to find what is newest now.
+                    if await self._succession.is_over():
+                        self._end(self._succession.fenced())
+                        return
+                    await self._storage.delete(due)
+            except (StorageFailed, TimeoutError) as error:
+                self._untrimmed += due
+                _LOG.warning("zone_router.bulk_not_deleted", why=str(error) or "no answer")
+                return
+
+    def _end(self, why: Exception) -> None:
+        self._over = self._over or why
+        self._changed.set()
 
     async def _has_begun(self) -> bool:
         try:
             async with asyncio.timeout(_STORAGE_SECONDS):
-                return await self._begin()
+                self._sequence, left = await self._succession.come()
         except (StorageFailed, TimeoutError) as error:
             _LOG.warning("zone_router.storage_away", why=str(error) or "no answer")
             return False
-
-    async def _begin(self) -> bool:
-        """Go on behind what this node wrote before.
-
-        A process that still writes as this node may be on its way with as many bulks as are written side by side:
-        so many names and one are taken by empty objects, which stay for ever, and it finds one of them taken.
-        False if it was quicker.
-        """
-        sizes = await self._storage.sizes(node_prefix(self._node))
-        there = {name: size for name, size in sizes.items() if is_object_name(name)}
-        first = max((int(name.rpartition("/")[2]) for name in there), default=-1) + 1
-        taken = 0
-        for sequence in range(first, first + self._limits.side_by_side + 1):
-            name = object_name(self._node, sequence)
-            try:
-                await self._storage.put_new(name, written(Head(self._node, sequence, self._process), []).data)
-            except AlreadyWritten:
-                continue
-            taken, self._newest = taken + 1, name
-        self._sequence = first + self._limits.side_by_side + 1
-        # Whoever was told of these asked another process, which is gone, and its clients with it.
-        self.trim([name for name, size in there.items() if size > HEAD_BYTES])
-        return taken > 0
+        self._newest = object_name(self._node, self._sequence - 1)
+        self.trim(left)
+        return True
 
     async def _due(self) -> None:
         """Until a bulk is to be closed."""
@@ -241,13 +215,13 @@ class RouterChannel:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._writing.remove(task)
         if not task.cancelled() and (error := task.exception()):
-            self._over = self._over or ChannelFenced(f"a bulk could not be told of: {error!r}")
+            self._end(ChannelFenced(f"a bulk could not be told of: {error!r}"))
         self._changed.set()
 
     async def _write(
         self, epoch: int, sequence: int, entries: list[Entry], before: asyncio.Task[None] | None
     ) -> None:
-        bulk = written(Head(self._node, sequence, self._process), entries)
+        bulk = written(self._succession.head(sequence), entries)
         whole = ChannelOffset(self._node, epoch, sequence, 0, len(bulk.data))
         why = await self._put(whole.name, bulk.data)
         if before is not None:
@@ -276,9 +250,7 @@ class RouterChannel:
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    if await self._is_put(name, data):
-                        return None
-                why = str(self._over)
+                    return await self._taken_by_another(name, data)
             except (StorageFailed, TimeoutError) as error:
                 why = str(error) or f"no answer within {self._limits.patience_seconds:g} s"
                 _LOG.warning("zone_router.bulk_not_written", why=why)
@@ -291,30 +263,19 @@ class RouterChannel:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    async def _is_put(self, name: str, data: bytes) -> bool:
-        """Whether it is written, now or by an attempt before; False if it is another process's.
-
-        Raises StorageFailed.
-        """
-        try:
-            await self._storage.put_new(name, data)
-            return True
-        except AlreadyWritten as error:
-            with contextlib.suppress(BulkMalformed):
-                if read_head(await self._storage.get(name, 0, HEAD_BYTES)).process == self._process:
-                    return True
-            self._over = self._over or ChannelFenced(f"another process writes as node {self._node}: {error}")
-            self._changed.set()
-            return False
+    async def _taken_by_another(self, name: str, data: bytes) -> str | None:
+        """Write it; None if it is ours, now or by an attempt before. Raises StorageFailed."""
+        holder = await self._succession.put(name, data)
+        if holder is Holder.LATER:
+            self._end(self._succession.fenced())
+        return None if holder is Holder.OURS else f"{name} is taken by another process that came as this node"
 
     async def _fill(self, name: str) -> None:
         """Take the name of a bulk that could not be written: a gap would hide who takes this node's place."""
-        sequence = int(name.rpartition("/")[2])
-        empty = written(Head(self._node, sequence, self._process), []).data
         while True:
             try:
                 async with asyncio.timeout(_STORAGE_SECONDS):
-                    await self._is_put(name, empty)
+                    await self._taken_by_another(name, self._succession.empty(name))
                     break
             except (StorageFailed, TimeoutError):
                 self._leave_out()
