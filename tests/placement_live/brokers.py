@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -15,6 +16,7 @@ from confluent_kafka.admin import (
     ConfigSource,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     PartitionMetadata,
     ResourceType,
 )
@@ -114,7 +116,10 @@ class Brokers:
                 process.wait()
 
     def create(self, topic: str, replicas: list[list[int]], **config: str) -> None:
-        """A topic with the replicas of its partitions on these brokers, all of them in sync."""
+        """A topic with the replicas of its partitions on these brokers, all of them in sync and led.
+
+        A broker that is told to lead a partition may not know it yet, and drops what it is sent.
+        """
         wanted = NewTopic(
             topic,
             len(replicas),
@@ -123,6 +128,7 @@ class Brokers:
         )
         self.admin.create_topics([wanted])[topic].result(DEADLINE_SECONDS)
         eventually(lambda: self._is_whole(topic, replicas), f"{topic} is there")
+        eventually(lambda: self._is_led(topic, len(replicas)), f"{topic} is led")
 
     def change(self, what: str, topic: str) -> None:
         """What may come between a plan and its application, and is seen by all brokers afterwards: the topic is
@@ -151,6 +157,12 @@ class Brokers:
             sorted(found[at].isrs) == sorted(brokers) and found[at].leader in brokers
             for at, brokers in enumerate(replicas)
         )
+
+    def _is_led(self, topic: str, partitions: int) -> bool:
+        """Whether each partition's leader says so itself."""
+        wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+        answers = self.admin.list_offsets(wanted, request_timeout=DEADLINE_SECONDS).values()
+        return all(answer.exception(DEADLINE_SECONDS) is None for answer in answers)
 
     def own_config(self, kind: ResourceType, name: str) -> dict[str, str]:
         """What was set for just this topic or broker, throttles alone."""

@@ -156,6 +156,16 @@ def test_what_was_sent_without_waiting_for_an_answer_arrives_although_its_sender
     eventually(lambda: len(everything(router.brokers.servers, topic)) == 30, "all are there")
 
 
+def test_what_came_before_garbage_is_done(router: Router, topic: str):
+    """As by brokers: also if the connection ends before there is one to the broker."""
+    for number in range(5):
+        raw = Raw(router.nodes["az1"].brokers[3])
+        raw.send(framed(produce_request(topic, number, acks=0, partition=2)) + GARBAGE["random"])
+        assert raw.is_ended
+        raw.close()
+    eventually(lambda: len(everything(router.brokers.servers, topic)) == 5, "all are there")
+
+
 def test_who_waits_for_no_answer_and_asks_the_wrong_broker_is_let_down(router: Router, topic: str):
     """As brokers do: it has to look for the leader."""
     raw = Raw(router.nodes["az1"].brokers[1])

@@ -109,8 +109,7 @@ class Client(Connection):
         self._place.traffic.connections.labels(self._place.cluster).dec()
         for task in self._beside:
             task.cancel()
-        if self._connecting:
-            self._connecting.cancel()
+        # One that is still being connected to is given what was received, and closed by _connect.
         if self._broker:
             self._broker.close()
         if self._stream:
@@ -243,6 +242,8 @@ class Client(Connection):
             for request in waiting:
                 self._send(*request)
             self.go(_CONNECTING)
+            if self._end and not self._end.is_open:
+                broker.close()
             return
         self.end("broker-away", "; ".join(failures) or "the cluster has not told of this broker")
 
