@@ -10,7 +10,6 @@ from workers.zone_router.formats.bulk import (
     BulkMalformed,
     ChannelOffset,
     Entry,
-    Given,
     Head,
     Place,
     decoded,
@@ -49,10 +48,11 @@ def test_each_main_reads_its_entries_in_their_order_from_one_range(given_entries
     assert read_head(bulk.data) == head
     assert set(bulk.parts) == {entry.main for entry in given_entries}
     for main, (start, length) in bulk.parts.items():
-        found = [
-            Given(place, bytes(message)) for place, message in read(memoryview(bulk.data)[start : start + length])
-        ]
-        assert found == [(e.place, b"".join(e.pieces)) for e in given_entries if e.main == main]
+        part = memoryview(bulk.data)[start : start + length]
+        found = list(read(part))
+        mine = [(e.place, b"".join(e.pieces)) for e in given_entries if e.main == main]
+        assert [(place, bytes(message)) for place, message, _ in found] == mine
+        assert all(part[at : at + len(message)] == message for _, message, at in found)
     # The parts are all of it, behind the head, and do not overlap.
     ends = sorted(bulk.parts.values())
     assert sum(length for _, length in ends) == len(bulk.data) - len(written(head, []).data)

@@ -47,7 +47,10 @@ class RouterNode:
         self._main = self._make_main()
 
     async def run(self, ended: asyncio.Event, ready: asyncio.Event) -> None:
-        """Serve until `ended` is set. Raises ChannelFenced, WalFenced, StorageFailed, OSError for a port that is taken."""
+        """Serve until `ended` is set.
+
+        Raises ChannelFenced, WalFenced, StorageFailed, OSError for a port that is taken.
+        """
         tasks = [asyncio.create_task(directory.keep()) for directory in self._directories.values()]
         waiting = asyncio.create_task(ended.wait())
         try:

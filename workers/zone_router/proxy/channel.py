@@ -72,10 +72,16 @@ class RouterChannel:
         told: Told,
         failed: Failed,
         wanted: Wanted,
+        *,
+        left: Callable[[Sequence[str]], None] | None = None,
         kept: Callable[[str, bytes], None] | None = None,
     ) -> None:
+        """`left` is told of bulks of processes that were this node before, which are deleted without it; `kept` is
+        given each object that is written.
+        """
         self._storage, self._node, self._epoch, self._limits = storage, node, epoch, limits
-        self._told, self._failed, self._wanted, self._kept = told, failed, wanted, kept
+        self._told, self._failed, self._wanted = told, failed, wanted
+        self._left, self._kept = left or self.trim, kept
         self._waiting: list[Entry] = []
         self._waiting_bytes = 0
         self._waiting_since = 0.0
@@ -164,7 +170,7 @@ class RouterChannel:
             _LOG.warning("zone_router.storage_away", why=str(error) or "no answer")
             return False
         self._newest = object_name(self._node, self._sequence - 1)
-        self.trim(left)
+        self._left(left)
         return True
 
     async def _due(self) -> None:

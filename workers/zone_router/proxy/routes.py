@@ -170,11 +170,21 @@ class Routes:
         self._parts_left: dict[str, int] = {}
         """Of each object: for how many mains it is still to be read, or to be answered."""
         self._channel = RouterChannel(
-            storage, node, lambda: self.epoch, limits, self._written, self._not_written, self._is_wanted, kept
+            storage,
+            node,
+            lambda: self.epoch,
+            limits,
+            self._written,
+            self._not_written,
+            self._is_wanted,
+            left=self._are_left,
+            kept=kept,
         )
         self._is_kept = kept is not None
         self._uncommitted: list[tuple[int, str]] = []
         """Objects that mains have done with, and the epoch of each."""
+        self._left: list[str] = []
+        """Objects of a process before this one, whose epochs nobody knows."""
         self._held: Counter[Main] = Counter()
         """Bytes of requests that were taken and not answered."""
         self._on_room: list[tuple[Main, Callable[[], None]]] = []
@@ -270,11 +280,23 @@ class Routes:
             else:
                 self._channel.trim([name])
 
-    def committed(self, epoch: int) -> None:
-        """What was written in epochs up to this one is in blocks, or was never appended."""
-        due = [name for of_epoch, name in self._uncommitted if of_epoch <= epoch]
-        self._uncommitted = [each for each in self._uncommitted if each[0] > epoch]
+    def now(self, epoch: int, committed: int) -> None:
+        """What is written from now on is of this epoch; what was written in epochs up to `committed` is in blocks,
+        or was never appended.
+        """
+        self.epoch = max(self.epoch, epoch)
+        # What a process before this one has left is of some epoch up to this one.
+        self._uncommitted += [(self.epoch, name) for name in self._left]
+        self._left = []
+        due = [name for of_epoch, name in self._uncommitted if of_epoch <= committed]
+        self._uncommitted = [each for each in self._uncommitted if each[0] > committed]
         self._channel.trim(due)
+
+    def _are_left(self, names: Sequence[str]) -> None:
+        if self._is_kept:
+            self._left += names
+        else:
+            self._channel.trim(names)
 
     def _is_wanted(self, place: Place) -> bool:
         stream = self._streams.get(place.stream)
