@@ -129,7 +129,12 @@ class RouterNode:
             keep_seconds=reads.keep_minutes * 60,
             all_history=reads.history == "all",
         )
-        return Confirming((main.cluster, main.broker), self._address_of(main), self._storage, limits)
+        return Confirming(
+            (main.cluster, main.broker), self._address_of(main), self._storage, limits, self._oldest_carried
+        )
+
+    def _oldest_carried(self) -> int | None:
+        return self._main.oldest_epoch() if self._main else None
 
     def _address_of(self, main: MainSection) -> Callable[[], Address | None]:
         directory, broker = self._directories[main.cluster], main.broker

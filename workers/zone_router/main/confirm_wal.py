@@ -62,8 +62,8 @@ class ConfirmWal:
         self._process = secrets.randbits(64)
         self._waiting: list[FollowedBatch] = []
         self._changed = asyncio.Event()
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self.added = self.done = 0
+        """Batches that were given to it, and those of them that are stored."""
         self.end = 0
         """The sequence of the next object."""
         self.waiting_bytes = 0
@@ -79,12 +79,8 @@ class ConfirmWal:
     def add(self, followed: FollowedBatch) -> None:
         self._waiting.append(followed)
         self.waiting_bytes += len(followed.batch)
-        self._empty.clear()
+        self.added += 1
         self._changed.set()
-
-    async def written(self) -> None:
-        """Until all that was added is stored."""
-        await self._empty.wait()
 
     async def run(self) -> None:
         """Raises WalFenced."""
@@ -96,10 +92,10 @@ class ConfirmWal:
             await self._put([each.record for each in taken] + [each.aborted for each in taken if each.aborted])
             self.end += 1
             self.waiting_bytes -= sum(len(each.batch) for each in taken)
+            self.done += len(taken)
             self._stored(taken)
             if not self._waiting:
                 self._changed.clear()
-                self._empty.set()
             await asyncio.sleep(max(0.0, begun + self._window - loop.time()))
 
     def _take(self) -> list[FollowedBatch]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import structlog
 
@@ -54,12 +55,25 @@ class ConfirmLimits:
     """Whether a partition that is followed for the first time is followed from its first record."""
 
 
+class _Over(NamedTuple):
+    """Nothing of an epoch is under way any more; when it was, so many batches had been given to the WAL."""
+
+    epoch: int
+    added: int
+
+
 class Confirming:
     """Of one main; used by one event loop."""
 
     def __init__(
-        self, main: Main, broker: Callable[[], Address | None], storage: ObjectStorage, limits: ConfirmLimits
+        self,
+        main: Main,
+        broker: Callable[[], Address | None],
+        storage: ObjectStorage,
+        limits: ConfirmLimits,
+        oldest_carried: Callable[[], int | None],
     ) -> None:
+        """`oldest_carried`: the epoch of the oldest Route that is not done."""
         self._main, self._storage, self._limits = main, storage, limits
         self.appended = Appended()
         self.snapshots = Snapshots()
@@ -73,6 +87,10 @@ class Confirming:
         self._names: dict[tuple[str, int], Partition] = {}
         self._waiting: dict[Partition, list[tuple[int, Callable[[], None]]]] = {}
         self._moved = asyncio.Event()
+        self._oldest_carried = oldest_carried
+        self._fenced = 0
+        self.reported_epoch = 0
+        """What came in epochs up to this one is in blocks, or was never appended."""
         self.links = self.directs = 0
         """Batches that were stored as links, and whole."""
 
@@ -263,18 +281,33 @@ class Confirming:
 
     # Commits.
 
+    def fence(self, epoch: int) -> None:
+        """What came in epochs up to this one is to be committed, so that its bulks may be deleted."""
+        self._fenced = max(self._fenced, epoch)
+
     async def _commit_on(self) -> None:
         assert self._blocks is not None
         loop = asyncio.get_running_loop()
-        last = loop.time()
+        last, over = loop.time(), _Over(0, 0)
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             self.appended.sweep(loop.time())
-            if self._blocks.bytes >= self._limits.block_bytes or loop.time() - last >= self._limits.commit_seconds:
+            if over.epoch < self._fenced and not self._is_under_way(self._fenced):
+                over = _Over(self._fenced, self._wal.added)
+            is_over = self.reported_epoch < over.epoch and self._wal.done >= over.added
+            is_late = loop.time() - last >= self._limits.commit_seconds
+            if is_over or is_late or self._blocks.bytes >= self._limits.block_bytes:
                 last = loop.time()
-                await self.commit()
+                await self._commit()
+                if is_over:
+                    self.reported_epoch = over.epoch
 
-    async def commit(self) -> None:
+    def _is_under_way(self, epoch: int) -> bool:
+        """Whether something of this epoch, or of one before it, may still come to be in the log, or in the WAL."""
+        oldest = [self._oldest_carried(), self.appended.oldest_epoch()]
+        return any(each is not None and each <= epoch for each in oldest)
+
+    async def _commit(self) -> None:
         """All that is in the WAL now is in blocks."""
         assert self._blocks is not None
         end = self._wal.end

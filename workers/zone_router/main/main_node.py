@@ -95,6 +95,10 @@ class MainNode:
         for proxy in list(self._proxies):
             proxy.close()
 
+    def oldest_epoch(self) -> int | None:
+        """Of Routes that are not done."""
+        return min((epoch for epoch, count in self.epochs.items() if count > 0), default=None)
+
     def handed(self, at: ChannelOffset, message: memoryview) -> Handed | None:
         """A request is on its way to the broker."""
         if self.confirming is None:
