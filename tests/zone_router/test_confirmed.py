@@ -14,7 +14,16 @@ from workers.zone_router.block_index import read_block_index
 from workers.zone_router.formats import block, wal
 from workers.zone_router.formats.block import Followed, block_name
 from workers.zone_router.formats.bulk import ChannelOffset
-from workers.zone_router.formats.wal import Aborted, Direct, Link, Partition, WalHead, WalMalformed, WalRecord
+from workers.zone_router.formats.wal import (
+    Aborted,
+    Begun,
+    Direct,
+    Link,
+    Partition,
+    WalHead,
+    WalMalformed,
+    WalRecord,
+)
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 from workers.zone_router.proxy.index import Index, Stretch
 from workers.zone_router.proxy.stored import Cache, Stored
@@ -38,7 +47,8 @@ DIRECTS = st.builds(
     st.binary(max_size=80),
 )
 ABORTED = st.builds(Aborted, st.sampled_from(PARTITIONS), OFFSETS, OFFSETS, OFFSETS)
-RECORDS = st.lists(LINKS | DIRECTS | ABORTED, max_size=12)
+BEGUN = st.builds(Begun, st.sampled_from(PARTITIONS), st.integers(0, 2**31 - 1), OFFSETS)
+RECORDS = st.lists(LINKS | DIRECTS | ABORTED | BEGUN, max_size=12)
 
 
 @given(RECORDS)

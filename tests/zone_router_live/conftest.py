@@ -16,6 +16,7 @@ WAYS = ("passed", "by mains")
 
 READING = "reading"
 """By the router channel, and what is fetched is read in the zone."""
+READS = {"commit_ms": 1_000, "cache_bytes": 24 << 20, "block_cache_bytes": 16 << 20, "block_bytes": 4 << 20}
 
 
 @pytest.fixture(scope="package")
@@ -23,7 +24,7 @@ def all_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     folder = tmp_path_factory.mktemp("zones")
     brokers = Brokers(folder)
     routers = {way: Router(folder / way.replace(" ", "-"), brokers, channel=way == "by mains") for way in WAYS}
-    routers[READING] = Router(folder / READING, brokers, channel=True, reads={"commit_ms": 1_000})
+    routers[READING] = Router(folder / READING, brokers, channel=True, reads=READS)
     try:
         brokers.start(*NODES)
         yield routers

@@ -263,6 +263,10 @@ class Producing:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Nothing more is handed in, and all that was is written."""
         self._ended.set()
         self._thread.join()
         assert self._producer.flush(DEADLINE_SECONDS) == 0

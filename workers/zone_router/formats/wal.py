@@ -2,7 +2,8 @@
 
 An object is a head, a table of the partitions that it tells of, and records in the order of the broker's log. A
 **link** record says where in the router channel a batch stands; a **direct** record is a batch itself, which came
-by another way, or which the broker has changed; an **aborted** record is a transaction that has ended so. Source:
+by another way, or which the broker has changed; an **aborted** record is a transaction that has ended so; a
+**begun** record says from where on a partition is followed, in which epoch of its leader. Source:
 the zone router's document, "Link Record": `magic | sourceNodeId | channelOffset | partitionOffset | timestamp`.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from backend.kafka.wire.encoding import Buffer
+from backend.kafka.wire.encoding import INT64, Buffer
 from workers.zone_router.formats.bulk import BulkMalformed, ChannelOffset, Main, decoded
 
 MAGIC = b"TRW\1"
@@ -23,7 +24,7 @@ _PARTITION = struct.Struct(">16si")
 _RECORD = struct.Struct(">bIiiI")
 _LINK = struct.Struct(">BI29sqq")
 _ABORTED = struct.Struct(">qqq")
-_KIND_LINK, _KIND_ABORTED, _KIND_DIRECT = -1, -2, 0
+_KIND_LINK, _KIND_ABORTED, _KIND_BEGUN, _KIND_DIRECT = -1, -2, -3, 0
 """An epoch of -1 tells a link in the document, and any other one what is there itself."""
 
 
@@ -76,7 +77,16 @@ class Aborted:
     last_offset: int
 
 
-WalRecord = Link | Direct | Aborted
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """From here on the partition is followed; what was told of it from here on is not in the log any more."""
+
+    partition: Partition
+    leader_epoch: int
+    offset: int
+
+
+WalRecord = Link | Direct | Aborted | Begun
 
 
 class WalHead(NamedTuple):
@@ -118,6 +128,9 @@ def written(head: WalHead, records: Sequence[WalRecord]) -> bytes:
             case Aborted():
                 payload = _ABORTED.pack(record.producer_id, record.first_offset, record.last_offset)
                 pieces.append(_RECORD.pack(_KIND_ABORTED, at, 0, 0, len(payload)))
+            case Begun():
+                payload = INT64.pack(record.offset)
+                pieces.append(_RECORD.pack(_KIND_BEGUN, at, record.leader_epoch, 0, len(payload)))
         pieces.append(payload)
     partitions = [_PARTITION.pack(*partition) for partition in table]
     return b"".join([_HEAD.pack(MAGIC, *head, len(table)), *partitions, *pieces])
@@ -170,7 +183,9 @@ def _record(
         return Link(partition, epoch, delta, decoded(offset), base_offset, timestamp)
     if kind == _KIND_ABORTED:
         return Aborted(partition, *_ABORTED.unpack_from(data, at))
+    (base_offset,) = INT64.unpack_from(data, at)
+    if kind == _KIND_BEGUN:
+        return Begun(partition, epoch, base_offset)
     if kind == _KIND_DIRECT:
-        (base_offset,) = struct.unpack_from(">q", data, at)
         return Direct(partition, base_offset, base_offset + delta + 1, data[at : at + size])
     raise WalMalformed(f"a record of kind {kind} is not known")

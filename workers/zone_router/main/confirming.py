@@ -23,7 +23,7 @@ from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import State
-from workers.zone_router.formats.wal import Aborted, Direct, Link, Partition, WalRecord
+from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, WalRecord
 from workers.zone_router.main.appended import Appended, Handed
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirm_wal import ConfirmWal, FollowedBatch, WalFenced
@@ -176,6 +176,12 @@ class Confirming:
         if before is None or before.leader_epoch != led.leader_epoch:
             # The log may have been cut there.
             self._ends[partition] = min(self._ends.get(partition, led.position), led.position)
+            begun = Begun(partition, led.leader_epoch, led.position)
+            self._wal.add(
+                FollowedBatch(
+                    partition, begun, memoryview(b""), led.position, led.position, led.leader_epoch, None, None
+                )
+            )
         self._blocks.lead(partition, led.leader_epoch, led.position)
         self._led[partition] = led
         self._names[led.topic, partition.number] = partition

@@ -4,7 +4,8 @@ Where the following of a partition begins:
 
 - where it stood, if this main has followed it before; or where the leader's epoch began, if that is before it,
   since the log was cut there then;
-- where the leader's epoch began, if another broker has led it until now: what was before, its main follows;
+- where the leader's epoch began, if another broker has led it until now (what was before, its main follows), or if
+  it has come while this main was away;
 - at its first record, if it is new, or all history is wanted; else at its end.
 """
 
@@ -183,7 +184,8 @@ class Follower:
         self._sink.leads(led)
 
     async def _first(self, leader: Leader, partition: Partition, name: str, epoch: int) -> int:
-        if partition in self._elsewhere and partition not in self._cut:
+        is_led_anew = partition in self._elsewhere or (not self._has_looked and bool(self._sink.known))
+        if is_led_anew and partition not in self._cut:
             return await self._epoch_start(leader, partition, name, epoch)
         is_whole = self._has_looked or self._all_history or partition in self._cut
         self._cut.discard(partition)

@@ -8,7 +8,7 @@ from workers.zone_router.block_index import read_block_index
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import Followed, block_name, block_prefix
 from workers.zone_router.formats.bulk import Main, is_object_name
-from workers.zone_router.formats.wal import Aborted, Link, Partition, WalMalformed, wal_name, wal_prefix
+from workers.zone_router.formats.wal import Aborted, Begun, Partition, WalMalformed, wal_name, wal_prefix
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
 
@@ -58,14 +58,23 @@ async def _replay(
         for record, _ in wal.read(await storage.whole(name)):
             if isinstance(record, Aborted):
                 continue
-            # One that is led anew may have been cut: what came last counts.
-            stored[record.partition] = record.next_offset
-            if record.partition not in known:
-                epoch = record.leader_epoch if isinstance(record, Link) else -1
-                at = record.base_offset
-                known[record.partition] = Followed(epoch, at, at, {})
+            if isinstance(record, Begun):
+                stored[record.partition] = record.offset
+                _begin(record, known)
+            else:
+                stored[record.partition] = record.next_offset
     except WalMalformed as error:
         raise StorageFailed(f"{name}: {error}") from None
+
+
+def _begin(begun: Begun, known: dict[Partition, Followed]) -> None:
+    before = known.get(begun.partition)
+    if before is None:
+        known[begun.partition] = Followed(begun.leader_epoch, begun.offset, begun.offset, {})
+        return
+    position = min(before.position, begun.offset)
+    still_open = {producer: first for producer, first in before.open.items() if first < position}
+    known[begun.partition] = Followed(begun.leader_epoch, before.start, position, still_open)
 
 
 async def _sequences(storage: ObjectStorage, prefix: str) -> list[int]:

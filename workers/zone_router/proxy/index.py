@@ -39,7 +39,7 @@ class Index:
 
     def append(self, stretch: Stretch) -> None:
         """What comes behind all that is known; if something was known there, that is not in the log any more."""
-        self._cut(stretch.base_offset)
+        self.cut(stretch.base_offset)
         self.stretches.append(stretch)
         self._nexts.append(stretch.next_offset)
         if len(self.stretches) > _MOST_PLACES:
@@ -49,7 +49,7 @@ class Index:
         """The same batches stand somewhere else now: in a block."""
         first, end = those[0].base_offset, those[-1].next_offset
         behind = [each for each in self.stretches if each.next_offset > end]
-        self._cut(first)
+        self.cut(first)
         if behind and behind[0].base_offset < end:
             behind[0] = behind[0]._replace(base_offset=end)
         for each in (*those, *behind):
@@ -84,7 +84,7 @@ class Index:
             if each.last_offset >= offset and each.first_offset < upper
         ]
 
-    def _cut(self, offset: int) -> None:
+    def cut(self, offset: int) -> None:
         """Nothing from this offset on."""
         while self.stretches and self.stretches[-1].next_offset > offset:
             last = self.stretches.pop()

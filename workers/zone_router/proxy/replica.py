@@ -18,7 +18,7 @@ from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import BlockIndex, block_name
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import Snapshot, State
-from workers.zone_router.formats.wal import Aborted, Direct, Partition, WalMalformed, WalRecord, wal_name
+from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, WalMalformed, wal_name
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
 from workers.zone_router.proxy.index import Index, Stretch
 from workers.zone_router.proxy.polls import MainLost, Polls
@@ -142,6 +142,9 @@ class Replica:
             if isinstance(record, Aborted):
                 index.note(record)
                 continue
+            if isinstance(record, Begun):
+                index.cut(record.offset)
+                continue
             stretch = _stretch(name, record, start)
             index.append(stretch)
             if index.wanted_at > late and not isinstance(record, Direct):
@@ -175,8 +178,7 @@ class Replica:
             self._index(aborted.partition).note(aborted)
 
 
-def _stretch(name: str, record: WalRecord, start: int) -> Stretch:
-    assert not isinstance(record, Aborted)
+def _stretch(name: str, record: Link | Direct, start: int) -> Stretch:
     if isinstance(record, Direct):
         return Stretch(record.base_offset, record.next_offset, name, start, len(record.batch), -1, False)
     at = record.at

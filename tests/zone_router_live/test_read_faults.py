@@ -1,0 +1,138 @@
+"""What breaks while records are read in a zone: mains, nodes and brokers that die, objects that are gone, leaders
+that move, a storage that is away. Every record is read once, in its order, as the leaders have it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+
+import pytest
+from confluent_kafka import Producer
+
+from backend.kafka.replica_admin import ReplicaAdmin
+from tests.eventually import eventually
+from tests.kafka import DEADLINE_SECONDS
+from tests.zone_router_live.consuming import Consuming
+from tests.zone_router_live.nodes import Router, client
+from tests.zone_router_live.test_faults import Producing
+from tests.zone_router_live.test_gateway import everything
+from tests.zone_router_live.test_reads import cold, crossed
+
+REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
+
+
+@pytest.fixture
+def topic(reading: Router) -> str:
+    name = f"faults-{secrets.token_hex(4)}"
+    reading.brokers.create(name, REPLICAS)
+    return name
+
+
+def test_a_main_that_dies_leaves_no_gap(reading: Router, topic: str):
+    """While it is away the leader is asked; when it is back, what it has missed is stored whole."""
+    node = reading.nodes["az2"]
+    with Consuming(node, topic) as consuming, Producing(reading, topic, "az3") as producing:
+        for zone in ("az1", "az3"):
+            reading.nodes[zone].end(kill=True)
+            time.sleep(1)
+            reading.nodes[zone].start()
+            producing.goes_on()
+        producing.stop()
+        consuming.is_the_leaders(reading)
+    settled = crossed(node, "fetch"), cold(node)
+    assert everything(node.servers, topic, "zone=az2") == everything(reading.brokers.servers, topic)
+    assert (crossed(node, "fetch"), cold(node)) == settled, "all of it is in object storage"
+
+
+def test_a_proxy_that_dies_is_come_back_to(reading: Router, topic: str):
+    node = reading.nodes["az2"]
+    with Consuming(node, topic) as consuming, Producing(reading, topic, "az1") as producing:
+        for _ in range(2):
+            node.end(kill=True)
+            node.start()
+            producing.goes_on()
+        producing.stop()
+        consuming.is_the_leaders(reading)
+
+
+def test_leaders_that_move_while_they_are_read_from(reading: Router, topic: str):
+    with Consuming(reading.nodes["az2"], topic) as consuming, Producing(reading, topic, "az1") as producing:
+        for order in ([2, 3, 1], [3, 1, 2], [1, 2, 3]):
+            with ReplicaAdmin("tests", reading.brokers.servers, {}) as admin:
+                assert admin.alter({(topic, 0): order, (topic, 3): order}) == {}
+                eventually(lambda order=order: led_by(reading, topic, 0, order[0]), "its leader is another one")
+            producing.goes_on()
+        producing.stop()
+        consuming.is_the_leaders(reading)
+
+
+def led_by(reading: Router, topic: str, partition: int, broker: int) -> bool:
+    with ReplicaAdmin("tests", reading.brokers.servers, {}) as admin:
+        admin.elect_preferred([(topic, partition)])
+    found = reading.brokers.admin.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions[partition]
+    return found.leader == broker
+
+
+def test_a_broker_that_is_killed_while_it_is_read_from(reading: Router, topic: str):
+    with Consuming(reading.nodes["az1"], topic) as consuming, Producing(reading, topic, "az1") as producing:
+        reading.brokers.kill(3)
+        producing.goes_on()
+        reading.brokers.start(3)
+        producing.goes_on()
+        producing.stop()
+        consuming.is_the_leaders(reading)
+
+
+@pytest.mark.parametrize("kind", ["channel", "wal", "blk"])
+def test_objects_that_are_gone_are_asked_of_the_leader(reading: Router, topic: str, kind: str):
+    """Nobody has read them yet, and no memory has them: a node that comes anew."""
+    assert reading.channel is not None
+    node = reading.nodes["az3"]
+    with Producing(reading, topic, "az1") as producing:
+        pass
+    producing.stop()
+    node.end()
+    removed = 0
+    for path in (reading.channel / kind).rglob("*"):
+        if path.is_file() and path.stat().st_size > 100:
+            path.unlink(missing_ok=True)
+            removed += 1
+    assert removed
+    node.start()
+    assert everything(node.servers, topic, "zone=az3") == everything(reading.brokers.servers, topic)
+
+
+def test_a_storage_that_is_away_for_some_seconds(reading: Router, topic: str):
+    assert reading.channel is not None
+    aside = reading.channel.with_name("aside")
+    with Consuming(reading.nodes["az2"], topic) as consuming, Producing(reading, topic, "az1") as producing:
+        reading.channel.rename(aside)
+        reading.channel.write_text("no folder")
+        time.sleep(2)
+        reading.channel.unlink()
+        aside.rename(reading.channel)
+        producing.goes_on()
+        producing.stop()
+        consuming.is_the_leaders(reading)
+
+
+def test_memory_is_bounded_by_the_caches(reading: Router, topic: str):
+    """More is written and read than the caches of the node hold, which is told of more of them than it wants."""
+    node = reading.nodes["az2"]
+    everything(node.servers, topic, "zone=az2")
+    before = node.memory()
+    producer = Producer(client(reading.nodes["az1"], linger_ms=20, message_max_bytes=1_000_000))
+    for number in range(600):
+        producer.produce(topic, os.urandom(500_000), partition=(0, 3)[number % 2])
+        producer.poll(0)
+        if number % 20 == 0:
+            producer.flush()
+    assert producer.flush(DEADLINE_SECONDS) == 0
+    assert len(everything(node.servers, topic, "zone=az2")) == 600
+    assert node.memory() - before < CACHES + 100_000_000
+
+
+CACHES = 24 * 1024 * 1024 + 16 * 1024 * 1024
+"""conftest's cache_bytes and block_cache_bytes."""
