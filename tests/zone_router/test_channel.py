@@ -23,8 +23,11 @@ EAST, WEST = ("east", 1), ("west", 2)
 class Written:
     """A channel that runs, and what it told."""
 
-    def __init__(self, folder: Path, node: int = 7, epoch: int = 3, **limits: Any) -> None:
-        self.storage = ObjectStorage(f"file://{folder}")
+    def __init__(
+        self, at: Path | str, node: int = 7, epoch: int = 3, options: dict[str, str] | None = None, **limits: Any
+    ) -> None:
+        """`at`: a folder, or a storage's URL."""
+        self.storage = ObjectStorage(f"file://{at}" if isinstance(at, Path) else at, options)
         self.told: list[tuple[Main, ChannelOffset, list[Place]]] = []
         self.failed: list[tuple[list[Place], str]] = []
         self.gone: set[int] = set()

@@ -11,6 +11,17 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
+from backend.domain.errors import ClusterUnreachable
+from backend.kafka.client_config import resolve
+
+_OF_CONNECTIONS = frozenset({
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_keep_alive_interval",
+    "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "http2_only", "pool_idle_timeout",
+    "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url", "randomize_addresses",
+    "read_timeout", "root_certificate", "timeout", "user_agent",
+})  # fmt: skip
+"""Options that obstore wants apart from the others; among them they make it panic."""
+
 
 class StorageFailed(Exception):
     """It does not do what it is asked for: it is full, away, slow, or refuses us. Trying again may help."""
@@ -28,7 +39,9 @@ class ObjectStorage:
     """A folder (`file:///…`, which may be a mounted network file system) or a bucket (`s3://bucket/prefix`)."""
 
     def __init__(self, url: str, options: Mapping[str, str] | None = None) -> None:
-        """`options` are obstore's for the kind of storage, such as `endpoint` or `region`.
+        """`options` are obstore's for the kind of storage, such as `endpoint` or `region`, and for connections to
+        it, such as `allow_http`; values may be references to secrets. What is not given is read from the
+        environment (for S3 `AWS_…`).
 
         Raises StorageFailed if there is no such kind, or an option that nobody knows.
         """
@@ -115,8 +128,12 @@ def _opened(url: str, options: dict[str, str]) -> ObjectStore:
             if options:
                 raise StorageFailed(f"{url} is a folder, which has no options such as {next(iter(options))}")
             return LocalStore(prefix=Path(unquote(parts.path)), mkdir=True)
-        return from_url(url, config=options)  # type: ignore[call-overload, no-any-return]
-    except (BaseError, OSError, ValueError) as error:
+        of_storage, of_connections = {}, {}
+        for name, value in options.items():
+            own_name = name.lower().removeprefix("aws_")
+            (of_connections if own_name in _OF_CONNECTIONS else of_storage)[own_name] = resolve(value)
+        return from_url(url, config=of_storage, client_options=of_connections)  # type: ignore[call-overload, no-any-return]
+    except (BaseError, OSError, ValueError, ClusterUnreachable) as error:
         raise StorageFailed(f"{url} cannot be opened: {_first_line(error)}") from None
 
 

@@ -1,0 +1,67 @@
+"""A local S3 server (moto's), as a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from backend.estate.ports import free_ports
+from backend.parent_death import die_with_parent
+from tests.eventually import eventually
+
+
+@dataclass(frozen=True)
+class S3:
+    """Where it is."""
+
+    endpoint: str
+
+    def bucket(self, name: str) -> str:
+        """Make one; its URL."""
+        request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+        return f"s3://{name}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """By which obstore speaks to it; who asks is of no account to it."""
+        return {
+            "endpoint": self.endpoint,
+            "allow_http": "true",
+            "region": "eu-west-1",
+            "access_key_id": "anybody",
+            "secret_access_key": "anything",
+        }
+
+
+@contextmanager
+def local_s3(log: Path) -> Iterator[S3]:
+    (port,) = free_ports(1)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent,
+        )
+    server = S3(f"http://127.0.0.1:{port}")
+
+    def answers() -> bool:
+        try:
+            urllib.request.urlopen(server.endpoint, timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    try:
+        eventually(answers, f"the S3 server is ready: {log}")
+        yield server
+    finally:
+        process.kill()
+        process.wait(30)
