@@ -53,13 +53,12 @@ class Declared:
 
 def read_file(path: Path) -> list[Declared]:
     """The things of a file ("-": standard input) in the order in which they can be made; exits with 2."""
-    import yaml
+    from backend.yaml_files import YamlInvalid, load_yaml
 
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        # libyaml's reader is ten times faster, which a file of some thousand streams makes felt.
-        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        document = load_yaml(text)
+    except (OSError, UnicodeDecodeError, YamlInvalid) as error:
         fail(f"{path} cannot be read: {error}", 2)
     sections = _mapping(document, "the file")
     unknown = sorted(set(sections) - set(_SECTIONS))

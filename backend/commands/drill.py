@@ -92,15 +92,15 @@ def _list(form: Form) -> None:
 
 
 def _read(path: Path | None) -> Any:
-    import yaml
+    from backend.yaml_files import YamlInvalid, load_yaml
 
     try:
         text = sys.stdin.read() if str(path) == "-" else Path(str(path)).read_text(encoding="utf-8")
-        return yaml.safe_load(text)
+        return load_yaml(text)
     except (OSError, UnicodeDecodeError) as unreadable:
         fail(f"{path} cannot be read: {unreadable}", 2)
-    except (yaml.YAMLError, ValueError, RecursionError) as wrong:
-        fail(f"{path} is no YAML: {wrong}", 2)
+    except YamlInvalid as wrong:
+        fail(f"{path}: {wrong}", 2)
 
 
 def _tell(played: Drill) -> None:

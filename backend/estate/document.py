@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from backend.estate.document_rules import broken_rules, dotted
 from backend.estate.document_sections import ClusterSection, EstateFile, TenantSection
+from backend.yaml_files import YamlInvalid, load_yaml
 
 
 class EstateInvalid(ValueError):
@@ -78,13 +78,9 @@ def read_estate(path: Path) -> Estate:
     except UnicodeDecodeError as error:
         raise EstateInvalid(path, [("", "is not UTF-8 text")]) from error
     try:
-        document = yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise EstateInvalid(path, [(place, error.problem or "is not YAML")]) from error
-    except yaml.YAMLError as error:
-        raise EstateInvalid(path, [("", f"is not YAML: {error}")]) from error
+        document = load_yaml(text, keys_are_text=True)
+    except YamlInvalid as error:
+        raise EstateInvalid(path, [(error.place, error.detail)]) from error
     if not isinstance(document, dict):
         raise EstateInvalid(path, [("", "holds no mapping with name, primary, clusters and tree")])
     try:
@@ -127,22 +123,3 @@ def _place(error: dict[str, Any]) -> tuple[str, str]:
     given = error["input"]
     detail = details.get(error["type"]) or f"{error['msg'][0].lower()}{error['msg'][1:]}, not {given!r}"
     return dotted("/".join(str(part) for part in error["loc"])), detail
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML that refuses a key given twice, which would silently replace the first."""
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node)
-        if not isinstance(key, str):
-            raise yaml.MarkedYAMLError(problem=f"the key {key!r} is not text", problem_mark=key_node.start_mark)
-        if key in seen:
-            raise yaml.MarkedYAMLError(problem=f"{key!r} is given twice", problem_mark=key_node.start_mark)
-        seen.add(key)
-    return loader.construct_mapping(node, deep=True)
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)

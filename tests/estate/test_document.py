@@ -124,7 +124,7 @@ def test_every_wrong_place_is_named_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("name: [", "line 1"),
+        ("name: [", "line 2"),
         ("name: a\nname: b\n", "line 2"),
         (dedent("clusters:\n  cluster-1: {}\n  cluster-1: {}\n"), "line 3"),
         ("1: a\n", "line 1"),

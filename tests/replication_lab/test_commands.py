@@ -85,7 +85,7 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
         ((*LOSS, "--mode", ""), None, "there is no mode ''; take one of"),
         ((*LOSS, "--seed", "-1"), None, "the seed is -1: it must be 0 to"),
         (("--schedule", "/nowhere"), None, "/nowhere cannot be read"),
-        (("--schedule", "-"), "{", "- is no YAML"),
+        (("--schedule", "-"), "{", "-: line 2, column 1"),
         (("--schedule", "-"), "[]", "a schedule is a mapping"),
         (("--schedule", "-"), "brokers: 3", "`faults` must be a list with at least one fault"),
         (("--schedule", "-"), json.dumps({"brokers": 2, "faults": [CRASH]}), "but there are 2 brokers"),
@@ -107,7 +107,7 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
             json.dumps({"faults": [{**CRASH, "fault": ["crash"]}]}),
             "is a ['crash'], which is unknown",
         ),
-        (("--schedule", "-"), "at_ms: 2024-13-45", "- is no YAML"),
+        (("--schedule", "-"), "at_ms: 2024-13-45", "-: is no YAML"),
         (("--schedule", "-"), json.dumps({"gives_way": 1, "faults": [CRASH]}), "gives_way is 1"),
         (("--schedule", "-"), json.dumps({"unclean_election": 1, "faults": [CRASH]}), "unclean_election is 1"),
         (

@@ -62,7 +62,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("content", "sentences"),
     [
-        ("{", ["is no YAML"]),
+        ("{", ["line 2, column 1"]),
         ("[]", ["valid dictionary"]),
         ("", ["valid dictionary"]),
         (changed("zones", "-"), ["zones: Field required"]),
@@ -97,6 +97,8 @@ def changed(path: str, value: object) -> dict[str, Any]:
         (changed("zones/az2", {"networks": [10]}), ["zones.az2.networks: 10 is no network such as"]),
         (changed("zones/az2", {"networks": ["10.1.0.0/16"]}), ["zones.az2.networks: 10.1.0.0/16 is that of"]),
         ("2026-99-99: 1", ["is no YAML"]),
+        ("zones:\n  az1: {}\n  az1: {}\n", ["line 3, column 3: 'az1' is given twice"]),
+        ("nodes: {a: {listeners: {east: {brokers: {1: 5, 1: 6}}}}}", ["line 1, column 48: 1 is given twice"]),
         (
             {**document(), "nodes": {n: {**document()["nodes"]["a"], "zone": n, "host": n} for n in "xy"}},
             ["nodes.x.zone: 'x' is none", "nodes.y.zone: 'y' is none"],

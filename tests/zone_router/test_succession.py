@@ -197,7 +197,7 @@ def test_of_processes_that_are_the_same_node_the_last_lives_and_the_others_end(
 
 @pytest.mark.nightly
 @SCENARIOS
-@pytest.mark.parametrize("seed", range(1_000, 1_400))
+@pytest.mark.parametrize("seed", range(1_000, 1_150))
 def test_of_processes_that_are_the_same_node_the_last_lives_for_many_seeds(scenario, tmp_path: Path, seed: int):
     play(scenario, tmp_path, seed)
 

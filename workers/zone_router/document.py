@@ -24,11 +24,11 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from backend.domain.zone_map import Zones
 from backend.kafka.wire.endpoints import Address
+from backend.yaml_files import YamlInvalid, load_yaml
 from workers.zone_router.formats.bulk import Main
 
 _MOST_BROKERS = 10_000
@@ -269,11 +269,13 @@ class RouterFile(_Section):
 def read_router_file(path: Path) -> RouterFile:
     """Raises RouterFileInvalid, with every wrong place."""
     try:
-        read = yaml.safe_load(path.read_text(encoding="utf-8"))
+        read = load_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RouterFileInvalid(f"{path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise RouterFileInvalid(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+    except UnicodeDecodeError:
+        raise RouterFileInvalid(f"{path} is not UTF-8 text") from None
+    except YamlInvalid as error:
+        raise RouterFileInvalid(f"{path}: {error}") from None
     try:
         return RouterFile.model_validate(read)
     except ValidationError as error:

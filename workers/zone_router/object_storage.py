@@ -128,7 +128,8 @@ def _opened(url: str, options: dict[str, str]) -> ObjectStore:
             if options:
                 raise StorageFailed(f"{url} is a folder, which has no options such as {next(iter(options))}")
             return LocalStore(prefix=Path(unquote(parts.path)), mkdir=True)
-        of_storage, of_connections = {}, {}
+        of_storage: dict[str, str] = {}
+        of_connections: dict[str, str] = {}
         for name, value in options.items():
             own_name = name.lower().removeprefix("aws_")
             (of_connections if own_name in _OF_CONNECTIONS else of_storage)[own_name] = resolve(value)
