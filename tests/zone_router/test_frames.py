@@ -62,6 +62,13 @@ def test_a_frame_that_has_begun_is_told():
     assert frames.begun_at is None
 
 
+def test_what_is_dropped_holds_nothing():
+    frames = Frames(MOST)
+    assert list(frames.feed(framed(bytes(500))[:300])) == [] and frames.held_bytes == 300
+    frames.drop()
+    assert frames.held_bytes == 0
+
+
 def test_crumbs_cost_no_more_than_what_they_have():
     size = 200_000
     frames, data = Frames(size), framed(bytes(size))

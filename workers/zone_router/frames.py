@@ -46,11 +46,12 @@ class Frames:
         self._missing = 0
         self.begun_at: float | None = None
         """When the frame began that has not ended, or was last allowed to go on; None if there is none."""
-
-    @property
-    def held_bytes(self) -> int:
+        self.held_bytes = 0
         """Of the frame that has not ended."""
-        return len(self._crumbs) + sum(map(len, self._frame.pieces)) if self._frame else len(self._crumbs)
+
+    def drop(self) -> None:
+        """Hold nothing any more; nothing more may be fed."""
+        self._frame, self._crumbs, self.held_bytes = None, bytearray(), 0
 
     def goes_on(self, now: float) -> None:
         """Its rest could not come until now."""
@@ -70,13 +71,14 @@ class Frames:
                     return
             at = self._go_on(self._frame, view, at, end)
             if not self._missing:
-                frame, self._frame, self.begun_at = self._frame, None, None
+                frame, self._frame, self.begun_at, self.held_bytes = self._frame, None, None, 0
                 yield frame
 
     def _go_on(self, frame: Frame, view: memoryview, at: int, end: int) -> int:
         take = min(self._missing, end - at)
         piece = view[at : at + take]
         self._missing -= take
+        self.held_bytes += take
         is_whole = not self._missing and not self._crumbs and not frame.pieces
         if take < _CRUMB_BYTES and not is_whole:
             self._crumbs += piece
@@ -101,6 +103,7 @@ class Frames:
             return at
         take = min(_SIZE.size - len(self._crumbs), end - at)
         self._crumbs += view[at : at + take]
+        self.held_bytes += take
         if len(self._crumbs) == _SIZE.size:
             self._frame = Frame(self._checked(_SIZE.unpack(self._crumbs)[0]))
             self._missing = self._frame.size

@@ -14,6 +14,7 @@ from workers.zone_router.proxy.answers import Place
 from workers.zone_router.proxy.readings import Readings
 from workers.zone_router.proxy.relay import Client
 from workers.zone_router.proxy.routes import Routes
+from workers.zone_router.proxy.unended import MOST_UNENDED_BYTES, Unended
 from workers.zone_router.traffic import Traffic
 
 _STUCK_SECONDS = 60.0
@@ -21,8 +22,6 @@ _LEAST_BYTES_PER_SECOND = 100_000
 """A request has a minute, and a second more for each 100 kB: who is slower is gone, or is no client of Kafka."""
 _IDLE_SECONDS = 600.0
 """Who connects and asks nothing; Kafka's connections.max.idle.ms."""
-_MOST_UNENDED_BYTES = 512 * 1024 * 1024
-"""Of all requests that have begun and not ended."""
 _SWEEP_SECONDS = 5.0
 _DRAIN_SECONDS = 3.0
 
@@ -40,13 +39,16 @@ class Gateway:
         traffic: Traffic,
         routes: Mapping[str, Routes],
         readings: Mapping[str, Readings],
+        most_unended_bytes: int = MOST_UNENDED_BYTES,
     ) -> None:
         """`directories`: of all clusters that it listens for; `routes`: of those that are produced to by mains;
-        `readings`: of those that are read in the zone.
+        `readings`: of those that are read in the zone; `most_unended_bytes`: of all clients' requests that have begun
+        and not ended.
         """
         self._node, self._traffic, self._zones = node, traffic, zones
         self._directories, self._routes, self._readings = directories, routes, readings
         self._clients: set[Client] = set()
+        self._unended = Unended(most_unended_bytes)
         self._servers: list[asyncio.Server] = []
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -83,21 +85,17 @@ class Gateway:
             self._routes.get(cluster),
             self._readings.get(cluster),
         )
-        made: Callable[[], Client] = lambda: Client(place, self._clients)  # noqa: E731
+        made: Callable[[], Client] = lambda: Client(place, self._clients, self._unended)  # noqa: E731
         self._servers.append(await asyncio.get_running_loop().create_server(made, self._node.bound_to, port))
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            now, unended = asyncio.get_running_loop().time(), 0
+            now = asyncio.get_running_loop().time()
             for client in list(self._clients):
                 held, begun_at = client.frames.held_bytes, client.frames.begun_at
-                unended += held
                 if begun_at is not None and client.is_read_from:
                     if now - begun_at > _STUCK_SECONDS + held / _LEAST_BYTES_PER_SECOND:
                         client.end("stuck", "a request began, and its rest does not come")
                 elif not client.has_asked and now - client.connected_at > _IDLE_SECONDS:
                     client.end("idle", f"nothing was asked within {_IDLE_SECONDS:.0f} s")
-                if unended > _MOST_UNENDED_BYTES and held:
-                    client.end("no-room", f"{unended} bytes of requests have begun and not ended")
-                    unended -= held

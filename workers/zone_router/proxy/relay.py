@@ -30,6 +30,7 @@ from workers.zone_router.frames import Frame, FrameRefused, Frames
 from workers.zone_router.proxy.answers import Place, Rewrite
 from workers.zone_router.proxy.reading import Reading
 from workers.zone_router.proxy.routes import Stream
+from workers.zone_router.proxy.unended import Unended
 from workers.zone_router.traffic import UNKNOWN
 
 MOST_REQUEST_BYTES = 100 * 1024 * 1024
@@ -69,9 +70,9 @@ class _Awaited:
 class Client(Connection):
     """The client's end."""
 
-    def __init__(self, place: Place, clients: set[Client]) -> None:
+    def __init__(self, place: Place, clients: set[Client], unended: Unended) -> None:
         super().__init__()
-        self._place, self._clients = place, clients
+        self._place, self._clients, self._unended = place, clients, unended
         self.frames = Frames(MOST_REQUEST_BYTES)
         self._awaited: deque[_Awaited] = deque()
         """In the order in which the client is answered."""
@@ -101,11 +102,13 @@ class Client(Connection):
         try:
             for frame in self.frames.feed(data, asyncio.get_running_loop().time()):
                 self._asked(frame)
+            self._unended.holds(self, self.frames.held_bytes)
         except (FrameRefused, MessageMalformed) as error:
             self.end("garbage", str(error))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._clients.discard(self)
+        self._hold_nothing()
         self._place.traffic.connections.labels(self._place.cluster).dec()
         for task in self._beside:
             task.cancel()
@@ -154,7 +157,16 @@ class Client(Connection):
         place.traffic.refused(why)
         at = {"cluster": place.cluster, "broker": place.broker, "client": self._end.host}
         _LOG.warning("zone_router.ended", why=why, detail=detail, **at)
-        self._end.close()
+        self.close()
+
+    def close(self) -> None:
+        self._hold_nothing()
+        super().close()
+
+    def _hold_nothing(self) -> None:
+        """Of a request that will never end."""
+        self.frames.drop()
+        self._unended.holds(self, 0)
 
     def broker_gone(self) -> None:
         """Brokers end connections that are idle, as this one is while all that the client asks goes by a main."""

@@ -1,0 +1,136 @@
+"""Requests that begin and do not end: at no moment do they hold more than they may, and few lose their connection."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+
+from backend.estate.ports import free_ports
+from workers.zone_router.directory import Directory
+from workers.zone_router.document import RouterFile
+from workers.zone_router.proxy.gateway import Gateway
+from workers.zone_router.proxy.unended import Unended
+from workers.zone_router.traffic import Traffic
+
+MEGABYTE = 1024 * 1024
+ZEROS = memoryview(bytes(4 * MEGABYTE))
+# A node answers it by itself: it is too new, and no broker is needed.
+TOO_NEW = struct.pack(">ihhihb", 11, 18, 99, 7, 0, 0)
+
+
+@asynccontextmanager
+async def listening(most_unended_bytes: int) -> AsyncIterator[tuple[int, CollectorRegistry]]:
+    """A node's listener, and its counters."""
+    bootstrap, port = free_ports(2)
+    file = RouterFile.model_validate({
+        "zones": {"az1": {}},
+        "clusters": {"east": {"bootstrap_servers": "127.0.0.1:1"}},
+        "nodes": {"a": {"zone": "az1", "host": "127.0.0.1", "listeners": {
+            "east": {"bootstrap": bootstrap, "brokers": {1: port}}}}},
+    })  # fmt: skip
+    registry = CollectorRegistry()
+    gateway = Gateway(
+        file.node("a"),
+        file.zone_rule(),
+        {"east": Directory(file, "east")},
+        Traffic("a", "az1", registry),
+        {},
+        most_unended_bytes,
+    )
+    await gateway.open()
+    yield port, registry
+    await gateway.close()
+
+
+class Beginner:
+    """A connection that sends so much of a request that never ends."""
+
+    def __init__(self, port: int, size: int) -> None:
+        self._port, self._size = port, size
+        self.was_ended = False
+        self.sent = asyncio.Event()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        with socket.socket() as connection:
+            connection.setblocking(False)
+            await loop.sock_connect(connection, ("127.0.0.1", self._port))
+            try:
+                await loop.sock_sendall(connection, struct.pack(">i", 100 * MEGABYTE))
+                await loop.sock_sendall(connection, ZEROS[: self._size])
+                self.sent.set()
+                self.was_ended = await loop.sock_recv(connection, 1) == b""
+            except OSError:
+                self.was_ended = True
+            self.sent.set()
+
+
+@pytest.mark.parametrize("runner", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_many_who_begin_large_requests_hold_no_more_than_they_may(runner):
+    most, size, count = 16 * MEGABYTE, 4 * MEGABYTE, 64
+
+    async def test() -> None:
+        async with listening(most) as (port, registry):
+            small = Beginner(port, 10_000)
+            tasks = [asyncio.create_task(small.run())]
+            await small.sent.wait()
+            large = [Beginner(port, size) for _ in range(count)]
+            tracemalloc.start()
+            try:
+                tasks += [asyncio.create_task(each.run()) for each in large]
+                for each in large:
+                    await each.sent.wait()
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(TOO_NEW)
+            assert struct.unpack(">ii", await reader.readexactly(8))[1] == 7, "others are answered"
+            async with asyncio.timeout(60):
+                while (ended := sum(each.was_ended for each in large)) < count - most // size:
+                    await asyncio.sleep(0.01)
+            assert not small.was_ended
+            refused = b'treeline_zone_router_refused_total{why="no-room"}'
+            (line,) = (line for line in generate_latest(registry).splitlines() if line.startswith(refused))
+            assert float(line.split()[-1]) >= ended
+            assert peak < 2 * most, "beside what is sent"
+            writer.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    runner(test())
+
+
+class Sender:
+    def __init__(self, ended: list[Sender]) -> None:
+        self._ended = ended
+
+    def end(self, why: str, detail: str) -> None:
+        assert why == "no-room"
+        self._ended.append(self)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 60)), max_size=60), st.integers(0, 100))
+def test_of_all_who_hold_something_the_largest_is_ended(steps: list[tuple[int, int]], most: int):
+    ended: list[Sender] = []
+    senders = [Sender(ended) for _ in range(6)]
+    unended, held = Unended(most), dict.fromkeys(senders, 0)
+    for number, size in steps:
+        held[senders[number]] = size
+        before = len(ended)
+        unended.holds(senders[number], size)
+        for gone in ended[before:]:
+            assert held[gone] == max(held.values()) > 0
+            held[gone] = 0
+        assert unended.total_bytes == sum(held.values()) <= most
