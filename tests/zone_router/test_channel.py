@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from tests.disks import small_disk
 from workers.zone_router.formats.bulk import HEAD_BYTES, ChannelOffset, Entry, Main, Place, read
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.channel import Limits, RouterChannel
 from workers.zone_router.proxy.succession import ChannelFenced
+from workers.zone_router.traffic import ChannelTraffic
 
 EAST, WEST = ("east", 1), ("west", 2)
 
@@ -28,6 +30,7 @@ class Written:
     ) -> None:
         """`at`: a folder, or a storage's URL."""
         self.storage = ObjectStorage(f"file://{at}" if isinstance(at, Path) else at, options)
+        self.registry = CollectorRegistry()
         self.told: list[tuple[Main, ChannelOffset, list[Place]]] = []
         self.failed: list[tuple[list[Place], str]] = []
         self.gone: set[int] = set()
@@ -41,13 +44,16 @@ class Written:
             lambda parts: self.told.extend((main, at, list(places)) for main, at, places in parts),
             lambda places, why: self.failed.append((list(places), why)),
             lambda place: place.stream not in self.gone,
+            ChannelTraffic(self.registry),
         )
         self._numbers = itertools.count()
+        self.is_storage_there = True
         self.running: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Written:
         self.running = asyncio.create_task(self.channel.run())
-        await asyncio.sleep(0.05)
+        if self.is_storage_there:
+            await self.until(lambda: self.channel._sequence > 0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -64,6 +70,9 @@ class Written:
         async with asyncio.timeout(30):
             while not done():
                 await asyncio.sleep(0.005)
+
+    def sample(self, name: str, **labels: str) -> float:
+        return self.registry.get_sample_value(f"treeline_zone_router_{name}", labels) or 0.0
 
     @property
     def count(self) -> int:
@@ -120,6 +129,9 @@ def test_entries_of_one_main_are_one_range(tmp_path: Path):
             await written.until(lambda: written.count == 5)
             found = {main: [place.number for place in places] for main, _, places in written.told}
             assert found == {EAST: [0, 2, 4], WEST: [1, 3]} and len(written.told) == 2
+            (size,) = (size for size in (await written.storage.sizes("")).values() if size > HEAD_BYTES)
+            assert written.sample("bulk_bytes_total") == size
+            assert written.sample("bulk_seconds_count") == written.sample("bulks_total", outcome="written") == 1
 
     run(test())
 
@@ -217,19 +229,11 @@ def test_an_own_object_that_is_there_already_is_its_own(tmp_path: Path):
         written = Written(tmp_path)
         written.storage.__class__ = Twice
         async with written:
-            written.running = written.running
-            assert written.running is not None and not written.running.done()
-
-    async def later() -> None:
-        written = Written(tmp_path / "b")
-        async with written:
-            written.storage.__class__ = Twice
             written.take()
             await written.until(lambda: written.count == 1)
             assert written.failed == []
 
     run(test())
-    run(later())
 
 
 def test_what_nobody_waits_for_any_more_is_left_out(tmp_path: Path):
@@ -237,6 +241,7 @@ def test_what_nobody_waits_for_any_more_is_left_out(tmp_path: Path):
 
     async def test() -> None:
         written = Written(folder)
+        written.is_storage_there = False
         shutil.rmtree(folder)
         folder.write_text("no folder")
         async with written:
@@ -348,8 +353,10 @@ def test_a_storage_that_stays_away_is_told_and_what_comes_later_is_written(tmp_p
             (entries, why), *_ = written.failed
             assert [place.number for place in entries] == [0] and why
             assert written.channel.held_bytes == 0
+            assert written.sample("bulks_total", outcome="failed") == 1
             written.take()
             await written.until(lambda: written.count == 1)
+            assert written.sample("bulks_total", outcome="written") == 1
 
     run(test())
 
@@ -359,6 +366,7 @@ def test_a_storage_that_is_away_at_the_beginning_is_waited_for(tmp_path: Path):
 
     async def test() -> None:
         written = Written(folder)
+        written.is_storage_there = False
         shutil.rmtree(folder)
         folder.write_text("no folder")
         async with written:

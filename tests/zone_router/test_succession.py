@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from workers.zone_router.formats.bulk import ChannelOffset, Entry, Place
 from workers.zone_router.object_storage import AlreadyWritten, ObjectStorage, StorageFailed
 from workers.zone_router.proxy.channel import Limits, Part, RouterChannel
 from workers.zone_router.proxy.succession import ChannelFenced, Holder, Succession
+from workers.zone_router.traffic import ChannelTraffic
 
 MAIN = ("east", 1)
 SIDE_BY_SIDE = 3
@@ -95,7 +97,10 @@ class Process:
         self.failed: list[str] = []
         self._numbers = itertools.count()
         limits = Limits(window_seconds=0.0, bulk_bytes=1, side_by_side=SIDE_BY_SIDE)
-        self.channel = RouterChannel(self.storage, 7, lambda: 1, limits, self._told, self._failed, lambda _: True)
+        traffic = ChannelTraffic(CollectorRegistry())
+        self.channel = RouterChannel(
+            self.storage, 7, lambda: 1, limits, self._told, self._failed, lambda _: True, traffic
+        )
         self.running = asyncio.create_task(self.channel.run())
         self._feeding = asyncio.create_task(self._feed())
 

@@ -1,4 +1,4 @@
-"""Requests that begin and do not end: at no moment do they hold more than they may, and few lose their connection."""
+"""Requests that begin and do not end hold at no moment more than they may, and few clients are ended for it."""
 
 from __future__ import annotations
 

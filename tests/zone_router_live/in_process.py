@@ -35,20 +35,22 @@ class Way:
     routes: Routes
     main: MainNode
     traffic: Traffic
+    registry: CollectorRegistry
 
 
 @asynccontextmanager
 async def by_main(folder: Path, broker: Address, limits: Limits | None = None) -> AsyncIterator[Way]:
     """For entries to broker 1, which is found at that address."""
     (port,) = free_ports(1)
-    storage, traffic = ObjectStorage(f"file://{folder}"), Traffic("a", "az1", CollectorRegistry())
+    storage, registry = ObjectStorage(f"file://{folder}"), CollectorRegistry()
+    traffic = Traffic("a", "az1", registry)
     main = MainNode(MAIN, lambda: broker, storage)
     await main.open("127.0.0.1", port)
     mains = {MAIN: MainAt(Address("127.0.0.1", port), "az1")}
     routes = Routes(1, storage, mains, limits or Limits(), traffic)
     running = asyncio.create_task(routes.run())
     try:
-        yield Way(routes, main, traffic)
+        yield Way(routes, main, traffic, registry)
     finally:
         running.cancel()
         await main.close()

@@ -168,6 +168,10 @@ def test_a_route_of_an_epoch_that_is_over_is_refused_and_written_again(router: R
                 await asyncio.sleep(draw.random() * 0.01)
             await until(lambda: len(answers) >= number_of_records, "all are answered")
             assert way.routes.held_bytes == 0
+            told = {metric.name: metric for metric in way.registry.collect()}
+            (refused, _) = told["treeline_zone_router_routes_refused"].samples
+            (streams,) = told["treeline_zone_router_streams"].samples
+            assert refused.value >= way.routes.epoch - 1 and streams.value == 1
             stream.close()
             return way.routes.epoch, fences
 

@@ -6,10 +6,10 @@ The **payload** planes are produce and fetch: their frames are records but for s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from backend.kafka.wire.apis import Api
 
@@ -74,6 +74,7 @@ class Traffic:
             ["cluster"],
             registry=registry,
         )
+        self.channel = ChannelTraffic(registry)
         Gauge("treeline_zone_router_node", "This node", ["node", "zone"], registry=registry).labels(
             node, zone
         ).set(1)
@@ -104,3 +105,55 @@ class Traffic:
 
     def unmapped(self, cluster: str) -> None:
         self._unmapped.labels(cluster).inc()
+
+
+class ChannelTraffic:
+    """Of the router channel of one node."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._bulks = Counter(
+            "treeline_zone_router_bulks", "Bulks, by whether they were written", ["outcome"], registry=registry
+        )
+        self._bulk_bytes = Counter(
+            "treeline_zone_router_bulk_bytes", "Bytes of bulks that were written", registry=registry
+        )
+        self._bulk_seconds = Histogram(
+            "treeline_zone_router_bulk_seconds",
+            "From the closing of a bulk until storage has it, all attempts together",
+            registry=registry,
+        )
+        self._held_bytes = Gauge(
+            "treeline_zone_router_held_bytes",
+            "Of requests that were taken for the channel and are not answered",
+            registry=registry,
+        )
+        self._streams = Gauge(
+            "treeline_zone_router_streams",
+            "What one client asks one main, of those that are open",
+            registry=registry,
+        )
+        self._refused = Counter(
+            "treeline_zone_router_routes_refused",
+            "Parts of bulks that a main refused, and that are written again: their epoch was over, or they could "
+            "not be read",
+            registry=registry,
+        )
+
+    def wrote(self, size: int, seconds: float) -> None:
+        """A bulk."""
+        self._bulks.labels("written").inc()
+        self._bulk_bytes.inc(size)
+        self._bulk_seconds.observe(seconds)
+
+    def failed(self) -> None:
+        """A bulk could not be written, and its clients are let down."""
+        self._bulks.labels("failed").inc()
+
+    def refused(self) -> None:
+        """A Route, by its main."""
+        self._refused.inc()
+
+    def watch(self, held_bytes: Callable[[], int], streams: Callable[[], int]) -> None:
+        """Where these are read when somebody asks."""
+        self._held_bytes.set_function(held_bytes)
+        self._streams.set_function(streams)

@@ -20,6 +20,7 @@ import structlog
 from workers.zone_router.formats.bulk import ChannelOffset, Entry, Main, Place, object_name, written
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 from workers.zone_router.proxy.succession import ChannelFenced, Holder, Succession
+from workers.zone_router.traffic import ChannelTraffic
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
@@ -72,6 +73,7 @@ class RouterChannel:
         told: Told,
         failed: Failed,
         wanted: Wanted,
+        traffic: ChannelTraffic,
         *,
         left: Callable[[Sequence[str]], None] | None = None,
         kept: Callable[[str, bytes], None] | None = None,
@@ -81,7 +83,7 @@ class RouterChannel:
         """
         self._storage, self._node, self._epoch, self._limits = storage, node, epoch, limits
         self._told, self._failed, self._wanted = told, failed, wanted
-        self._left, self._kept = left or self.trim, kept
+        self._traffic, self._left, self._kept = traffic, left or self.trim, kept
         self._waiting: list[Entry] = []
         self._waiting_bytes = 0
         self._waiting_since = 0.0
@@ -229,7 +231,12 @@ class RouterChannel:
     ) -> None:
         bulk = written(self._succession.head(sequence), entries)
         whole = ChannelOffset(self._node, epoch, sequence, 0, len(bulk.data))
+        begun_at = asyncio.get_running_loop().time()
         why = await self._put(whole.name, bulk.data)
+        if why is None:
+            self._traffic.wrote(len(bulk.data), asyncio.get_running_loop().time() - begun_at)
+        else:
+            self._traffic.failed()
         if before is not None:
             await asyncio.wait([before])
         self.held_bytes -= sum(entry.stored_bytes for entry in entries)

@@ -177,6 +177,7 @@ class Routes:
             self._written,
             self._not_written,
             self._is_wanted,
+            traffic.channel,
             left=self._are_left,
             kept=kept,
         )
@@ -189,6 +190,7 @@ class Routes:
         """Bytes of requests that were taken and not answered."""
         self._on_room: list[tuple[Main, Callable[[], None]]] = []
         self._most_held = limits.held_bytes
+        traffic.channel.watch(lambda: self.held_bytes, lambda: len(self._streams))
 
     async def run(self) -> None:
         """Write what comes until it is cancelled. Raises ChannelFenced."""
@@ -374,6 +376,7 @@ class _Link(Connection):
                 if stream := self._routes.stream_of(place.stream):
                     stream.answered(message)
             case Refused(request=request, fenced=fenced):
+                self._routes.traffic.channel.refused()
                 self._routes.epoch = max(self._routes.epoch, fenced + 1)
                 if part := self._requests.pop(request, None):
                     for place in part.places:
