@@ -45,6 +45,7 @@ async def listening(most_unended_bytes: int) -> AsyncIterator[tuple[int, Collect
         {"east": Directory(file, "east")},
         Traffic("a", "az1", registry),
         {},
+        {},
         most_unended_bytes,
     )
     await gateway.open()

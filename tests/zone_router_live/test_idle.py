@@ -138,9 +138,8 @@ def test_a_client_that_only_produces_outlives_its_nodes_idle_connection_to_the_b
         forwarder, directory = Forwarder(broker_1(router)), Directory(file, CLUSTER)
         async with forwarder.listening() as broker, by_main(tmp_path, broker) as way:
             directory.learn({1: broker})
-            gateway = Gateway(
-                file.node("a"), file.zone_rule(), {CLUSTER: directory}, way.traffic, {CLUSTER: way.routes}
-            )
+            directories, routes = {CLUSTER: directory}, {CLUSTER: way.routes}
+            gateway = Gateway(file.node("a"), file.zone_rule(), directories, way.traffic, routes, {})
             await gateway.open()
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
 

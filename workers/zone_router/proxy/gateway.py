@@ -42,8 +42,8 @@ class Gateway:
         most_unended_bytes: int = MOST_UNENDED_BYTES,
     ) -> None:
         """`directories`: of all clusters that it listens for; `routes`: of those that are produced to by mains;
-        `readings`: of those that are read in the zone; `most_unended_bytes`: of all clients' requests that have begun
-        and not ended.
+        `readings`: of those that are read in the zone; `most_unended_bytes`: of all clients' requests that have
+        begun and not ended.
         """
         self._node, self._traffic, self._zones = node, traffic, zones
         self._directories, self._routes, self._readings = directories, routes, readings

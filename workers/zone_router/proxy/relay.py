@@ -28,6 +28,7 @@ from workers.zone_router.connections import BUFFERED_BYTES, Connection
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.frames import Frame, FrameRefused, Frames
 from workers.zone_router.proxy.answers import Place, Rewrite
+from workers.zone_router.proxy.broker_end import BROKER_FULL, Broker
 from workers.zone_router.proxy.reading import Reading
 from workers.zone_router.proxy.routes import Stream
 from workers.zone_router.proxy.unended import Unended
@@ -35,7 +36,6 @@ from workers.zone_router.traffic import UNKNOWN
 
 MOST_REQUEST_BYTES = 100 * 1024 * 1024
 """Kafka's own socket.request.max.bytes."""
-_MOST_ANSWER_BYTES = 2**31 - 1
 FETCH_BYTES = 8 * 1024 * 1024
 """Of an answer to Fetch, but for one batch that is larger: answers are held whole on their way."""
 _MOST_AWAITED = 1_000
@@ -47,8 +47,8 @@ _HEADER_BYTES = 512
 _SIZE = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")
 
-_CONNECTING, _BROKER_FULL, _CLIENT_FULL, _OWED_MUCH, _NO_ROOM, _ANSWERS_KEPT, _ENDING = (
-    "connecting", "broker full", "client full", "owed much", "no room", "answers kept", "ending",
+_CONNECTING, _CLIENT_FULL, _OWED_MUCH, _NO_ROOM, _ANSWERS_KEPT, _ENDING = (
+    "connecting", "client full", "owed much", "no room", "answers kept", "ending",
 )  # fmt: skip
 """Reasons against reading from an end."""
 
@@ -174,7 +174,7 @@ class Client(Connection):
             self.close()
         else:
             self._broker = self._connecting = None
-            self.go(_BROKER_FULL)
+            self.go(BROKER_FULL)
 
     def drain(self) -> None:
         """Take no more; what is asked is still answered."""
@@ -378,30 +378,3 @@ def _read(frame: Frame) -> tuple[Request, bool]:
     whole = frame.message()
     request = read_request(whole)
     return request, is_answered(request, whole)
-
-
-class Broker(Connection):
-    """The broker's end."""
-
-    def __init__(self, client: Client) -> None:
-        super().__init__()
-        self._client = client
-        self._frames = Frames(_MOST_ANSWER_BYTES)
-        self.zone = UNKNOWN
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            for frame in self._frames.feed(data):
-                self._client.answered(frame)
-        except (FrameRefused, MessageMalformed) as error:
-            self._client.end("broker-garbage", str(error))
-            self.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._client.broker_gone()
-
-    def pause_writing(self) -> None:
-        self._client.stop(_BROKER_FULL)
-
-    def resume_writing(self) -> None:
-        self._client.go(_BROKER_FULL)
