@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -126,7 +126,12 @@ class Brokers:
             replica_assignment=replicas,
             config={key.replace("_", "."): value for key, value in config.items()},
         )
-        self.admin.create_topics([wanted])[topic].result(DEADLINE_SECONDS)
+        try:
+            self.admin.create_topics([wanted])[topic].result(DEADLINE_SECONDS)
+        except KafkaException as error:
+            # A broker whose controller answers too late asks it again. Nobody else makes a topic of this name.
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
         eventually(lambda: self._is_whole(topic, replicas), f"{topic} is there")
         eventually(lambda: self._is_led(topic, len(replicas)), f"{topic} is led")
 

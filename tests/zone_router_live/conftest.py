@@ -9,10 +9,7 @@ import pytest
 
 from tests.eventually import eventually
 from tests.placement_live.brokers import NODES, Brokers
-from tests.zone_router_live.nodes import Router
-
-WAYS = ("passed", "by mains")
-"""What is produced goes to the leader as it is, or by the router channel and the leader's main."""
+from tests.zone_router_live.nodes import BY_MAINS, PASSED, WAYS, Router
 
 READING = "reading"
 """By the router channel, and what is fetched is read in the zone."""
@@ -23,10 +20,14 @@ READS = {"commit_ms": 1_000, "cache_bytes": 24 << 20, "block_cache_bytes": 16 <<
 def all_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Router]]:
     folder = tmp_path_factory.mktemp("zones")
     brokers = Brokers(folder)
-    routers = {way: Router(folder / way.replace(" ", "-"), brokers, channel=way == "by mains") for way in WAYS}
-    routers[READING] = Router(folder / READING, brokers, channel=True, reads=READS)
+    routers: dict[str, Router] = {}
     try:
         brokers.start(*NODES)
+        for way in (*WAYS, READING):
+            # One after the other: ports are free until somebody listens, and two could draw the same.
+            reads = READS if way == READING else None
+            routers[way] = Router(folder / way.replace(" ", "-"), brokers, channel=way != PASSED, reads=reads)
+            routers[way].start()
         yield routers
     finally:
         for router in routers.values():
@@ -34,10 +35,13 @@ def all_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
         brokers.end()
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture
 def router(all_running: dict[str, Router], request: pytest.FixtureRequest) -> Router:
-    """All brokers and nodes running; also for the next test, whatever the test does."""
-    return _running(all_running[request.param])
+    """All brokers and nodes running; also for the next test, whatever the test does.
+
+    What is produced goes by mains, if the test does not ask for another way, or for both (`BOTH_WAYS`).
+    """
+    return _running(all_running[getattr(request, "param", BY_MAINS)])
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 import yaml
 from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -24,6 +25,10 @@ from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 from tests.placement_live.brokers import NODES, RACKS, Brokers
 
+WAYS = PASSED, BY_MAINS = "passed", "by mains"
+"""What is produced goes to the leader as it is, or by the router channel and the leader's main."""
+BOTH_WAYS = pytest.mark.parametrize("router", WAYS, indirect=True)
+"""For what differs: all but Produce goes the same way in both, through the same code."""
 CLUSTER = "east"
 _PORTS = 3 + len(NODES)
 _SAMPLE = re.compile(r"^(treeline_zone_router_\w+?)(?:\{(.*)\})? (\S+)$")
@@ -47,6 +52,10 @@ class Node:
         return f"127.0.0.1:{self.bootstrap}"
 
     def start(self) -> None:
+        self.begin()
+        self.until_ready()
+
+    def begin(self) -> None:
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "workers.zone_router", "--file", str(self.file), "--node", self.name],
@@ -57,7 +66,10 @@ class Node:
                 stderr=subprocess.STDOUT,
                 preexec_fn=die_with_parent,
             )
-        eventually(lambda: self.metrics_text(), f"{self.name} is ready: {self.log.read_text()}")
+
+    def until_ready(self) -> None:
+        eventually(lambda: not self.lives or self.metrics_text(), f"{self.name} is ready")
+        assert self.lives, self.log.read_text()
 
     def end(self, *, kill: bool = False) -> int:
         process, self.process = self.process, None
@@ -113,7 +125,7 @@ class Router:
         self.brokers, self._apart, self._reads = brokers, apart, reads
         folder.mkdir(exist_ok=True)
         self.channel = folder / "channel" if channel else None
-        drawn: Iterator[int] = iter(free_ports(_PORTS * len(RACKS)))
+        drawn: Iterator[int] = iter(free_ports((_PORTS + 1) * len(RACKS)))
         self.main_ports = {zone: next(drawn) for zone in RACKS}
         self.file = folder / "zone-router.yaml"
         self.nodes: dict[str, Node] = {}
@@ -124,9 +136,9 @@ class Router:
             self.nodes[zone] = Node(name, zone, bootstrap, ports, metrics, self.file, folder / f"{name}.log")
         self.mains: dict[str, Node] = {}
         if apart:
-            for zone, metrics in zip(RACKS, free_ports(len(RACKS)), strict=True):
+            for zone in RACKS:
                 log = folder / f"main-{zone}.log"
-                self.mains[zone] = Node(f"main-{zone}", zone, 0, {}, metrics, self.file, log)
+                self.mains[zone] = Node(f"main-{zone}", zone, 0, {}, next(drawn), self.file, log)
         self.file.write_text(yaml.safe_dump(self._document()))
 
     def _document(self) -> dict[str, Any]:
@@ -176,9 +188,11 @@ class Router:
         return twin
 
     def start(self) -> None:
-        for node in (*self.mains.values(), *self.nodes.values()):
-            if not node.lives:
-                node.start()
+        starting = [node for node in (*self.mains.values(), *self.nodes.values()) if not node.lives]
+        for node in starting:
+            node.begin()
+        for node in starting:
+            node.until_ready()
 
     def end(self) -> None:
         for node in (*self.mains.values(), *self.nodes.values()):

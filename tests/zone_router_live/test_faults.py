@@ -21,7 +21,7 @@ from confluent_kafka import Message, Producer
 
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
-from tests.zone_router_live.nodes import Router, client, produce_request
+from tests.zone_router_live.nodes import BOTH_WAYS, Router, client, produce_request
 from tests.zone_router_live.test_gateway import everything
 
 API_VERSIONS = struct.pack(">hhih", 18, 0, 7, 8) + b"zone=az1"
@@ -145,6 +145,7 @@ def test_a_client_that_asks_and_never_reads_does_not_fill_the_node(router: Route
         raw.close()
 
 
+@BOTH_WAYS
 def test_what_was_sent_without_waiting_for_an_answer_arrives_although_its_sender_is_gone(
     router: Router, topic: str
 ):
@@ -156,6 +157,7 @@ def test_what_was_sent_without_waiting_for_an_answer_arrives_although_its_sender
     eventually(lambda: len(everything(router.brokers.servers, topic)) == 30, "all are there")
 
 
+@BOTH_WAYS
 def test_what_came_before_garbage_is_done(router: Router, topic: str):
     """As by brokers: also if the connection ends before there is one to the broker."""
     for number in range(5):
@@ -166,6 +168,7 @@ def test_what_came_before_garbage_is_done(router: Router, topic: str):
     eventually(lambda: len(everything(router.brokers.servers, topic)) == 5, "all are there")
 
 
+@BOTH_WAYS
 def test_who_waits_for_no_answer_and_asks_the_wrong_broker_is_let_down(router: Router, topic: str):
     """As brokers do: it has to look for the leader."""
     raw = Raw(router.nodes["az1"].brokers[1])
@@ -317,6 +320,7 @@ def test_a_node_that_stood_still_goes_on(router: Router, topic: str):
     each_once(router, topic, producing)
 
 
+@BOTH_WAYS
 def test_a_broker_that_is_killed_is_left_for_the_next_leader(router: Router, topic: str):
     before = router.nodes["az1"].refused("broker-away")
     with Producing(router, topic, "az1") as producing:

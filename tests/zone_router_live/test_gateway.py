@@ -27,7 +27,7 @@ from tests import kafka_tools
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import RACKS
-from tests.zone_router_live.nodes import Router, client, until
+from tests.zone_router_live.nodes import BOTH_WAYS, BY_MAINS, PASSED, Router, client, until
 
 ZONES = pytest.mark.parametrize("zone", RACKS)
 
@@ -106,7 +106,9 @@ def test_a_client_of_no_zone_is_told_the_brokers_themselves_and_counted(router: 
     assert node.samples("zoneless_total")[()] > before
 
 
-@ZONES
+@pytest.mark.parametrize(
+    ("router", "zone"), [*((BY_MAINS, zone) for zone in RACKS), (PASSED, RACKS[0])], indirect=["router"]
+)
 def test_records_are_the_same_as_by_the_brokers_byte_for_byte(router: Router, topic: str, zone: str):
     node = router.nodes[zone]
     sent = produce(
@@ -120,6 +122,7 @@ def test_records_are_the_same_as_by_the_brokers_byte_for_byte(router: Router, to
     assert router.strays(zone, os.getpid()) <= router.ports_of_brokers  # those of the direct reader may linger
 
 
+@BOTH_WAYS
 def test_a_client_lives_its_life_through_its_zone_and_connects_to_nothing_else(router: Router, topic: str):
     """In a process of its own: every connection that it has is to a node of its zone, all the while."""
     node = router.nodes["az2"]
@@ -236,6 +239,7 @@ def test_javas_clients_do_the_same(router: Router, topic: str, tmp_path: Path):
     assert node.samples("bytes_total").get(("az3", "transaction", "az3"), 0) > 0
 
 
+@BOTH_WAYS
 def test_a_leader_that_moves_is_followed_within_the_zone(router: Router, topic: str):
     """Answers that name the new leader name its node of the zone (KIP-951): nobody escapes by them."""
     node = router.nodes["az1"]
@@ -308,6 +312,7 @@ def test_requests_of_operators_pass(router: Router, topic: str):
     admin.delete_topics([f"{topic}-b"])[f"{topic}-b"].result(DEADLINE_SECONDS)
 
 
+@BOTH_WAYS
 def test_bytes_are_counted_by_plane_and_zones(router: Router, topic: str):
     """A client in az1 of a partition that is led in az3: what it sends goes from az1 to az1, and then, passed on,
     to az3; by the channel only word of it goes there."""

@@ -27,8 +27,6 @@ from tests.zone_router_live.test_gateway import everything
 from workers.zone_router.formats.bulk import HEAD_BYTES
 from workers.zone_router.proxy.channel import Limits
 
-pytestmark = pytest.mark.parametrize("router", ["by mains"], indirect=True)
-
 
 def test_a_main_that_dies_between_append_and_answer_leaves_one_copy(router: Router, topic: str):
     """Broker 3 stands still when its main hands the record over, and goes on when the main is dead."""
