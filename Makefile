@@ -66,7 +66,7 @@ programs:
 	@.ci/ensure-programs java:openjdk-17-jre-headless mvn:maven npm:npm
 
 test-programs:
-	@.ci/ensure-programs chromium:chromium
+	@.ci/ensure-programs chromium:chromium ip:iproute2
 
 $(VENV_MADE):
 	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from backend.estate.jars import classpath, ensure_jars, java
+from backend.parent_death import die_with_parent
 from backend.settings import settings
 
 POM = Path(__file__).with_name("kafka_tools.xml")
@@ -18,14 +19,26 @@ TOPICS = "org.apache.kafka.tools.TopicCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
-def run(name: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """A tool's run, whatever came of it."""
+def folders() -> list[Path]:
+    """With what the tools need, fetched if it is not there yet."""
     cache = settings().cache
     # The second has what the first lacks: the commands that came with the broker.
-    folders = [ensure_jars(cache, print, pom=POM, name="tools"), ensure_jars(cache, print)]
-    paths = ":".join(classpath(folder) for folder in folders)
+    return [ensure_jars(cache, print, pom=POM, name="tools"), ensure_jars(cache, print)]
+
+
+def run(name: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """A tool's run, whatever came of it."""
+    paths = ":".join(classpath(folder) for folder in folders())
     command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", paths, name, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, input=stdin)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        input=stdin,
+        preexec_fn=die_with_parent,
+    )
 
 
 def tool(name: str, *words: str) -> list[str]:

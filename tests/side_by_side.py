@@ -24,6 +24,7 @@ FOLDERS_THAT_SHARE = {
     "tests/switches/": "groups that commit",
     "tests/placement_live/": "brokers that may be killed",
     "tests/zone_router_live/": "brokers behind the nodes of their zones",
+    "tests/zone_router_zones/": "zones as network namespaces",
     "tests/spark/": "a session of Spark",
 }
 

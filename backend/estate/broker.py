@@ -24,7 +24,7 @@ STARTED = "Kafka Server started"
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerPorts:
-    """Ports of one broker; `advertised` is the proxy's, or the same as `client`.
+    """Ports of one broker on its host; `advertised` is the proxy's, or the same as `client`.
 
     `controller` is None for a broker that is no controller.
     """
@@ -33,6 +33,7 @@ class BrokerPorts:
     advertised: int
     internal: int
     controller: int | None
+    host: str = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,15 +105,15 @@ class Broker:
         zone = self.added.zone if self.added else cluster.zones[self.node - 1]
         secured = cluster.sasl is not None
         internal_copies = min(3, cluster.brokers)
-        voters = [f"{n}@127.0.0.1:{ports.controller}" for n, ports in enumerate(self.ports, start=1)]
-        listeners = [f"CLIENT://127.0.0.1:{mine.client}", f"INTERNAL://127.0.0.1:{mine.internal}"]
+        voters = [f"{n}@{ports.host}:{ports.controller}" for n, ports in enumerate(self.ports, start=1)]
+        listeners = [f"CLIENT://{mine.host}:{mine.client}", f"INTERNAL://{mine.host}:{mine.internal}"]
         if mine.controller is not None:
-            listeners.append(f"CONTROLLER://127.0.0.1:{mine.controller}")
+            listeners.append(f"CONTROLLER://{mine.host}:{mine.controller}")
         settings = {
             "node.id": self.node,
             "controller.quorum.voters": ",".join(voters),
             "listeners": ",".join(listeners),
-            "advertised.listeners": f"CLIENT://127.0.0.1:{mine.advertised},INTERNAL://127.0.0.1:{mine.internal}",
+            "advertised.listeners": f"CLIENT://{mine.host}:{mine.advertised},INTERNAL://{mine.host}:{mine.internal}",
             "inter.broker.listener.name": "INTERNAL",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": ",".join(

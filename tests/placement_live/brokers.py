@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -49,6 +51,20 @@ _SPEC = ClusterSpec(
 )
 
 
+@dataclass(frozen=True)
+class Site:
+    """Where a zone's processes run: on this machine's loopback, or elsewhere.
+
+    `within`: what is started meanwhile, and what connects, is there.
+    """
+
+    host: str = "127.0.0.1"
+    within: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+HERE = Site()
+
+
 def begin(spec: ProcessSpec) -> subprocess.Popen[bytes]:
     """Start a process of an estate's plan, which ends with this one; what it says is added to its log."""
     with Path(spec.log).open("ab") as output:
@@ -66,21 +82,25 @@ def begin(spec: ProcessSpec) -> subprocess.Popen[bytes]:
 class Brokers:
     """A cluster whose brokers can be killed and started again, one by one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sites: Mapping[str, Site] | None = None) -> None:
+        """`sites` by zone, if brokers are not to run here."""
         jars = ensure_jars(settings().cache.absolute(), print)
         archive = ensure_class_archive(jars, print)
         drawn = free_ports(9)
-        ports = tuple(
-            BrokerPorts(client=drawn[at], advertised=drawn[at], internal=drawn[at + 1], controller=drawn[at + 2])
-            for at in range(0, 9, 3)
+        self.sites = sites or dict.fromkeys(RACKS, HERE)
+        self.ports = tuple(
+            BrokerPorts(client=client, advertised=client, internal=internal, controller=controller, host=site.host)
+            for client, internal, controller, site in zip(
+                drawn[:3], drawn[3:6], drawn[6:], self.sites.values(), strict=True
+            )
         )
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._specs = {}
         for node in NODES:
-            broker = Broker(cluster=_SPEC, node=node, ports=ports, folder=folder / str(node), password="")
+            broker = Broker(cluster=_SPEC, node=node, ports=self.ports, folder=folder / str(node), password="")
             log = folder / f"{node}.log"
             self._specs[node] = broker.process(jars=jars, archive=archive, log=log, after=[])
-        self.servers = ",".join(f"127.0.0.1:{each.client}" for each in ports)
+        self.servers = ",".join(f"{each.host}:{each.client}" for each in self.ports)
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         """Another client than the one that is tested."""
 
@@ -92,7 +112,8 @@ class Brokers:
                 spec = self._specs[node]
                 log = Path(spec.log)
                 seen = log.stat().st_size if log.exists() else 0
-                self._running[node] = begin(spec)
+                with self.sites[RACKS[node - 1]].within():
+                    self._running[node] = begin(spec)
                 starting.append((node, log, seen))
         for node, log, seen in starting:
             eventually(lambda log=log, seen=seen: STARTED.encode() in log.read_bytes()[seen:], f"{node} starts")

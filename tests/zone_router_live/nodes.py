@@ -23,7 +23,7 @@ from backend.estate.ports import free_ports
 from backend.parent_death import die_with_parent
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
-from tests.placement_live.brokers import NODES, RACKS, Brokers
+from tests.placement_live.brokers import HERE, NODES, RACKS, Brokers, Site
 
 WAYS = PASSED, BY_MAINS = "passed", "by mains"
 """What is produced goes to the leader as it is, or by the router channel and the leader's main."""
@@ -45,18 +45,19 @@ class Node:
     metrics: int
     file: Path
     log: Path
+    site: Site = HERE
     process: subprocess.Popen[bytes] | None = None
 
     @property
     def servers(self) -> str:
-        return f"127.0.0.1:{self.bootstrap}"
+        return f"{self.site.host}:{self.bootstrap}"
 
     def start(self) -> None:
         self.begin()
         self.until_ready()
 
     def begin(self) -> None:
-        with self.log.open("ab") as output:
+        with self.log.open("ab") as output, self.site.within():
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "workers.zone_router", "--file", str(self.file), "--node", self.name],
                 cwd=PROJECT_ROOT,
@@ -86,8 +87,9 @@ class Node:
         return self.process is not None and self.process.poll() is None
 
     def metrics_text(self) -> str:
+        url = f"http://{self.site.host}:{self.metrics}/metrics"
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=5) as answer:
+            with self.site.within(), urllib.request.urlopen(url, timeout=5) as answer:
                 return str(answer.read().decode())
         except OSError:
             return ""
@@ -133,12 +135,14 @@ class Router:
             bootstrap, metrics = next(drawn), next(drawn)
             ports = {broker: next(drawn) for broker in NODES}
             name = f"zr-{zone}"
-            self.nodes[zone] = Node(name, zone, bootstrap, ports, metrics, self.file, folder / f"{name}.log")
+            log, site = folder / f"{name}.log", brokers.sites[zone]
+            self.nodes[zone] = Node(name, zone, bootstrap, ports, metrics, self.file, log, site)
         self.mains: dict[str, Node] = {}
         if apart:
             for zone in RACKS:
                 log = folder / f"main-{zone}.log"
-                self.mains[zone] = Node(f"main-{zone}", zone, 0, {}, next(drawn), self.file, log)
+                site = brokers.sites[zone]
+                self.mains[zone] = Node(f"main-{zone}", zone, 0, {}, next(drawn), self.file, log, site)
         self.file.write_text(yaml.safe_dump(self._document()))
 
     def _document(self) -> dict[str, Any]:
@@ -151,14 +155,14 @@ class Router:
                 node.name: {
                     **self._of_the_channel(node.zone),
                     "zone": node.zone,
-                    "host": "127.0.0.1",
+                    "host": node.site.host,
                     "metrics": node.metrics,
                     "listeners": {CLUSTER: {"bootstrap": node.bootstrap, "brokers": node.brokers}},
                 }
                 for node in self.nodes.values()
             }
             | {
-                main.name: {"zone": zone, "host": "127.0.0.1", "metrics": main.metrics, **self._main(zone)}
+                main.name: {"zone": zone, "host": main.site.host, "metrics": main.metrics, **self._main(zone)}
                 for zone, main in self.mains.items()
             },
         }
@@ -177,7 +181,8 @@ class Router:
         bootstrap, metrics, main = next(drawn), next(drawn), next(drawn)
         brokers = {broker: next(drawn) for broker in NODES}
         file = self.file.with_name(f"twin-of-{node.name}.yaml")
-        twin = Node(node.name, node.zone, bootstrap, brokers, metrics, file, file.with_suffix(".log"))
+        log = file.with_suffix(".log")
+        twin = Node(node.name, node.zone, bootstrap, brokers, metrics, file, log, node.site)
         document = self._document()
         document["nodes"][node.name] |= {
             "metrics": metrics,

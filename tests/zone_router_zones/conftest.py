@@ -1,0 +1,21 @@
+"""One set of zones for the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import kafka_tools
+from tests.zone_router_zones.lab import Lab, running
+from tests.zone_router_zones.namespaces import NoNamespaces
+
+
+@pytest.fixture(scope="package")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    kafka_tools.folders()  # in a zone there is no way to where they come from
+    try:
+        with running(tmp_path_factory.mktemp("zones")) as lab:
+            yield lab
+    except NoNamespaces as error:
+        pytest.fail(f"these tests need network namespaces: {error}")

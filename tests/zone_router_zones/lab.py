@@ -1,0 +1,66 @@
+"""Three zones that nothing but a router joins: in each a stock broker, and a node of the zone router, its main."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.placement_live.brokers import NODES, RACKS, Brokers
+from tests.zone_router_live.nodes import Router
+from tests.zone_router_zones.counting import Counting
+from tests.zone_router_zones.namespaces import ROUTER, Namespaces
+
+REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
+"""Of six partitions, the leader first: each broker leads two."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """All of it, running. Storage is a folder of this machine, so no network leads to it."""
+
+    folder: Path
+    namespaces: Namespaces
+    brokers: Brokers
+    router: Router
+    counting: Counting
+
+    def topic(self) -> str:
+        """A new one, each replica in sync."""
+        name = f"zones-{secrets.token_hex(4)}"
+        self.brokers.create(name, REPLICAS)
+        return name
+
+    def log_of(self, topic: str, partition: int) -> Path:
+        """The folder with its leader's log."""
+        return self.folder / str(REPLICAS[partition][0]) / "data" / f"{topic}-{partition}"
+
+    def counted_by_nodes(self) -> dict[tuple[str, str, str], float]:
+        """What the router says itself of all its nodes: (from zone, plane, to zone) -> bytes."""
+        found: dict[tuple[str, str, str], float] = {}
+        for node in self.router.nodes.values():
+            for (start, plane, end), count in node.samples("bytes_total").items():
+                found[start, plane, end] = found.get((start, plane, end), 0) + count
+        return found
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Lab]:
+    """Raises NoNamespaces. All is counted from the first byte on."""
+    namespaces = Namespaces(RACKS)
+    ending = [namespaces.close]
+    try:
+        with namespaces.within(ROUTER):
+            brokers = Brokers(folder, {zone: namespaces.site(zone) for zone in RACKS})
+        router = Router(folder / "router", brokers, channel=True)
+        counting = Counting(namespaces, brokers, [router])
+        ending += [counting.end, brokers.end, router.end]
+        namespaces.connect()
+        brokers.start(*NODES)
+        router.start()
+        yield Lab(folder, namespaces, brokers, router, counting)
+    finally:
+        for end in reversed(ending):
+            end()
