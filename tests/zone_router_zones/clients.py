@@ -104,7 +104,7 @@ def read(lab: Lab, topic: str, zone: str, family: str, count: int) -> list[Recor
     """By the zone's node, in a group of its own."""
     node, group = lab.router.nodes[zone], f"{topic}-{zone}-{family}"
     if family == "librdkafka":
-        return _read_by_librdkafka(client(node, group_id=group, auto_offset_reset="earliest"), topic, count)
+        return read_by(client(node, group_id=group, auto_offset_reset="earliest"), topic, count)
     shown = [word for name in ("timestamp", "partition", "offset", "key") for word in _shown(name)]
     done = kafka_tools.run(
         kafka_tools.CONSUMER,
@@ -121,7 +121,8 @@ def _shown(name: str) -> tuple[str, str]:
     return "--property", f"print.{name}=true"
 
 
-def _read_by_librdkafka(config: dict[str, Any], topic: str, count: int) -> list[Record]:
+def read_by(config: dict[str, Any], topic: str, count: int) -> list[Record]:
+    """By librdkafka, from all partitions."""
     reader = Consumer(config)
     reader.subscribe([topic])
     found: list[Record] = []

@@ -8,6 +8,7 @@ import pytest
 
 from tests import kafka_tools
 from tests.zone_router_zones.lab import Lab, running
+from tests.zone_router_zones.moved import Produced, produced_in
 from tests.zone_router_zones.namespaces import NoNamespaces
 
 
@@ -19,3 +20,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             yield lab
     except NoNamespaces as error:
         pytest.fail(f"these tests need network namespaces: {error}")
+
+
+@pytest.fixture(scope="package")
+def produced(lab: Lab) -> Produced:
+    return produced_in(lab)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,16 +34,20 @@ class Lab:
         self.brokers.create(name, REPLICAS)
         return name
 
+    def cold_reads(self) -> float:
+        """Partitions that a node had to ask another zone's leader for."""
+        return sum(sum(node.samples("cold_reads_total").values()) for node in self.router.nodes.values())
+
     def log_of(self, topic: str, partition: int) -> Path:
         """The folder with its leader's log."""
         return self.folder / str(REPLICAS[partition][0]) / "data" / f"{topic}-{partition}"
 
-    def counted_by_nodes(self) -> dict[tuple[str, str, str], float]:
-        """What the router says itself of all its nodes: (from zone, plane, to zone) -> bytes."""
-        found: dict[tuple[str, str, str], float] = {}
+    def counted_by_nodes(self) -> Counter[tuple[str, str, str]]:
+        """What the router says itself, of all its nodes: (from zone, plane, to zone) -> bytes."""
+        found: Counter[tuple[str, str, str]] = Counter()
         for node in self.router.nodes.values():
             for (start, plane, end), count in node.samples("bytes_total").items():
-                found[start, plane, end] = found.get((start, plane, end), 0) + count
+                found[start, plane, end] += int(count)
         return found
 
 
@@ -54,7 +59,7 @@ def running(folder: Path) -> Iterator[Lab]:
     try:
         with namespaces.within(ROUTER):
             brokers = Brokers(folder, {zone: namespaces.site(zone) for zone in RACKS})
-        router = Router(folder / "router", brokers, channel=True)
+        router = Router(folder / "router", brokers, channel=True, reads={})
         counting = Counting(namespaces, brokers, [router])
         ending += [counting.end, brokers.end, router.end]
         namespaces.connect()

@@ -1,0 +1,65 @@
+"""What clients read by their zone's node is what the leaders have, and comes to them without crossing a border."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.eventually import eventually
+from tests.placement_live.brokers import RACKS
+from tests.zone_router_live.nodes import client
+from tests.zone_router_zones.clients import Record, everywhere, leaders_logs, produce_by, read, read_by
+from tests.zone_router_zones.lab import REPLICAS, Lab
+from tests.zone_router_zones.moved import PAYLOAD, Moved, Produced, assert_nobody_strays, moved_by
+
+Seen = dict[tuple[str, str], list[Record]]
+
+
+@pytest.fixture(scope="module")
+def seen(lab: Lab, produced: Produced) -> tuple[Seen, Moved]:
+    """By clients of both families in all zones, each by its zone's node, from leaders in all zones."""
+    eventually(
+        lambda: every_zone_reads_at_home(lab), "nodes know all mains, which they ask for when one first reads"
+    )
+    count = sum(map(len, produced.records.values()))
+    found: Seen = {}
+
+    def work() -> None:
+        found.update(everywhere(lab, lambda zone, family: read(lab, produced.topic, zone, family, count)))
+
+    moved = moved_by(lab, work)
+    return found, moved
+
+
+def every_zone_reads_at_home(lab: Lab) -> bool:
+    """Another topic than those that are looked at."""
+    topic, before = lab.topic(), lab.cold_reads()
+    records = {str(number): "first" for number in range(len(REPLICAS))}
+    for zone in RACKS:
+        node = lab.router.nodes[zone]
+        with lab.namespaces.within(zone):
+            produce_by(client(node), topic, records)
+            read_by(client(node, group_id=f"{topic}-{zone}", auto_offset_reset="earliest"), topic, len(records))
+    return lab.cold_reads() == before
+
+
+def test_everybody_reads_what_the_leaders_have(lab: Lab, produced: Produced, seen: tuple[Seen, Moved]):
+    log = leaders_logs(lab, produced.topic)
+    for reader, found in seen[0].items():
+        assert found == log, reader
+    assert_nobody_strays(seen[1].traffic)
+
+
+def test_what_is_read_stays_in_its_zone_by_the_routers_counters(seen: tuple[Seen, Moved]):
+    assert seen[1].crossing("fetch") == {}
+    for zone in RACKS:
+        assert seen[1].within(zone, "fetch") > PAYLOAD * len(RACKS) * 2
+
+
+def test_what_is_read_crosses_no_border_by_the_count_of_frames(seen: tuple[Seen, Moved]):
+    traffic = seen[1].traffic
+    assert traffic.of_kind("produce", "fetch") == 0, traffic.table()
+
+
+def test_what_is_read_is_nowhere_between_zones(produced: Produced, seen: tuple[Seen, Moved]):
+    traffic = seen[1].traffic
+    assert traffic.planes_with(produced.canary) == set(), traffic.found
