@@ -1,6 +1,7 @@
 """A producer or a consumer in a process of its own; what it saw as JSON on standard output.
 
-`python load.py produce|consume|latency SERVERS ZONE TOPIC MEGABYTES`; records of 1,000 bytes, batches of 64 KiB.
+`python load.py produce|consume|latency|steady SERVERS ZONE TOPIC MEGABYTES [TEXT]`; records of 1,000 bytes, in
+batches of 64 KiB. Those of `steady` have the text in them.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 RECORD_BYTES = 1_000
 PARTITIONS = 6
-LATENCY_BYTES_PER_SECOND = 5_000_000
+STEADY_BYTES_PER_SECOND = 5_000_000
 
 
 def produce(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
@@ -63,32 +65,53 @@ def consume(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
 
 def latency(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
     """At a steady rate: from handing in to the acknowledgement."""
-    producer = Producer({**base, "batch.size": 65_536, "linger.ms": 5, "acks": "all"})
-    producer.list_topics(topic, 30)
-    value, took = os.urandom(RECORD_BYTES), []
-    count = megabytes * 1_000_000 // RECORD_BYTES
-    a_second = LATENCY_BYTES_PER_SECOND / RECORD_BYTES
-    began = time.perf_counter()
-    for number in range(count):
-        while (now := time.perf_counter()) < began + number / a_second:
-            producer.poll(began + number / a_second - now)
-
-        def delivered(error: object, message: object, handed_in: float = now) -> None:
-            took.append(time.perf_counter() - handed_in)
-
-        producer.produce(topic, value, partition=number // 64 % PARTITIONS, on_delivery=delivered)
-    producer.flush(120)
-    took.sort()
+    value = os.urandom(RECORD_BYTES)
+    seconds, count, took = paced({**base, "linger.ms": 5}, topic, megabytes, lambda number: value)
     return {
-        "seconds": time.perf_counter() - began,
+        "seconds": seconds,
         "failed": count - len(took),
         "p50_ms": 1_000 * took[len(took) // 2],
         "p99_ms": 1_000 * took[len(took) * 99 // 100],
     }
 
 
+def steady(base: dict[str, Any], topic: str, megabytes: int, text: str) -> dict[str, Any]:
+    """At a steady rate, in batches that are full."""
+
+    def value(number: int) -> bytes:
+        at = number % len(drawn)
+        return drawn[:at] + text.encode() + drawn[at:]
+
+    drawn = os.urandom(RECORD_BYTES - len(text))
+    seconds, count, took = paced({**base, "linger.ms": 200}, topic, megabytes, value)
+    return {"seconds": seconds, "failed": count - len(took)}
+
+
+def paced(
+    config: dict[str, Any], topic: str, megabytes: int, value: Callable[[int], bytes]
+) -> tuple[float, int, list[float]]:
+    """Seconds, records, and of each that was acknowledged how many seconds it took, in rising order."""
+    producer = Producer({**config, "batch.size": 65_536, "acks": "all"})
+    producer.list_topics(topic, 30)
+    took: list[float] = []
+    count = megabytes * 1_000_000 // RECORD_BYTES
+    a_second = STEADY_BYTES_PER_SECOND / RECORD_BYTES
+    began = time.perf_counter()
+    for number in range(count):
+        while (now := time.perf_counter()) < began + number / a_second:
+            producer.poll(began + number / a_second - now)
+
+        def delivered(error: object, message: object, handed_in: float = now) -> None:
+            if not error:
+                took.append(time.perf_counter() - handed_in)
+
+        producer.produce(topic, value(number), partition=number // 64 % PARTITIONS, on_delivery=delivered)
+    producer.flush(120)
+    return time.perf_counter() - began, count, sorted(took)
+
+
 if __name__ == "__main__":
-    what, servers, zone, topic, megabytes = sys.argv[1:]
+    what, servers, zone, topic, megabytes, *text = sys.argv[1:]
     config = {"bootstrap.servers": servers, "client.id": f"zone={zone}", "log_level": 0}
-    run = {"produce": produce, "consume": consume, "latency": latency}[what]
-    print(json.dumps(run(config, topic, int(megabytes))))
+    run = {"produce": produce, "consume": consume, "latency": latency, "steady": steady}[what]
+    print(json.dumps(run(config, topic, int(megabytes), *text)))

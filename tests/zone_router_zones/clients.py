@@ -122,8 +122,8 @@ def _shown(name: str) -> tuple[str, str]:
 
 
 def read_by(config: dict[str, Any], topic: str, count: int) -> list[Record]:
-    """By librdkafka, from all partitions."""
-    reader = Consumer(config)
+    """By librdkafka, from all partitions; the CRC of each batch is right."""
+    reader = Consumer(config | {"check.crcs": True})
     reader.subscribe([topic])
     found: list[Record] = []
     for _ in until(DEADLINE_SECONDS):
@@ -142,6 +142,18 @@ def read_by(config: dict[str, Any], topic: str, count: int) -> list[Record]:
             )
     reader.close()
     return sorted(found)
+
+
+def every_zone_reads_at_home(lab: Lab) -> bool:
+    """Whether no node asked another zone's leader, of a new topic. Nodes know mains when one has first read."""
+    topic, before = lab.topic(), lab.cold_reads()
+    records = {str(number): "first" for number in range(len(REPLICAS))}
+    for zone in RACKS:
+        node = lab.router.nodes[zone]
+        with lab.namespaces.within(zone):
+            produce_by(client(node), topic, records)
+            read_by(client(node, group_id=f"{topic}-{zone}", auto_offset_reset="earliest"), topic, len(records))
+    return lab.cold_reads() == before
 
 
 def leaders_logs(lab: Lab, topic: str) -> list[Record]:

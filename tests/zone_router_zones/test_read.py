@@ -6,9 +6,8 @@ import pytest
 
 from tests.eventually import eventually
 from tests.placement_live.brokers import RACKS
-from tests.zone_router_live.nodes import client
-from tests.zone_router_zones.clients import Record, everywhere, leaders_logs, produce_by, read, read_by
-from tests.zone_router_zones.lab import REPLICAS, Lab
+from tests.zone_router_zones.clients import Record, every_zone_reads_at_home, everywhere, leaders_logs, read
+from tests.zone_router_zones.lab import Lab
 from tests.zone_router_zones.moved import PAYLOAD, Moved, Produced, assert_nobody_strays, moved_by
 
 Seen = dict[tuple[str, str], list[Record]]
@@ -28,18 +27,6 @@ def seen(lab: Lab, produced: Produced) -> tuple[Seen, Moved]:
 
     moved = moved_by(lab, work)
     return found, moved
-
-
-def every_zone_reads_at_home(lab: Lab) -> bool:
-    """Another topic than those that are looked at."""
-    topic, before = lab.topic(), lab.cold_reads()
-    records = {str(number): "first" for number in range(len(REPLICAS))}
-    for zone in RACKS:
-        node = lab.router.nodes[zone]
-        with lab.namespaces.within(zone):
-            produce_by(client(node), topic, records)
-            read_by(client(node, group_id=f"{topic}-{zone}", auto_offset_reset="earliest"), topic, len(records))
-    return lab.cold_reads() == before
 
 
 def test_everybody_reads_what_the_leaders_have(lab: Lab, produced: Produced, seen: tuple[Seen, Moved]):
