@@ -19,6 +19,8 @@ RECORD_BYTES = 1_000
 PARTITIONS = 6
 STEADY_BYTES_PER_SECOND = 5_000_000
 
+Delivered = Callable[[object, object], None]
+
 
 def produce(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
     """As fast as it goes."""
@@ -35,16 +37,21 @@ def produce(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
 
     began = time.perf_counter()
     for number in range(count):
-        while True:
-            try:
-                producer.produce(topic, values[number % 64], partition=number % PARTITIONS, on_delivery=delivered)
-                break
-            except BufferError:
-                producer.poll(0.01)
+        hand_in(producer, topic, values[number % 64], number % PARTITIONS, delivered)
         if number % 256 == 0:
             producer.poll(0)
     producer.flush(120)
     return {"seconds": time.perf_counter() - began, "failed": len(failed)}
+
+
+def hand_in(producer: Producer, topic: str, value: bytes, partition: int, delivered: Delivered) -> None:
+    """When there is room for it."""
+    while True:
+        try:
+            producer.produce(topic, value, partition=partition, on_delivery=delivered)
+            break
+        except BufferError:
+            producer.poll(0.01)
 
 
 def consume(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
@@ -105,7 +112,7 @@ def paced(
             if not error:
                 took.append(time.perf_counter() - handed_in)
 
-        producer.produce(topic, value(number), partition=number // 64 % PARTITIONS, on_delivery=delivered)
+        hand_in(producer, topic, value(number), number // 64 % PARTITIONS, delivered)
     producer.flush(120)
     return time.perf_counter() - began, count, sorted(took)
 

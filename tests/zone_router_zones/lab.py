@@ -52,14 +52,17 @@ class Lab:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Lab]:
-    """Raises NoNamespaces. All is counted from the first byte on."""
+def running(folder: Path, *, by_storage: bool = True) -> Iterator[Lab]:
+    """All is counted from the first byte on. If not by storage, nodes pass what is asked to the leaders as it is.
+
+    Raises NoNamespaces.
+    """
     namespaces = Namespaces(RACKS)
     ending = [namespaces.close]
     try:
         with namespaces.within(ROUTER):
             brokers = Brokers(folder, {zone: namespaces.site(zone) for zone in RACKS})
-        router = Router(folder / "router", brokers, channel=True, reads={})
+        router = Router(folder / "router", brokers, channel=by_storage, reads={} if by_storage else None)
         counting = Counting(namespaces, brokers, [router])
         ending += [counting.end, brokers.end, router.end]
         namespaces.connect()
