@@ -16,6 +16,7 @@ from backend.domain import (
     lost_origin,
     placement_policy,
     placements,
+    route_epochs,
     schema_conflicts,
     switch_commands,
     tenant,
@@ -62,4 +63,7 @@ PLACEMENT: Decider[placements.Placement | None, placements.PlacementCommand] = D
 )
 PLACEMENT_POLICY: Decider[placement_policy.Policies, placement_policy.SetPolicy] = Decider(
     placement_policy.INITIAL, placement_policy.decide, placement_policy.evolve
+)
+ROUTE_EPOCHS: Decider[route_epochs.RouteEpochs, route_epochs.BeginEpoch] = Decider(
+    route_epochs.INITIAL, route_epochs.decide, route_epochs.evolve
 )

@@ -30,6 +30,7 @@ from workers.placing.policy import PlacementPolicies
 from workers.reconcile import Reconciler
 from workers.replication import ReplicationHost
 from workers.rerooting import Rerooting
+from workers.route_epochs import RouteEpochTicker
 from workers.run_host import RunHost
 from workers.shift import UnitHost
 from workers.switches.host import switch_host
@@ -168,6 +169,11 @@ def _placement_policies() -> PlacementPolicies:
 
 
 @cache
+def _route_epochs() -> RouteEpochTicker:
+    return RouteEpochTicker(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -221,6 +227,7 @@ def reconcile() -> None:
     if mine:
         # First what others wait for; these only begin what they do.
         _switches().tick()
+        _route_epochs().tick()
         _barriers().tick()
         _rerooting().tick()
         _access().tick()

@@ -33,6 +33,7 @@ from backend.api import (
     problems,
     projections,
     replication,
+    route_epochs,
     schemas,
     streams,
     switch_plans,
@@ -41,6 +42,7 @@ from backend.api import (
     trace,
     trees,
     users,
+    zones,
 )
 from backend.api.access import allowed, bearer_scheme
 from backend.api.gate import Gate
@@ -121,6 +123,8 @@ def routes() -> Sequence[BaseRoute]:
         switch_plans,
         switches,
         schemas,
+        route_epochs,
+        zones,
         users,
         members,
         login,

@@ -11,6 +11,7 @@ from backend.projections import (
     leaf_routes,
     placement_policies,
     placements,
+    route_epochs,
     streams,
     switches,
     tenants,
@@ -33,4 +34,5 @@ PROJECTIONS: tuple[Projection, ...] = (
     switches.PROJECTION,
     placements.PROJECTION,
     placement_policies.PROJECTION,
+    route_epochs.PROJECTION,
 )

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.store import PostgresEventLog, stored_of
-from backend.eventlog.tables import events
+from backend.eventlog.tables import BUT_ROUTE_EPOCHS, events
 from backend.eventlog.verification import Verification
 
 _NO_EVENTS_TO_DECODE = EventRegistry()
@@ -47,9 +47,16 @@ def head(connection: Connection) -> Head:
 
 
 def newest_position(connection: Connection, *, but: Collection[str]) -> int:
-    """Position of the newest event whose name is none of these; 0 if there is none."""
-    query = sa.select(events.c.position).where(events.c.name.not_in(but))
+    """Position of the newest event whose name is none of these, route epochs aside; 0 if there is none."""
+    query = sa.select(events.c.position).where(BUT_ROUTE_EPOCHS, events.c.name.not_in(but))
     return connection.execute(query.order_by(events.c.position.desc()).limit(1)).scalar_one_or_none() or 0
+
+
+def newest_events(connection: Connection, position: int, most: int) -> list[StoredEvent]:
+    """The newest up to a position, the newest first, as they are stored; route epochs, which come every ten
+    seconds, aside."""
+    query = sa.select(events).where(BUT_ROUTE_EPOCHS, events.c.position <= position)
+    return [stored_of(row) for row in connection.execute(query.order_by(events.c.position.desc()).limit(most))]
 
 
 def newest_of(connection: Connection, stream: str, name: str) -> StoredEvent | None:

@@ -1,8 +1,8 @@
 """What workers see and hold right now: leases, shifts, states of units, checkpoints of logs, internal topics, the
-replication of clusters and their brokers.
+replication of clusters and their brokers, nodes of the zone router.
 
 None of it is an event: it is replaced as it changes, may be lost without harm, and is null under `?at=`.
-Workers write these tables; queries read them.
+Workers write these tables, and the API what nodes of the zone router report; queries read them.
 """
 
 from __future__ import annotations
@@ -99,4 +99,15 @@ cluster_brokers = sa.Table(
     sa.Column("came_empty", sa.Boolean, nullable=False),
     sa.Column("was_emptied", sa.Boolean, nullable=False),
     sa.Column("since", sa.DateTime(timezone=True), nullable=False),
+)
+
+zone_router_nodes = sa.Table(
+    "zone_router_nodes",
+    METADATA,
+    sa.Column("node", sa.Text, primary_key=True),
+    # See backend.queries.zone_router.NodeReport.
+    sa.Column("report", JSONB, nullable=False),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+    # When the first of the reports came that came without a gap up to this one.
+    sa.Column("unbroken_since", sa.DateTime(timezone=True), nullable=False),
 )

@@ -63,6 +63,8 @@ SENTENCES: Mapping[str, str] = {
     "PlacementCancelled": "Placement {placement} of {cluster} is cancelled: what moves is given back",
     "PlacementRunEnded": "Placement {placement} of {cluster} is {state}",
     "PlacementRunRefused": "Placement {placement} of {cluster} was not carried out: {reason}",
+    "RouteEpochBegun": "Route epoch {epoch} begun; {fenced} and older are fenced",
+    "RouteEpochCommitted": "Route epoch {epoch} committed: what came under it goes from the router channel",
     "SwitchStarted": "Switch {switch} of clients from {source} to {target} started, {mode}",
     "SwitchAdvanced": "Switch {switch} is {phase}",
     "SwitchForced": "Switch {switch} no longer waits for: {clients}",

@@ -58,16 +58,13 @@ def read(connection: Connection, at: int | None = None) -> TreeState:
     """The state now, or at a position that exists."""
     head = event_queries.head(connection).position
     position = head if at is None else at
-    # Positions have no gaps, so the newest n events are those after position - n.
-    after = max(0, position - EVENTS_SHOWN)
-    events = event_queries.list_events(connection, after=after, limit=position - after) if position else []
     return TreeState(
         position=position,
         head=head,
         tree=get_tree(connection, at),
         clusters=tuple(list_clusters(connection, at)),
         distributors=_distributors(connection, at),
-        events=tuple(reversed(events)),
+        events=tuple(event_queries.newest_events(connection, position, EVENTS_SHOWN)),
         active=_active(connection, at),
         at_risk={} if at is not None else records_at_risk(connection),
     )

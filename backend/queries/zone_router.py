@@ -1,0 +1,146 @@
+"""What nodes of the zone router report, each its last report, and keeping it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.domain.errors import NotFound, StateConflict
+from backend.domain.route_epochs import GAP_SECONDS, NodeHeard, dead_nodes
+from backend.queries.observed import zone_router_nodes
+
+MOST_NODES = 1_000
+FORGOTTEN_AFTER = timedelta(days=1)
+"""A node that is silent for so long, and had no open stream, is taken out of the file, or has another name."""
+# The statement's time: by one clock, whoever serves.
+_NOW = sa.func.clock_timestamp()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hop:
+    """Bytes of one plane that went from one zone to another, or stayed in it, since the node began."""
+
+    plane: str
+    from_zone: str
+    to_zone: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColdReads:
+    """Reads that went to the leader, since what they asked for was neither in the cache nor in blocks."""
+
+    reads: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """How full the cache of reads is, and how full it may be."""
+
+    bytes: int = 0
+    most_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeReport:
+    """What a node tells of itself."""
+
+    node: str
+    zone: str
+    serves: Sequence[str]
+    """`proxy`, `main`, or both."""
+    cluster: str | None = None
+    broker: int | None = None
+    """Of a main: the broker that it stands beside."""
+    reported_epoch: int | None = None
+    open_streams: int = 0
+    stands_for: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Of a proxy: brokers by cluster, in its own zone."""
+    traffic: Sequence[Hop] = ()
+    cold_reads: ColdReads = ColdReads()
+    cache: Cache = Cache()
+
+
+_REPORT = TypeAdapter(NodeReport)
+"""Reads what is kept; an older program may have kept less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRow:
+    """A node's last report, and what follows from when it came."""
+
+    report: NodeReport
+    heard: NodeHeard
+    is_dead: bool
+    """Mains and proxies are told, and `committed` does not wait for it if it had no open stream."""
+
+
+def keep_report(connection: Connection, report: NodeReport) -> None:
+    """In the place of the one before. Raises StateConflict where there are too many nodes."""
+    nodes = zone_router_nodes
+    known = sa.select(sa.func.count(), sa.func.count().filter(nodes.c.node == report.node)).select_from(nodes)
+    all_of_them, this_one = connection.execute(known).one()
+    if all_of_them >= MOST_NODES and not this_one:
+        raise StateConflict(f"{MOST_NODES} nodes have reported, and no more may; forget those that are dead")
+    row = insert(nodes).values(node=report.node, report=asdict(report), seen_at=_NOW, unbroken_since=_NOW)
+    late: ColumnElement[bool] = _NOW - nodes.c.seen_at > timedelta(seconds=GAP_SECONDS)
+    since = sa.case((late, _NOW), else_=nodes.c.unbroken_since)
+    kept = {"report": row.excluded.report, "seen_at": _NOW, "unbroken_since": since}
+    connection.execute(row.on_conflict_do_update(index_elements=["node"], set_=kept))
+
+
+def list_nodes(connection: Connection) -> list[NodeRow]:
+    """All that are known, by name."""
+    nodes = zone_router_nodes.c
+    ages = [
+        sa.func.extract("epoch", _NOW - nodes.seen_at),
+        sa.func.extract("epoch", nodes.seen_at - nodes.unbroken_since),
+    ]
+    query = sa.select(nodes.report, *ages).order_by(nodes.node)
+    found = []
+    for document, silent, unbroken in connection.execute(query):
+        report = _REPORT.validate_python(document)
+        found.append((report, _heard(report, max(0.0, float(silent)), float(unbroken))))
+    dead = dead_nodes([heard for _, heard in found])
+    return [NodeRow(report=report, heard=heard, is_dead=report.node in dead) for report, heard in found]
+
+
+def forget_node(connection: Connection, node: str) -> None:
+    """Raises NotFound; StateConflict for one that is not dead."""
+    row = next((each for each in list_nodes(connection) if each.report.node == node), None)
+    if row is None:
+        raise NotFound(f"no node {node[:60]!a} has reported; GET /zones lists those that have")
+    if not row.is_dead:
+        raise StateConflict(f"{node} lives: it has reported {row.heard.silent_seconds:.0f} s ago")
+    connection.execute(sa.delete(zone_router_nodes).where(zone_router_nodes.c.node == node))
+
+
+def forget_long_gone(connection: Connection) -> None:
+    """Nodes that nobody waits for."""
+    nodes = zone_router_nodes.c
+    idle = nodes.report["open_streams"].as_integer() == 0
+    connection.execute(sa.delete(zone_router_nodes).where(nodes.seen_at < _NOW - FORGOTTEN_AFTER, idle))
+
+
+def now(connection: Connection) -> datetime:
+    """By the database's clock, as ages of reports."""
+    time: datetime = connection.execute(sa.select(_NOW)).scalar_one()
+    return time
+
+
+def _heard(report: NodeReport, silent: float, unbroken: float) -> NodeHeard:
+    return NodeHeard(
+        node=report.node,
+        is_main="main" in report.serves,
+        reported_epoch=report.reported_epoch,
+        open_streams=report.open_streams,
+        silent_seconds=silent,
+        unbroken_seconds=unbroken,
+    )

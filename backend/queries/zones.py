@@ -1,0 +1,134 @@
+"""The zone router at one moment: epochs, nodes, which proxy stands where for which broker, and bytes between zones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain.route_epochs import NodeHeard, holding_back
+from backend.domain.zone_traffic import is_paid_payload
+from backend.projections.clusters import clusters
+from backend.projections.temporal import as_of
+from backend.queries.observed import cluster_replication
+from backend.queries.route_epochs import EpochsRow, find_epochs
+from backend.queries.zone_router import ColdReads, Hop, NodeRow, list_nodes, now
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerSeen:
+    """A broker that nodes stand for or beside."""
+
+    cluster: str
+    broker: int
+    zone: str | None
+    """Its main's, else its rack when it was last looked at; None if neither is known."""
+    main: NodeRow | None
+    proxies: Mapping[str, Sequence[NodeRow]]
+    """By zone, the nodes that say that they stand for it there; more than one while the map changes, or after a
+    node has died."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZonesSeen:
+    """All that is known of the zone router."""
+
+    epochs: EpochsRow
+    nodes: Sequence[NodeRow]
+    now: datetime
+    racks: Mapping[tuple[str, int], str] = field(default_factory=dict)
+
+    @property
+    def zones(self) -> list[str]:
+        """In which nodes or brokers are."""
+        return sorted(
+            {each.report.zone for each in self.nodes} | {each.zone for each in self.brokers if each.zone}
+        )
+
+    @property
+    def brokers(self) -> list[BrokerSeen]:
+        """By cluster and id."""
+        mains = {
+            (each.report.cluster, each.report.broker): each
+            for each in sorted(self.nodes, key=lambda each: not each.is_dead)
+            if each.report.cluster is not None and each.report.broker is not None
+        }
+        standing: dict[tuple[str, int], dict[str, list[NodeRow]]] = {
+            (c, b): {} for c, b in mains if c and b is not None
+        }
+        for each in self.nodes:
+            for cluster, ids in each.report.stands_for.items():
+                for broker in ids:
+                    zones = standing.setdefault((cluster, broker), {})
+                    zones.setdefault(each.report.zone, []).append(each)
+        return [
+            BrokerSeen(
+                cluster=cluster,
+                broker=broker,
+                zone=main.report.zone
+                if (main := mains.get((cluster, broker)))
+                else self.racks.get((cluster, broker)),
+                main=main,
+                proxies=proxies,
+            )
+            for (cluster, broker), proxies in sorted(standing.items())
+        ]
+
+    @property
+    def traffic(self) -> list[Hop]:
+        """Of all nodes together, each since it began; by plane and zones."""
+        sums: Counter[tuple[str, str, str]] = Counter()
+        for each in self.nodes:
+            for hop in each.report.traffic:
+                sums[hop.plane, hop.from_zone, hop.to_zone] += hop.bytes
+        return [
+            Hop(plane=plane, from_zone=from_zone, to_zone=to_zone, bytes=size)
+            for (plane, from_zone, to_zone), size in sorted(sums.items())
+        ]
+
+    @property
+    def paid_payload_bytes(self) -> int:
+        """Of what clients produce and fetch, that went from zone to zone: to be 0."""
+        return sum(
+            each.bytes for each in self.traffic if is_paid_payload(each.plane, each.from_zone, each.to_zone)
+        )
+
+    @property
+    def cold_reads(self) -> ColdReads:
+        told = [each.report.cold_reads for each in self.nodes]
+        return ColdReads(reads=sum(each.reads for each in told), bytes=sum(each.bytes for each in told))
+
+    @property
+    def holding_back(self) -> list[NodeHeard]:
+        """Mains that are less far than what is fenced, the least far first."""
+        waited_for = holding_back([each.heard for each in self.nodes])
+        return [each for each in waited_for if (each.reported_epoch or 0) < self.epochs.fenced]
+
+
+def read_zones(connection: Connection) -> ZonesSeen:
+    """The zone router now."""
+    nodes = list_nodes(connection)
+    named = {cluster for each in nodes for cluster in each.report.stands_for}
+    return ZonesSeen(
+        epochs=find_epochs(connection), nodes=nodes, now=now(connection), racks=_racks(connection, named)
+    )
+
+
+def _racks(connection: Connection, names: Collection[str]) -> dict[tuple[str, int], str]:
+    """Of brokers, as a worker last saw them."""
+    brokers = cluster_replication.c.health["brokers"]
+    query = (
+        sa.select(clusters.c.name, brokers)
+        .join(cluster_replication, cluster_replication.c.kafka_cluster_id == clusters.c.kafka_cluster_id)
+        .where(as_of(clusters, None), clusters.c.name.in_(names), brokers.is_not(None))
+    )
+    return {
+        (name, each["id"]): each["rack"]
+        for name, seen in connection.execute(query)
+        for each in seen
+        if each.get("rack")
+    }

@@ -1,0 +1,66 @@
+"""Begins a new epoch of the zone router's channel every ten seconds, while nodes of one report.
+
+Two processes that do it at the same time, because a lease moved, begin one: the second finds the event stream at
+another version than it has read.
+"""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend.deciders import ROUTE_EPOCHS
+from backend.domain.errors import StaleVersion
+from backend.domain.route_epochs import EVENT_STREAM, BeginEpoch
+from backend.queries.route_epochs import EpochsRow, find_epochs
+from backend.queries.zone_router import NodeRow, forget_long_gone, list_nodes, now
+from backend.settings import Settings
+from workers import context
+
+log = structlog.get_logger("route-epochs")
+
+ACTOR = "worker:route-epochs"
+_REPORTED_SECONDS = 60.0
+"""Where no node has reported within so long there is no router, or none that works: nothing is written."""
+_FORGET_EVERY_SECONDS = 3600.0
+
+
+class RouteEpochTicker:
+    """One process's; `tick` is called about once a second."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine, self._settings = engine, settings
+        self._forget_due = float("-inf")
+
+    def tick(self) -> None:
+        """Begin the next epoch if the last one is old enough. Raises DatabaseUnavailable."""
+        with self._engine.begin() as connection:
+            if time.monotonic() >= self._forget_due:
+                forget_long_gone(connection)
+                self._forget_due = time.monotonic() + _FORGET_EVERY_SECONDS
+            epochs, nodes = find_epochs(connection), list_nodes(connection)
+            if not self._is_due(connection, epochs, nodes):
+                return
+        command = BeginEpoch(fence_lag=self._settings.route_fence_lag, nodes=tuple(each.heard for each in nodes))
+        try:
+            context.dispatch(
+                ROUTE_EPOCHS,
+                EVENT_STREAM,
+                command,
+                ACTOR,
+                f"route-epoch-{epochs.current + 1}",
+                expected_version=epochs.version,
+            )
+        except StaleVersion:
+            log.info("another process has begun the epoch", epoch=epochs.current + 1)
+
+    def _is_due(self, connection: Connection, epochs: EpochsRow, nodes: list[NodeRow]) -> bool:
+        if not any(each.heard.silent_seconds < _REPORTED_SECONDS for each in nodes):
+            return False
+        if epochs.begun_at is None:
+            return True
+        age = (now(connection) - epochs.begun_at).total_seconds()
+        # One that begins in the future was begun by a process whose clock is off: it is not waited for.
+        return not 0 <= age < self._settings.route_epoch_seconds
