@@ -205,14 +205,14 @@ class Settings(BaseSettings):
     route_epoch_seconds: float = Field(
         10.0,
         gt=0,
-        description="Seconds after which the zone router's channel gets a new epoch: what is no longer needed goes "
-        "from storage by whole epochs. None begins where no node of a router has reported within a minute.",
+        description="Seconds after which the zone router's channel gets a new epoch: what is no longer needed "
+        "goes from storage by whole epochs. None begins while no node of a router reports.",
     )
     route_fence_lag: int = Field(
         2,
         ge=1,
-        description="Epochs that mains accept, the newest one among them: with 1 all that is on its way when a new "
-        "one begins is refused, and written again.",
+        description="Epochs that mains accept, the newest one among them: with 1 all that is on its way when a "
+        "new one begins is refused, and written again.",
     )
     fetch_wait_max_ms: int = Field(
         250, ge=1, description="Milliseconds a broker waits for new records before it answers an empty fetch."

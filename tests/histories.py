@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backend import deciders
-from backend.dispatch import Decider
 from backend.domain import (
     adoption,
     application,
     application_commands,
     application_records,
     cluster,
-    placement_aims,
-    placement_policy,
-    placement_proposals,
-    placement_runs,
-    placements,
+    route_epochs,
     stream_records,
     tenant_commands,
     tree,
@@ -48,8 +42,9 @@ from backend.domain.switch_commands import (
     StartSwitch,
     SwitchCommand,
 )
+from tests import placement_histories
+from tests.placement_histories import CLUSTERS, Directed
 
-CLUSTERS = tuple("12345")
 NOW = datetime(2026, 3, 1, 12, 30, 0, 123456, UTC)
 PLACE = {"instance": "retail", "environment": "prod"}
 TREES: tuple[dict[str, Any], ...] = (
@@ -57,8 +52,6 @@ TREES: tuple[dict[str, Any], ...] = (
     {"level": 2, "children": [{"cluster": "3"}, {"level": 1, "children": [{"cluster": "1"}, {"cluster": "2"}]}]},
     {"level": 3, "children": [{"cluster": "5"}, {"level": 2, "children": [{"cluster": "4"}, {"cluster": "3"}]}]},
 )
-
-Directed = tuple[Decider[Any, Any], str, Any]
 
 
 def commands(source: random.Random) -> Iterator[Directed]:
@@ -73,8 +66,9 @@ def commands(source: random.Random) -> Iterator[Directed]:
             _adoption,
             _schemas,
             _switch,
-            _placement,
-            _placement_policy,
+            placement_histories.placement,
+            placement_histories.policy,
+            _route_epochs,
             _user,
             _application,
             _application,
@@ -185,53 +179,16 @@ def _switch(source: random.Random) -> Directed:
     return deciders.SWITCH, f"switch-{switch}", command
 
 
-def _placement(source: random.Random) -> Directed:
-    placement = f"p{source.randint(1, 3)}"
-    aims = placement_aims.Aims(
-        target_brokers=source.choice((None, (1, 2))),
-        replication_factors=source.choice(({}, {"orders": 3})),
-        excluded_topics=source.choice(((), ("orders",))),
+def _route_epochs(source: random.Random) -> Directed:
+    node = route_epochs.NodeHeard(
+        node="a",
+        is_main=True,
+        reported_epoch=source.randint(0, 9),
+        open_streams=0,
+        silent_seconds=0,
+        unbroken_seconds=60,
     )
-    request = placements.RequestPlacement(
-        placement=placement, cluster=source.choice(CLUSTERS), aims=aims, known_clusters=frozenset(CLUSTERS)
-    )
-    proposal = placement_proposals.Proposal(policy="apply", joined=(4,), left=source.choice(((), (1,))))
-    limits: placement_runs.NamedLimits = source.choice(({}, {"bytes_per_second": 1000}, {"moves_per_broker": 2}))
-    apply = placement_runs.StartApplying(digest="1f2e", limits=limits, busy={})
-    command: placements.PlacementCommand = source.choice(
-        (
-            request,
-            replace(request, proposal=proposal),
-            placement_proposals.HoldBack(reason="two of three brokers are away"),
-            placements.RecordPlan(digest="1f2e", summary={"moves": source.randint(0, 9)}),
-            placements.RecordFailure(reason="nobody answers"),
-            apply,
-            placement_runs.StartRollback(limits={}, busy={}),
-            placement_runs.Pause(),
-            placement_runs.Resume(),
-            placement_runs.Cancel(),
-            placement_runs.RefuseRun(run=source.randint(1, 2), reason="topics were deleted"),
-            *(
-                placement_runs.EndRun(run=run, after=after, report={"arrived": source.randint(0, 9)})
-                for run in (1, 2, 3)
-                for after in placement_runs.COMES_TO
-            ),
-        )
-    )
-    return deciders.PLACEMENT, f"placement-{placement}", command
-
-
-def _placement_policy(source: random.Random) -> Directed:
-    name = source.choice(CLUSTERS)
-    command = placement_policy.SetPolicy(
-        cluster=name,
-        wanted=placement_policy.PlacementPolicy(
-            policy=source.choice(tuple(placement_policy.Policy)), away_minutes=source.randint(0, 60)
-        ),
-        present=placement_policy.PlacementPolicy(),
-        known_clusters=frozenset(CLUSTERS),
-    )
-    return deciders.PLACEMENT_POLICY, placement_policy.event_stream(name), command
+    return deciders.ROUTE_EPOCHS, route_epochs.EVENT_STREAM, route_epochs.BeginEpoch(fence_lag=2, nodes=(node,))
 
 
 def _routes(source: random.Random) -> Directed:

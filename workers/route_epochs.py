@@ -32,10 +32,12 @@ class RouteEpochTicker:
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
-        self._forget_due = float("-inf")
+        self._forget_due = self._not_before = float("-inf")
 
     def tick(self) -> None:
         """Begin the next epoch if the last one is old enough. Raises DatabaseUnavailable."""
+        if time.monotonic() < self._not_before:
+            return
         with self._engine.begin() as connection:
             if time.monotonic() >= self._forget_due:
                 forget_long_gone(connection)
@@ -55,6 +57,9 @@ class RouteEpochTicker:
             )
         except StaleVersion:
             log.info("another process has begun the epoch", epoch=epochs.current + 1)
+        # Not by the event's time alone, which is that of a clock that may be off: epochs that follow each other at
+        # once would fence what is on its way.
+        self._not_before = time.monotonic() + self._settings.route_epoch_seconds
 
     def _is_due(self, connection: Connection, epochs: EpochsRow, nodes: list[NodeRow]) -> bool:
         if not any(each.heard.silent_seconds < _REPORTED_SECONDS for each in nodes):

@@ -1,4 +1,4 @@
-"""The zone router at one moment: epochs, nodes, which proxy stands where for which broker, and bytes between zones."""
+"""The zone router at one moment: epochs, nodes, which proxy stands for which broker where, bytes between zones."""
 
 from __future__ import annotations
 
@@ -45,38 +45,33 @@ class ZonesSeen:
     @property
     def zones(self) -> list[str]:
         """In which nodes or brokers are."""
-        return sorted(
-            {each.report.zone for each in self.nodes} | {each.zone for each in self.brokers if each.zone}
-        )
+        of_brokers = {each.zone for each in self.brokers if each.zone is not None}
+        return sorted(of_brokers.union(each.report.zone for each in self.nodes))
 
     @property
     def brokers(self) -> list[BrokerSeen]:
         """By cluster and id."""
-        mains = {
-            (each.report.cluster, each.report.broker): each
-            for each in sorted(self.nodes, key=lambda each: not each.is_dead)
-            if each.report.cluster is not None and each.report.broker is not None
-        }
-        standing: dict[tuple[str, int], dict[str, list[NodeRow]]] = {
-            (c, b): {} for c, b in mains if c and b is not None
-        }
+        mains = self._mains()
+        standing: dict[tuple[str, int], dict[str, list[NodeRow]]] = {place: {} for place in mains}
         for each in self.nodes:
             for cluster, ids in each.report.stands_for.items():
                 for broker in ids:
                     zones = standing.setdefault((cluster, broker), {})
                     zones.setdefault(each.report.zone, []).append(each)
-        return [
-            BrokerSeen(
-                cluster=cluster,
-                broker=broker,
-                zone=main.report.zone
-                if (main := mains.get((cluster, broker)))
-                else self.racks.get((cluster, broker)),
-                main=main,
-                proxies=proxies,
-            )
-            for (cluster, broker), proxies in sorted(standing.items())
-        ]
+        found = []
+        for place, proxies in sorted(standing.items()):
+            main = mains.get(place)
+            zone = main.report.zone if main else self.racks.get(place)
+            found.append(BrokerSeen(cluster=place[0], broker=place[1], zone=zone, main=main, proxies=proxies))
+        return found
+
+    def _mains(self) -> dict[tuple[str, int], NodeRow]:
+        """One for each broker; of several one that lives."""
+        found = {}
+        for each in sorted(self.nodes, key=lambda each: each.is_dead, reverse=True):
+            if each.report.cluster is not None and each.report.broker is not None:
+                found[each.report.cluster, each.report.broker] = each
+        return found
 
     @property
     def traffic(self) -> list[Hop]:

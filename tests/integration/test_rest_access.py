@@ -27,7 +27,13 @@ MINE, THEIRS, NOBODYS = "acme", "acme-2", "acme-3"
 ENVIRONMENT = "/tenants/{}/instances/retail/environments/prod"
 NAMES = {"instance": "retail", "environment": "prod", "stream": "orders", "cluster": "c1", "level": "1"}
 NAMES |= {"user": "somebody", "token": "ci", "operation": "adoption-1", "application": "billing"}
-NAMES |= {"client_id": "orders-1", "switch": "s1", "placement": "p1", "scenario": "log-divergence"}
+NAMES |= {
+    "client_id": "orders-1",
+    "switch": "s1",
+    "placement": "p1",
+    "scenario": "log-divergence",
+    "node": "zr-az1",
+}
 # What a role or a membership may, beside what all may: see docs/access.md.
 ESTATE = {Action.READ_ESTATE, Action.READ_TENANT}
 CHANGES = {Action.CHANGE_ESTATE, Action.DECLARE_STREAMS, Action.MANAGE_TENANT, Action.DECIDE_ACCESS}

@@ -13,6 +13,7 @@ from backend.domain.cluster_switch import Moving
 from backend.domain.edge_losses import RecordLoss, SetAside
 from backend.domain.leaf import EnterRoutes
 from backend.domain.lost_origin import Reroot
+from backend.domain.route_epochs import BeginEpoch
 from backend.domain.switch_commands import StartSwitch
 from backend.projections.catalogue import PROJECTIONS
 from tests.database_fixture import Database
@@ -93,6 +94,7 @@ def workers_record_the_rest(rest: Rest) -> None:
         busy={},
     )
     worker_records(rest, move, deciders.SWITCH, "switch-s1")
+    worker_records(rest, BeginEpoch(fence_lag=2, nodes=()), deciders.ROUTE_EPOCHS, "route-epochs")
     asked = rest("POST", "/placements", {"cluster": "c1"})
     assert asked.status_code == 202, asked.text
     policy = rest("PUT", "/clusters/c1/placement-policy", {"policy": "off"})
