@@ -75,6 +75,11 @@ def _problem(key: str, value: str) -> str | None:
     return None
 
 
+def is_reference(value: str) -> bool:
+    """Whether it is `${env:NAME}` or `${file:/path}`, and nothing else."""
+    return _REFERENCE.fullmatch(value) is not None
+
+
 def masked(properties: Mapping[str, str]) -> dict[str, str]:
     """For answers: the same with every secret as `***`."""
     return {key: MASK if key in SECRET_KEYS else value for key, value in properties.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -40,6 +40,8 @@ class Directory:
         self._zones = list(file.zones)
         self._brokers: dict[int, Broker] = {}
         self._told: dict[str, dict[int, Address]] = {}
+        self._standing: dict[str, dict[int, str]] = {}
+        self._dead: frozenset[str] = frozenset()
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
@@ -50,6 +52,20 @@ class Directory:
         if zone not in self._told:
             self._told[zone] = self._map(zone)
         return self._told[zone].get(broker)
+
+    def stood_for(self, node: str) -> list[int]:
+        """Brokers that a node stands for in its zone."""
+        described = self._nodes.get(node)
+        if described is None:
+            return []
+        return sorted(broker for broker, name in self._proxies(described.zone).items() if name == node)
+
+    def leave_out(self, dead: Collection[str]) -> None:
+        """Nodes that nobody is told of from now on, and no others; where a zone has no other one, its clients are
+        told brokers' own addresses: that they work comes before what it costs."""
+        if (known := frozenset(dead) & self._nodes.keys()) != self._dead:
+            self._dead = known
+            self._told, self._standing = {}, {}
 
     def learn(self, seen: Mapping[int, Address]) -> None:
         """An answer has told of brokers; those that are new, or are somewhere else now, are known from here on."""
@@ -93,16 +109,24 @@ class Directory:
 
     def _set(self, brokers: dict[int, Broker]) -> None:
         if brokers != self._brokers:
-            self._brokers, self._told = brokers, {}
+            self._brokers, self._told, self._standing = brokers, {}, {}
 
-    def _proxies(self, zone: str) -> dict[str, str]:
-        standing = [name for name, node in self._nodes.items() if node.zone == zone]
-        return proxies_of_mains(map(str, self._brokers), standing)
+    def _proxies(self, zone: str) -> dict[int, str]:
+        """Which node of the zone stands for each broker."""
+        if zone not in self._standing:
+            nodes = [name for name, node in self._nodes.items() if node.zone == zone and name not in self._dead]
+            named = proxies_of_mains(map(str, self._brokers), nodes)
+            self._standing[zone] = {
+                int(main): name for main, name in named.items() if self._port(name, int(main)) is not None
+            }
+        return self._standing[zone]
+
+    def _port(self, node: str, broker: int) -> int | None:
+        return self._nodes[node].listeners[self._cluster].brokers.get(broker)
 
     def _map(self, zone: str) -> dict[int, Address]:
-        found = {}
-        for main, name in self._proxies(zone).items():
-            node, broker = self._nodes[name], int(main)
-            if (port := node.listeners[self._cluster].brokers.get(broker)) is not None:
-                found[broker] = Address(node.host, port)
-        return found
+        return {
+            broker: Address(self._nodes[name].host, port)
+            for broker, name in self._proxies(zone).items()
+            if (port := self._port(name, broker)) is not None
+        }

@@ -23,9 +23,11 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from backend.domain.client_properties import is_reference
 from backend.domain.zone_map import Zones
 from backend.kafka.wire.endpoints import Address
 from backend.yaml_files import YamlInvalid, load_yaml
@@ -158,6 +160,33 @@ class Reads(_Section):
     block_cache_bytes: Annotated[int, Field(ge=1_024)] = 64 * 1024 * 1024
 
 
+class ControlSection(_Section):
+    """The control plane, which nodes report to, and which tells them of epochs and of nodes that are dead."""
+
+    url: Name
+    token: Name | None = None
+    """A reference, as secrets are."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        try:
+            found = urlsplit(value)
+            is_one = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
+        except ValueError:
+            is_one = False
+        if not is_one or found.query or found.fragment or found.username is not None:
+            raise ValueError(f"{value!r} is no address such as https://treeline.example:8000")
+        return value.rstrip("/")
+
+    @field_validator("token")
+    @classmethod
+    def _is_a_reference(cls, value: str | None) -> str | None:
+        if value is not None and not is_reference(value):
+            raise ValueError("give a reference, ${env:NAME} or ${file:/path}, never the secret itself")
+        return value
+
+
 class Node(_Section):
     """One process of the router: a proxy if it has listeners, a main if it stands beside a broker, or both."""
 
@@ -195,6 +224,7 @@ class RouterFile(_Section):
     clusters: dict[Name, Cluster] = Field(min_length=1)
     nodes: dict[Name, Node] = Field(min_length=1)
     channel: Channel | None = None
+    control: ControlSection | None = None
     reads: Reads | None = None
 
     @field_validator("zones", mode="before")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from backend.kafka.wire.endpoints import Address
+from workers.zone_router.control import Control, Epochs
 from workers.zone_router.directory import Directory
 from workers.zone_router.document import Channel, MainSection, RouterFile
 from workers.zone_router.main.confirming import Confirming, ConfirmLimits
@@ -20,6 +22,8 @@ from workers.zone_router.proxy.stored import Stored
 from workers.zone_router.traffic import Traffic
 
 _DRAIN_SECONDS = 2.0
+_FIRST_ANSWER_SECONDS = 3.0
+"""A main waits so long to be told the fence before it listens: what it refuses is written again for nothing."""
 
 
 class RouterNode:
@@ -27,7 +31,7 @@ class RouterNode:
 
     def __init__(self, file: RouterFile, name: str, traffic: Traffic) -> None:
         """Raises RouterFileInvalid, StorageFailed."""
-        self._file, self._described, self._traffic = file, file.node(name), traffic
+        self._file, self._name, self._described, self._traffic = file, name, file.node(name), traffic
         main = self._described.main
         clusters = {*self._described.listeners, *([main.cluster] if main else [])}
         self._directories = {cluster: Directory(file, cluster) for cluster in clusters}
@@ -45,6 +49,7 @@ class RouterNode:
             dict.fromkeys(self._open_clusters(), self._readings) if self._readings else {},
         )
         self._main = self._make_main()
+        self._control = self._make_control()
 
     async def run(self, ended: asyncio.Event, ready: asyncio.Event) -> None:
         """Serve until `ended` is set.
@@ -54,7 +59,11 @@ class RouterNode:
         tasks = [asyncio.create_task(directory.keep()) for directory in self._directories.values()]
         waiting = asyncio.create_task(ended.wait())
         try:
+            if self._control:
+                tasks.append(asyncio.create_task(self._control.run()))
             if self._main and self._described.main:
+                if self._control:
+                    await self._control.first_answer(_FIRST_ANSWER_SECONDS)
                 await self._main.open(self._described.bound_to, self._described.main.port)
             await self._gateway.open()
             if self._routes:
@@ -157,3 +166,56 @@ class RouterNode:
             self._confirming,
             waits_for_wal=reads is not None and reads.acks == "confirmwal",
         )
+
+    def _make_control(self) -> Control | None:
+        control = self._file.control
+        if control is None:
+            return None
+        if self._main:
+            self._main.knows_fence = False
+        return Control(control.url, control.token, self._report, self._heard)
+
+    def _report(self) -> dict[str, Any]:
+        """What the control plane is told; `backend.api.route_epochs` says what each of it means."""
+        main = self._described.main if self._main else None
+        serves = {"proxy": self._described.listeners, "main": main}
+        streams = self._main or self._routes
+        standing = {cluster: each.stood_for(self._name) for cluster, each in self._directories.items()}
+        return {
+            "node": self._name,
+            "zone": self._described.zone,
+            "serves": [name for name, is_one in serves.items() if is_one],
+            "cluster": main.cluster if main else None,
+            "broker": main.broker if main else None,
+            "reported_epoch": self._reported_epoch(),
+            "open_streams": streams.open_streams() if streams else 0,
+            "stands_for": {cluster: brokers for cluster, brokers in standing.items() if brokers},
+            "traffic": [
+                {"plane": plane, "from_zone": from_zone, "to_zone": to_zone, "bytes": size}
+                for plane, from_zone, to_zone, size in self._traffic.hops()
+            ],
+            "cold_reads": {"reads": self._traffic.cold_reads()},
+            "cache": {
+                "bytes": self._stored.tail.bytes + self._stored.blocks.bytes if self._stored else 0,
+                "most_bytes": reads.cache_bytes + reads.block_cache_bytes if (reads := self._file.reads) else 0,
+            },
+        }
+
+    def _reported_epoch(self) -> int | None:
+        """What came to this main under epochs up to it needs the channel no more."""
+        if self._main is None or self._confirming:
+            return self._confirming.reported_epoch if self._confirming else None
+        # Nobody reads what was answered from the channel: nothing is to be committed.
+        oldest = self._main.oldest_epoch()
+        return self._main.fenced if oldest is None else min(self._main.fenced, oldest - 1)
+
+    def _heard(self, epochs: Epochs) -> None:
+        """None of it falls, whatever is told: a control plane may have been set back to an earlier day."""
+        if self._routes:
+            self._routes.now(epochs.current, epochs.committed)
+        if self._main:
+            self._main.fenced, self._main.knows_fence = max(self._main.fenced, epochs.fenced), True
+        if self._confirming:
+            self._confirming.fence(epochs.fenced)
+        for directory in self._directories.values():
+            directory.leave_out(epochs.dead - {self._name})

@@ -6,15 +6,15 @@ The **payload** planes are produce and fetch: their frames are records but for s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from backend.domain.zone_traffic import UNKNOWN_ZONE
 from backend.kafka.wire.apis import Api
 
-UNKNOWN = "unknown"
-"""The zone of a client that neither its client.id nor its address tells, and of a broker without a rack."""
+UNKNOWN = UNKNOWN_ZONE
 
 _GROUP = (8, 9, 11, 12, 13, 14, 47, 68, 76, 88)
 _TRANSACTION = (22, 24, 25, 26, 28)
@@ -91,6 +91,15 @@ class Traffic:
         """What a proxy and a main say to each other, beside the data."""
         self._bytes.labels("route", from_zone, to_zone).inc(size)
 
+    def hops(self) -> Iterator[tuple[str, str, str, int]]:
+        """Plane, zones from and to, and bytes since the node began."""
+        for labels, value in _totals(self._bytes):
+            yield labels["plane"], labels["from_zone"], labels["to_zone"], value
+
+    def cold_reads(self) -> int:
+        """Partitions of Fetches that were asked of a leader in another zone since the node began."""
+        return sum(value for _, value in _totals(self._cold))
+
     def refused(self, why: str) -> None:
         self._refused.labels(why).inc()
 
@@ -157,3 +166,11 @@ class ChannelTraffic:
         """Where these are read when somebody asks."""
         self._held_bytes.set_function(held_bytes)
         self._streams.set_function(streams)
+
+
+def _totals(counter: Counter) -> Iterator[tuple[Mapping[str, str], int]]:
+    """Labels and values."""
+    for metric in counter.collect():
+        for sample in metric.samples:
+            if sample.name.endswith("_total"):
+                yield sample.labels, int(sample.value)

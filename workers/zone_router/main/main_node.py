@@ -80,6 +80,7 @@ class MainNode:
         """Of Routes that were told and are not done."""
         self.fenced = 0
         """Epochs up to this one are refused."""
+        self.knows_fence = True  # else all of them are: what they tell of may have been let go by now
         self._proxies: set[_Proxy] = set()
         self._server: asyncio.Server | None = None
 
@@ -98,6 +99,9 @@ class MainNode:
     def oldest_epoch(self) -> int | None:
         """Of Routes that are not done."""
         return min((epoch for epoch, count in self.epochs.items() if count > 0), default=None)
+
+    def open_streams(self) -> int:
+        return sum(len(each.streams) for each in self._proxies)
 
     def handed(self, at: ChannelOffset, message: memoryview) -> Handed | None:
         """A request is on its way to the broker."""
@@ -152,7 +156,7 @@ class _Proxy(Connection):
         self._node, self._proxies = node, proxies
         self._frames = Frames(_MOST_MESSAGE_BYTES)
         self._is_known = False
-        self._streams: dict[int, _Stream] = {}
+        self.streams: dict[int, _Stream] = {}
         self._routes: asyncio.Queue[_Carried | Close] = asyncio.Queue()
         """What is to be done, in the order in which it was told."""
         self._carrying: asyncio.Task[None] | None = None
@@ -182,20 +186,20 @@ class _Proxy(Connection):
         while not self._routes.empty():
             if isinstance(told := self._routes.get_nowait(), _Carried):
                 told.part.cancel()
-        for stream in self._streams.values():
+        for stream in self.streams.values():
             if stream.broker:
                 stream.broker.close()
-        self._streams.clear()
+        self.streams.clear()
 
     def pause_writing(self) -> None:
         self._is_full = True
-        for stream in self._streams.values():
+        for stream in self.streams.values():
             if stream.broker:
                 stream.broker.stop(_PROXY_FULL)
 
     def resume_writing(self) -> None:
         self._is_full = False
-        for stream in self._streams.values():
+        for stream in self.streams.values():
             if stream.broker:
                 stream.broker.go(_PROXY_FULL)
 
@@ -258,7 +262,7 @@ class _Proxy(Connection):
                     continue
                 part = await told.part
                 # After the wait: the fence may have risen meanwhile.
-                if told.route.at.epoch <= self._node.fenced:
+                if told.route.at.epoch <= self._node.fenced or not self._node.knows_fence:
                     self._refuse(told)
                 else:
                     self._hand_over(told, part)
@@ -268,7 +272,7 @@ class _Proxy(Connection):
 
     def _leave(self, number: int) -> None:
         """A stream's client is gone."""
-        if stream := self._streams.pop(number, None):
+        if stream := self.streams.pop(number, None):
             if stream.broker:
                 stream.broker.close()
             self._forget(stream)
@@ -294,7 +298,7 @@ class _Proxy(Connection):
     def _give(self, carried: _Carried, given: Given) -> None:
         """One entry, if it is the next of its stream; what comes after a gap is written again by the proxy."""
         place = given.place
-        stream = self._streams.setdefault(place.stream, _Stream())
+        stream = self.streams.setdefault(place.stream, _Stream())
         if place.turn > stream.turn:
             stream.turn, stream.next = place.turn, 0
         if stream.is_broken or (place.turn, place.number) != (stream.turn, stream.next):
@@ -334,7 +338,7 @@ class _Proxy(Connection):
 
     def broker_lost(self, number: int, stream: _Stream, why: str) -> None:
         """It is to the client as if it had spoken to the broker itself."""
-        if not stream.is_broken and self._streams.get(number) is stream:
+        if not stream.is_broken and self.streams.get(number) is stream:
             self._break(number, stream, why)
 
     def _break(self, number: int, stream: _Stream, why: str) -> None:
