@@ -28,6 +28,7 @@ from backend.commands import (
     trace,
     users,
     verify,
+    zones,
 )
 
 app = typer.Typer(no_args_is_help=True, help="Treeline: the control plane that makes several Kafka clusters one.")
@@ -50,6 +51,7 @@ replication.register(app)
 drill.register(app)
 users.register(app)
 applications.register(app)
+zones.register(app)
 
 
 def main() -> None:

@@ -151,7 +151,7 @@ def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
         each.name: (layout.bootstrap_servers(each.name), layout.properties(each))
         for each in layout.estate.clusters
     }
-    processes += router_processes(layout.home, layout.data / "channel", layout.router, clusters)
+    processes += router_processes(layout.home, layout.data / "channel", layout.router, clusters, layout.url)
     processes += _control_plane(layout, [spec.name for spec in processes if spec.group == 0])
     return Plan(
         estate=layout.estate.name,

@@ -143,22 +143,27 @@ def from_document(document: Mapping[str, Any]) -> RouterPorts:
 
 
 def router_processes(
-    home: Home, channel: Path, router: RouterPorts, clusters: Mapping[str, tuple[str, Mapping[str, str]]]
+    home: Home, channel: Path, router: RouterPorts, clusters: Mapping[str, tuple[str, Mapping[str, str]]], url: str
 ) -> list[ProcessSpec]:
     """The nodes; the file that they read is written, and the channel's folder made.
 
-    `clusters`: servers to begin with and properties, by name.
+    `clusters`: servers to begin with and properties, by name; `url`: the control plane's.
     """
     if not router.proxies:
         return []
     channel.mkdir(parents=True, exist_ok=True)
     path = home.run / "zone-router.yaml"
     # JSON is YAML.
-    write_private(path, json.dumps(_file(channel, router, clusters), indent=1))
+    write_private(path, json.dumps({"control": _control(home, url), **_file(channel, router, clusters)}, indent=1))
     return [
         *(_process(home, main, path) for main in router.mains),
         *(_process(home, proxy, path) for proxy in router.proxies),
     ]
+
+
+def _control(home: Home, url: str) -> dict[str, str]:
+    home.secret("admin-token")  # there before the first node reads it
+    return {"url": url, "token": f"${{file:{home.secret_path('admin-token')}}}"}
 
 
 def _file(

@@ -40,6 +40,7 @@ from backend.web import (
     tenants_page,
     tree_page,
     users_page,
+    zones_page,
 )
 
 
@@ -52,7 +53,7 @@ def routes() -> Sequence[BaseRoute]:
         *(switch_plan_page, switch_force_form, switch_page, switches_page),
         *(placement_form, placement_page, placement_run_form, placements_page),
         *(replication_elect_form, replication_page, replication_what_if_page, placement_policy_form),
-        lab_page,
+        *(lab_page, zones_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),

@@ -70,7 +70,7 @@ def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
     """What every page shows around its content: who looks, the pages that it may see, the key of its forms."""
     estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
     offered = [("Tree", "/tree", estate), ("Switches", "/switches", estate), ("Placements", "/placements", estate)]
-    offered += [("Drills", "/drills", estate), ("Tenants", "/tenants", tenants)]
+    offered += [("Zones", "/zones", estate), ("Drills", "/drills", estate), ("Tenants", "/tenants", tenants)]
     offered += [("Schemas", "/schemas", tenants), ("Users", "/users", estate), ("Account", "/account", True)]
     here = f"/{request.url.path.split('/')[1] or 'tree'}"
     return {

@@ -64,6 +64,9 @@ def test_with_a_zone_router_there_is_a_node_for_each_zone(tmp_path: Path) -> Non
     file = read_router_file(Path(given[given.index("--file") + 1]))
     assert list(file.zones) == ["az1", "az2", "az3"] and list(file.clusters) == [c.name for c in estate.clusters]
     node = file.node(given[given.index("--node") + 1])
+    assert file.control is not None and file.control.url == layout.url
+    assert file.control.token == f"${{file:{layout.home.secret_path('admin-token')}}}"
+    assert layout.home.secret("admin-token") not in Path(given[given.index("--file") + 1]).read_text()
     assert {main: at.zone for main, at in file.mains().items()} == {
         ("cluster-1", 1): "az1", ("cluster-1", 2): "az2", ("cluster-1", 3): "az3",
         ("cluster-2", 1): "az1", ("cluster-3", 1): "az2",

@@ -26,6 +26,7 @@ from backend.commands import (
     resources,
     switch,
     users,
+    zones,
 )
 from backend.settings import settings
 from tests.integration.conftest import SECRETS_KEY, TOKEN
@@ -35,7 +36,18 @@ from tests.pages.consoles import serve_here
 structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stdout))
 
 app = typer.Typer()
-for commands in (resources, applying, exporting, users, applications, switch, replication, placement, drill):
+for commands in (
+    resources,
+    applying,
+    exporting,
+    users,
+    applications,
+    switch,
+    replication,
+    placement,
+    drill,
+    zones,
+):
     commands.register(app)
 
 

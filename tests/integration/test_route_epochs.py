@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from backend.queries import zone_router
 from backend.queries.events import newest_events, newest_position
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem, rest_settings
+from tests.integration.shell import shell_of
 from tests.zone_reports import pass_time, report
 from workers import context
 from workers.route_epochs import RouteEpochTicker
@@ -261,3 +263,35 @@ def test_the_router_is_told_at_one_look(ticking: Ticking) -> None:
     epochs = found["epochs"]
     assert (epochs["current"], epochs["committed"], epochs["held_back_by"]) == (4, 1, ["zr-az1", "zr-az2"])
     assert epochs["current_age_seconds"] < epochs["committed_age_seconds"] + 600
+
+
+def test_the_command_shows_nodes_epochs_and_bytes_and_forgets_a_node(ticking: Ticking, tmp_path: Path) -> None:
+    crossing = {"plane": "fetch", "from_zone": "az2", "to_zone": "az1", "bytes": 5000}
+    with shell_of(ticking.database.url, tmp_path) as shell:
+        assert "`zones: true`" in shell("zones").stderr
+        ticking.tell("az1", 1, 2, traffic=[crossing])
+        ticking.tell("az2", 2, None, open_streams=4, traffic=[])
+        ticking.tick(4)
+        shown = shell("zones")
+        assert "epochs: 4 current, 2 fenced, 0 committed\ncommitted waits for zr-az2\n" in shown.stderr
+        assert "5,000 bytes of what clients produced and read went from zone to zone" in shown.stderr
+        assert "6 cold reads" in shown.stderr
+        (row,) = [line for line in shown.stdout.splitlines() if "zr-az2" in line]
+        cells = [cell.strip() for cell in row.strip("│").split("│")]
+        assert cells[:7] == ["zr-az2", "az2", "proxy, main", "c1:2", "3 brokers", "", "4"]
+        assert cells[7].startswith("lives, reported ")
+        assert "5,000" in shell("zones", "--traffic").stdout
+        assert shell.json("zones")["epochs"]["current"] == 4
+        assert shell.json("zones", "epochs")["nodes"][1] == {
+            "node": "zr-az2",
+            "reported_epoch": None,
+            "fenced": False,
+            "open_streams": 4,
+        }
+        refused = shell("zones", "forget", "zr-az2")
+        assert refused.exit_code == 1 and "zr-az2 lives" in refused.stderr
+        pass_time(ticking.database, 0, since=600)
+        pass_time(ticking.database, SILENT, "zr-az2")
+        assert "dead: zr-az2" in shell("zones").stderr
+        assert shell("zones", "forget", "zr-az2", "--dry-run").exit_code == 0 and "zr-az2" in nodes(ticking)
+        assert shell("zones", "forget", "zr-az2").exit_code == 0 and "zr-az2" not in nodes(ticking)

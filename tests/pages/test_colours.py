@@ -31,6 +31,8 @@ TINTS = [(level, level, share) for level in LEVELS for share in (0.07, 0.10)] + 
 ]
 # Records in the player of drills.
 TINTS.append(("ink", "level-5", 0.24))
+# Bytes between zones.
+TINTS.append(("ink", "level-5", 0.31))
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
