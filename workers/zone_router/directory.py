@@ -42,6 +42,8 @@ class Directory:
         self._told: dict[str, dict[int, Address]] = {}
         self._standing: dict[str, dict[int, str]] = {}
         self._dead: frozenset[str] = frozenset()
+        self.has_looked = asyncio.Event()
+        """Whether the cluster has told who its brokers are, ever."""
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
@@ -102,6 +104,7 @@ class Directory:
             else:
                 failed = False
                 self._set({each.id: Broker(Address(each.host, each.port), each.rack) for each in seen})
+                self.has_looked.set()
             await asyncio.sleep(_LOOK_AGAIN_SECONDS if failed else _LOOK_SECONDS)
 
     def _ask(self) -> list[BrokerSeen]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from workers.zone_router.proxy.stored import Stored
 from workers.zone_router.traffic import Traffic
 
 _DRAIN_SECONDS = 2.0
+_LOOK_SECONDS = 3.0
 _FIRST_ANSWER_SECONDS = 3.0
 """A main waits so long to be told the fence before it listens: what it refuses is written again for nothing."""
 
@@ -65,6 +67,7 @@ class RouterNode:
                 if self._control:
                     await self._control.first_answer(_FIRST_ANSWER_SECONDS)
                 await self._main.open(self._described.bound_to, self._described.main.port)
+            await self._look()
             await self._gateway.open()
             if self._routes:
                 # Last: it makes a process end that has been this node, which one without its ports is not to do.
@@ -80,6 +83,12 @@ class RouterNode:
             for each in (waiting, *tasks):
                 each.cancel()
             await asyncio.gather(waiting, *tasks, return_exceptions=True)
+
+    async def _look(self) -> None:
+        """Clients that come before brokers' zones are known would be answered by leaders in other zones."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await asyncio.gather(*(each.has_looked.wait() for each in self._directories.values()))
 
     async def _close(self) -> None:
         await self._gateway.close()

@@ -12,8 +12,9 @@ import structlog
 from workers.zone_router.formats import block
 from workers.zone_router.formats.block import Followed, block_name
 from workers.zone_router.formats.bulk import Main
-from workers.zone_router.formats.wal import Aborted, Partition, wal_name
-from workers.zone_router.main.confirm_wal import FollowedBatch, WalFenced
+from workers.zone_router.formats.wal import Aborted, Begun, Partition, wal_name
+from workers.zone_router.main.confirm_wal import WalFenced
+from workers.zone_router.main.followed_batch import FollowedBatch
 from workers.zone_router.main.recovery import Stood
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
@@ -40,6 +41,8 @@ class Blocks:
         """Gathered."""
         self.wal_end = stood.wal_first
         """Of the last block."""
+        for batch in stood.tail:
+            self.take(batch)
 
     @property
     def first(self) -> int:
@@ -49,26 +52,28 @@ class Blocks:
     def end(self) -> int:
         return self._kept[-1][0] + 1 if self._kept else 0
 
-    def lead(self, partition: Partition, leader_epoch: int, position: int) -> None:
-        """It is followed from there on; what was gathered from there on before is not in the log any more."""
-        before = self.followed.get(partition)
-        if before is None:
-            self.followed[partition] = Followed(leader_epoch, position, position, {})
+    def take(self, batch: FollowedBatch) -> None:
+        """What comes next in the WAL."""
+        if isinstance(batch.record, Begun):
+            self._begin(batch.record)
             return
-        self._cut(partition, position)
-        still_open = {producer: first for producer, first in before.open.items() if first < position}
-        self.followed[partition] = Followed(leader_epoch, before.start, min(before.position, position), still_open)
-
-    def gather(self, batch: FollowedBatch) -> None:
         before = self.followed[batch.partition]
-        if batch.next_offset <= before.position:
-            return
         self._batches.setdefault(batch.partition, []).append(batch)
         self.bytes += len(batch.batch)
         if batch.aborted:
             self._aborted.append(batch.aborted)
         still_open = before.open if batch.open_after is None else batch.open_after
-        self.followed[batch.partition] = Followed(before.leader_epoch, before.start, batch.next_offset, still_open)
+        self.followed[batch.partition] = before._replace(position=batch.next_offset, open=still_open)
+
+    def _begin(self, begun: Begun) -> None:
+        """What was gathered of it from there on is not in the log any more."""
+        partition, epoch, position = begun.partition, begun.leader_epoch, begun.offset
+        before = self.followed.get(partition, Followed(epoch, position, position, {}))
+        those = self._batches.get(partition, [])
+        while those and those[-1].base_offset >= position:
+            self.bytes -= len(those.pop().batch)
+        still_open = {producer: first for producer, first in before.open.items() if first < position}
+        self.followed[partition] = Followed(epoch, before.start, position, still_open)
 
     async def write(self, wal_end: int, keep_seconds: float) -> None:
         """What is gathered, as a block that has all of the WAL before `wal_end`; tried until it is stored.
@@ -119,8 +124,3 @@ class Blocks:
             await self._storage.delete(names)
         except StorageFailed as error:
             _LOG.warning("zone_router.not_deleted", why=str(error))
-
-    def _cut(self, partition: Partition, position: int) -> None:
-        those = self._batches.get(partition, [])
-        while those and those[-1].base_offset >= position:
-            self.bytes -= len(those.pop().batch)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import structlog
 
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.bulk import Main
-from workers.zone_router.formats.wal import Aborted, Partition, WalHead, WalRecord, wal_name
+from workers.zone_router.formats.wal import WalHead, WalRecord, wal_name
+from workers.zone_router.main.followed_batch import FollowedBatch
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
 _FIRST_PAUSE_SECONDS = 0.05
@@ -25,22 +25,6 @@ _STORAGE_SECONDS = 10.0
 _MOST_OBJECT_BYTES = 8 * 1024 * 1024
 
 _LOG = structlog.get_logger(__name__)
-
-
-class FollowedBatch(NamedTuple):
-    """A batch of the log on its way into the WAL, and from there into a block."""
-
-    partition: Partition
-    record: WalRecord
-    batch: memoryview
-    """As it is in the log."""
-    base_offset: int
-    next_offset: int
-    leader_epoch: int
-    open_after: dict[int, int] | None
-    """Transactions that are open behind it, if it is of one."""
-    aborted: Aborted | None
-    """The transaction that it ended so."""
 
 
 class WalFenced(Exception):

@@ -17,23 +17,24 @@ from typing import NamedTuple
 
 import structlog
 
-from backend.kafka.wire.batches import Batch, ControlType, control_type
-from backend.kafka.wire.encoding import MessageMalformed
+from backend.kafka.wire.batches import Batch
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import State
-from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, WalRecord
+from workers.zone_router.formats.wal import Begun, Direct, Link, Partition, WalRecord
 from workers.zone_router.main.appended import Appended, Handed
 from workers.zone_router.main.blocks import Blocks
-from workers.zone_router.main.confirm_wal import ConfirmWal, FollowedBatch, WalFenced
+from workers.zone_router.main.confirm_wal import ConfirmWal, WalFenced
+from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction
 from workers.zone_router.main.follower import Follower, Led
 from workers.zone_router.main.recovery import Stood, where_it_stood
 from workers.zone_router.main.snapshots import Snapshots
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
 _AGAIN_SECONDS = 1.0
-_MOST_ATTEMPTS = 100
+_MOST_ATTEMPTS = 20
+"""Names that another process took before us."""
 _LOOK_SECONDS = 0.1
 
 _LOG = structlog.get_logger(__name__)
@@ -139,8 +140,9 @@ class Confirming:
     async def run(self) -> None:
         """Until it is cancelled. Raises WalFenced."""
         stood = await self._begun()
-        self._known, self._ends = dict(stood.known), dict(stood.stored)
         self._blocks = Blocks(self._storage, self._main, stood)
+        self._known = dict(self._blocks.followed)
+        self._ends = {partition: each.position for partition, each in self._known.items()}
         self._tell_reached()
         tasks = [asyncio.create_task(each) for each in (self._wal.run(), self._follower.run(), self._commit_on())]
         try:
@@ -153,11 +155,13 @@ class Confirming:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _begun(self) -> Stood:
-        for _ in range(_MOST_ATTEMPTS):
+        attempts = 0
+        while attempts < _MOST_ATTEMPTS:
             try:
                 stood = await where_it_stood(self._storage, self._main)
                 if await self._wal.begin(stood.wal_end):
                     return stood
+                attempts += 1
             except StorageFailed as error:
                 _LOG.warning("zone_router.storage_away", why=str(error))
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -170,19 +174,10 @@ class Confirming:
         return self._known
 
     def leads(self, led: Led) -> None:
-        assert self._blocks is not None
         partition = led.partition
-        before = self._known.get(partition)
-        if before is None or before.leader_epoch != led.leader_epoch:
-            # The log may have been cut there.
-            self._ends[partition] = min(self._ends.get(partition, led.position), led.position)
-            begun = Begun(partition, led.leader_epoch, led.position)
-            self._wal.add(
-                FollowedBatch(
-                    partition, begun, memoryview(b""), led.position, led.position, led.leader_epoch, None, None
-                )
-            )
-        self._blocks.lead(partition, led.leader_epoch, led.position)
+        # The log may have been cut there.
+        self._ends[partition] = min(self._ends.get(partition, led.position), led.position)
+        self._wal.add(FollowedBatch.begun(Begun(partition, led.leader_epoch, led.position)))
         self._led[partition] = led
         self._names[led.topic, partition.number] = partition
         self._tell(led)
@@ -202,48 +197,29 @@ class Confirming:
             await self._moved.wait()
 
     def took(self, led: Led, found: Sequence[tuple[Batch, memoryview]]) -> None:
-        assert self._blocks is not None
         names = ((led.topic, led.partition.number), (led.partition.topic_id, led.partition.number))
         for batch, data in found:
-            followed = self._followed(led, names, batch, data)
-            if batch.next_offset <= self._ends.get(led.partition, 0):
-                self._blocks.gather(followed)  # the WAL has it, from before a restart
-            else:
-                self._wal.add(followed)
+            record = self._record(led.partition, names, batch, data)
+            aborted = ended_transaction(led.open, led.partition, batch, data)
+            self._wal.add(FollowedBatch.of(record, batch, data, led.leader_epoch, led.open, aborted))
         for name in names:
             self.appended.passed(name, led.position)
         if not found:
             self._tell(led)
 
-    def _followed(
-        self, led: Led, names: tuple[tuple[str, int], tuple[bytes, int]], batch: Batch, data: memoryview
-    ) -> FollowedBatch:
-        record: WalRecord
+    def _record(
+        self,
+        partition: Partition,
+        names: tuple[tuple[str, int], tuple[bytes, int]],
+        batch: Batch,
+        data: memoryview,
+    ) -> WalRecord:
+        base, timestamp = batch.base_offset, batch.max_timestamp
         if at := self.appended.find(names, data):
             self.links += 1
-            record = Link(
-                led.partition,
-                batch.leader_epoch,
-                batch.last_offset_delta,
-                at,
-                batch.base_offset,
-                batch.max_timestamp,
-            )
-        else:
-            self.directs += 1
-            record = Direct(led.partition, batch.base_offset, batch.next_offset, data)
-        aborted = _transaction(led, batch, data)
-        still_open = dict(led.open) if batch.is_transactional else None
-        return FollowedBatch(
-            led.partition,
-            record,
-            data,
-            batch.base_offset,
-            batch.next_offset,
-            led.leader_epoch,
-            still_open,
-            aborted,
-        )
+            return Link(partition, batch.leader_epoch, batch.last_offset_delta, at, base, timestamp)
+        self.directs += 1
+        return Direct(partition, base, batch.next_offset, data)
 
     # What the WAL tells.
 
@@ -251,12 +227,12 @@ class Confirming:
         assert self._blocks is not None
         touched: dict[Partition, None] = {}
         for each in batches:
+            self._blocks.take(each)
             led = self._led.get(each.partition)
-            if led is None or led.leader_epoch != each.leader_epoch:
-                continue  # it is followed anew from before this, by this main or by another one
-            self._blocks.gather(each)
-            self._ends[each.partition] = each.next_offset
-            touched[each.partition] = None
+            # Another epoch's may be behind where it is followed from by now.
+            if led is not None and led.leader_epoch == each.leader_epoch:
+                self._ends[each.partition] = each.next_offset
+                touched[each.partition] = None
         self._tell_reached()
         for partition in touched:
             self._tell(self._led[partition])
@@ -325,20 +301,3 @@ class Confirming:
     def _tell_reached(self) -> None:
         assert self._blocks is not None
         self.snapshots.reached(self._blocks.wal_end, self._wal.end, self._blocks.first, self._blocks.end)
-
-
-def _transaction(led: Led, batch: Batch, data: memoryview) -> Aborted | None:
-    """Note a batch of a transaction; what it ended as aborted, if it did."""
-    if not batch.is_transactional:
-        return None
-    if not batch.is_control:
-        led.open.setdefault(batch.producer_id, batch.base_offset)
-        return None
-    first = led.open.pop(batch.producer_id, None)
-    try:
-        is_abort = control_type(data) == ControlType.ABORT
-    except MessageMalformed:
-        return None
-    if not is_abort or first is None:
-        return None
-    return Aborted(led.partition, batch.producer_id, first, batch.base_offset)

@@ -1,15 +1,41 @@
-"""Where a main stood, read from its own objects: it keeps nothing else."""
+"""Where a main stood, read from its own objects: it keeps nothing else.
+
+What its WAL has and its blocks have not is gathered again for the next block, batches of links from the router
+channel; so a main that comes back needs nothing of the broker that it had before, also of partitions that another
+broker leads by now.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
+import structlog
+
+from backend.kafka.wire.batches import Batch, batches, placed
+from backend.kafka.wire.encoding import MessageMalformed
 from workers.zone_router.block_index import read_block_index
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import Followed, block_name, block_prefix
 from workers.zone_router.formats.bulk import Main, is_object_name
-from workers.zone_router.formats.wal import Aborted, Begun, Partition, WalMalformed, wal_name, wal_prefix
-from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+from workers.zone_router.formats.wal import (
+    Aborted,
+    Begun,
+    Direct,
+    Link,
+    Partition,
+    WalMalformed,
+    WalRecord,
+    wal_name,
+    wal_prefix,
+)
+from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction
+from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
+
+_SIDE_BY_SIDE = 32
+
+_LOG = structlog.get_logger(__name__)
 
 
 @dataclass
@@ -21,60 +47,100 @@ class Stood:
     wal: list[int]
     known: dict[Partition, Followed]
     """Of each partition: up to where blocks have it."""
-    stored: dict[Partition, int]
-    """Up to where blocks or the WAL have it."""
     wal_first: int
     """The first object of the WAL that is not in blocks."""
+    tail: list[FollowedBatch] = field(default_factory=list)
+    """What is in the WAL from there on."""
 
     @property
     def wal_end(self) -> int:
         return max(self.wal[-1] + 1 if self.wal else 0, self.wal_first)
 
-    @property
-    def block_end(self) -> int:
-        return self.blocks[-1] + 1 if self.blocks else 0
-
 
 async def where_it_stood(storage: ObjectStorage, main: Main) -> Stood:
-    """Raises StorageFailed, also for objects that cannot be read."""
+    """Raises StorageFailed."""
     blocks = await _sequences(storage, block_prefix(main))
     known: dict[Partition, Followed] = {}
     wal_first = 0
     if blocks:
         index = await read_block_index(storage, block_name(main, blocks[-1]))
         known, wal_first = dict(index.followed), index.wal_end
-    objects = await _sequences(storage, wal_prefix(main))
-    stored = {partition: each.position for partition, each in known.items()}
-    for sequence in objects:
-        if sequence >= wal_first:
-            await _replay(storage, wal_name(main, sequence), known, stored)
-    return Stood(blocks, objects, known, stored, wal_first)
+    stood = Stood(blocks, await _sequences(storage, wal_prefix(main)), known, wal_first)
+    tail = _Tail(known)
+    for sequence in stood.wal:
+        if sequence < wal_first:
+            continue
+        name = wal_name(main, sequence)
+        try:
+            await _replay(storage, name, tail)
+        except (WalMalformed, ObjectMissing) as error:
+            # What came after it is followed again: nobody knows of which partitions there is something in it.
+            _LOG.error("zone_router.wal_not_read", name=name, why=str(error))
+            break
+    stood.tail = tail.found
+    return stood
 
 
-async def _replay(
-    storage: ObjectStorage, name: str, known: dict[Partition, Followed], stored: dict[Partition, int]
-) -> None:
+async def _replay(storage: ObjectStorage, name: str, tail: _Tail) -> None:
+    """Raises WalMalformed, ObjectMissing, StorageFailed."""
+    records = [record for record, _ in wal.read(await storage.whole(name))]
+    for start in range(0, len(records), _SIDE_BY_SIDE):
+        those = records[start : start + _SIDE_BY_SIDE]
+        read = await asyncio.gather(*(_bytes_of(storage, each) for each in those))
+        for record, data in zip(those, read, strict=True):
+            tail.take(record, data)
+
+
+async def _bytes_of(storage: ObjectStorage, record: WalRecord) -> memoryview | None:
+    """The batch of a record as it is in the log; None if it cannot be read any more."""
+    if isinstance(record, Direct):
+        return memoryview(record.batch)
+    if not isinstance(record, Link):
+        return memoryview(b"")
     try:
-        for record, _ in wal.read(await storage.whole(name)):
-            if isinstance(record, Aborted):
-                continue
-            if isinstance(record, Begun):
-                stored[record.partition] = record.offset
-                _begin(record, known)
-            else:
-                stored[record.partition] = record.next_offset
-    except WalMalformed as error:
-        raise StorageFailed(f"{name}: {error}") from None
+        sent = await storage.get(record.at.name, record.at.start, record.at.length)
+        return memoryview(b"".join(placed(sent, record.base_offset, record.leader_epoch)))
+    except (StorageFailed, MessageMalformed) as error:
+        _LOG.warning("zone_router.link_not_read", why=str(error))
+        return None
 
 
-def _begin(begun: Begun, known: dict[Partition, Followed]) -> None:
-    before = known.get(begun.partition)
-    if before is None:
-        known[begun.partition] = Followed(begun.leader_epoch, begun.offset, begun.offset, {})
-        return
-    position = min(before.position, begun.offset)
-    still_open = {producer: first for producer, first in before.open.items() if first < position}
-    known[begun.partition] = Followed(begun.leader_epoch, before.start, position, still_open)
+class _Tail:
+    """What is gathered of the WAL's end."""
+
+    def __init__(self, known: dict[Partition, Followed]) -> None:
+        self.found: list[FollowedBatch] = []
+        self._open = {partition: dict(each.open) for partition, each in known.items()}
+        self._lost: set[Partition] = set()
+        """Partitions of which a batch could not be read: they are followed again from there on."""
+
+    def take(self, record: WalRecord, data: memoryview | None) -> None:
+        partition = record.partition
+        if isinstance(record, Aborted) or partition in self._lost:
+            return
+        if isinstance(record, Begun):
+            self.found.append(FollowedBatch.begun(record))
+            still_open = self._open.setdefault(partition, {})
+            self._open[partition] = {who: first for who, first in still_open.items() if first < record.offset}
+            return
+        batch = None if data is None else _header(data)
+        if batch is None or data is None:
+            self._lost.add(partition)
+            return
+        still_open = self._open.setdefault(partition, {})
+        aborted = ended_transaction(still_open, partition, batch, data)
+        self.found.append(FollowedBatch.of(record, batch, data, batch.leader_epoch, still_open, aborted))
+
+
+def _header(data: memoryview) -> Batch | None:
+    try:
+        return next(_whole(data), None)
+    except MessageMalformed:
+        return None
+
+
+def _whole(data: memoryview) -> Iterator[Batch]:
+    return (each for each in batches(data) if each.size == len(data))
 
 
 async def _sequences(storage: ObjectStorage, prefix: str) -> list[int]:

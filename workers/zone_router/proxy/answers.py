@@ -43,16 +43,18 @@ class Place:
         """Of a listener for a broker: that broker, if what is produced goes to it by its main."""
         if self.broker is None or self.routes is None or not self.routes.knows((self.cluster, self.broker)):
             return None
-        known = self.directory.brokers.get(self.broker)
-        is_home = known is not None and known.zone == self.traffic.zone
+        is_home = self.broker_zone == self.traffic.zone
         return None if is_home and self.routes.spares_home else (self.cluster, self.broker)
+
+    @property
+    def broker_zone(self) -> str | None:
+        """Of a listener for a broker: that broker's zone, if it is known."""
+        known = self.directory.brokers.get(self.broker) if self.broker is not None else None
+        return known.zone if known else None
 
     def reading(self) -> Reading | None:
         """Of a listener for a broker of another zone: what answers Fetches instead of it."""
-        if self.broker is None or self.readings is None:
-            return None
-        known = self.directory.brokers.get(self.broker)
-        if known is None or known.zone in (None, self.traffic.zone):
+        if self.broker is None or self.readings is None or self.broker_zone in (None, self.traffic.zone):
             return None
         return self.readings.of((self.cluster, self.broker))
 

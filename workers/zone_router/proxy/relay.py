@@ -287,8 +287,8 @@ class Client(Connection):
             self.stop(_NO_ROOM)
 
     def _reads(self) -> Reading | None:
-        """By what Fetches are answered in the zone, if they are: decided once, for the sake of Fetch sessions."""
-        if not self._is_reading_decided:
+        """By what Fetches are answered in the zone, if they are; decided when the broker's zone is known."""
+        if not self._is_reading_decided and self._place.broker_zone:
             self._is_reading_decided, self._reading = True, self._place.reading()
         return self._reading
 

@@ -1,0 +1,71 @@
+"""A batch of the log on its way into the WAL, and from there into a block."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from backend.kafka.wire.batches import Batch, ControlType, control_type
+from backend.kafka.wire.encoding import MessageMalformed
+from workers.zone_router.formats.wal import Aborted, Begun, Partition, WalRecord
+
+
+class FollowedBatch(NamedTuple):
+    """Or the beginning of a partition's following, which has no batch."""
+
+    partition: Partition
+    record: WalRecord
+    batch: memoryview
+    """As it is in the log."""
+    base_offset: int
+    next_offset: int
+    leader_epoch: int
+    """Of the leader from which it was followed."""
+    open_after: dict[int, int] | None
+    """Transactions that are open behind it, if it is of one."""
+    aborted: Aborted | None
+    """The transaction that it ended so."""
+
+    @classmethod
+    def begun(cls, record: Begun) -> FollowedBatch:
+        at = record.offset
+        return cls(record.partition, record, memoryview(b""), at, at, record.leader_epoch, None, None)
+
+    @classmethod
+    def of(
+        cls,
+        record: WalRecord,
+        batch: Batch,
+        data: memoryview,
+        leader_epoch: int,
+        still_open: dict[int, int],
+        aborted: Aborted | None,
+    ) -> FollowedBatch:
+        return cls(
+            record.partition,
+            record,
+            data,
+            batch.base_offset,
+            batch.next_offset,
+            leader_epoch,
+            dict(still_open) if batch.is_transactional else None,
+            aborted,
+        )
+
+
+def ended_transaction(
+    still_open: dict[int, int], partition: Partition, batch: Batch, data: memoryview
+) -> Aborted | None:
+    """Note a batch of a transaction in those that are open; what it ended as aborted, if it did."""
+    if not batch.is_transactional:
+        return None
+    if not batch.is_control:
+        still_open.setdefault(batch.producer_id, batch.base_offset)
+        return None
+    first = still_open.pop(batch.producer_id, None)
+    try:
+        is_abort = control_type(data) == ControlType.ABORT
+    except MessageMalformed:
+        return None
+    if not is_abort or first is None:
+        return None
+    return Aborted(partition, batch.producer_id, first, batch.base_offset)
