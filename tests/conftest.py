@@ -2,7 +2,13 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.database_fixture", "tests.estate_fixture", "tests.side_by_side", "tests.failure_logs"]
+pytest_plugins = [
+    "tests.database_fixture",
+    "tests.estate_fixture",
+    "tests.side_by_side",
+    "tests.turns",
+    "tests.failure_logs",
+]
 
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
