@@ -70,7 +70,7 @@ class Report(Body):
         description="Of a main: what came under epochs up to it is in block objects; null: it cannot tell, "
         "and `committed` does not rise.",
     )
-    open_streams: int = Field(0, ge=0, lt=2**31, description="Clients' streams that it has not done with.")
+    open_streams: int = Field(0, ge=0, lt=2**31, description="Of a main: clients that it has not done with.")
     stands_for: dict[Name, Annotated[list[Broker], Field(max_length=_MOST_BROKERS)]] = Field(
         default_factory=dict, max_length=_MOST_CLUSTERS, description="Of a proxy: brokers, by cluster."
     )

@@ -123,8 +123,9 @@ class Router:
         channel: bool = False,
         apart: bool = False,
         reads: Mapping[str, Any] | None = None,
+        control: Mapping[str, str] | None = None,
     ) -> None:
-        self.brokers, self._apart, self._reads = brokers, apart, reads
+        self.brokers, self._apart, self._reads, self._control = brokers, apart, reads, control
         folder.mkdir(exist_ok=True)
         self.channel = folder / "channel" if channel else None
         drawn: Iterator[int] = iter(free_ports((_PORTS + 1) * len(RACKS)))
@@ -150,6 +151,7 @@ class Router:
             "zones": dict.fromkeys(RACKS),
             **({"channel": {"url": f"file://{self.channel}"}} if self.channel else {}),
             **({"reads": dict(self._reads)} if self._reads is not None else {}),
+            **({"control": dict(self._control)} if self._control else {}),
             "clusters": {CLUSTER: {"bootstrap_servers": self.brokers.servers}},
             "nodes": {
                 node.name: {

@@ -188,7 +188,6 @@ class RouterNode:
         """What the control plane is told; `backend.api.route_epochs` says what each of it means."""
         main = self._described.main if self._main else None
         serves = {"proxy": self._described.listeners, "main": main}
-        streams = self._main or self._routes
         standing = {cluster: each.stood_for(self._name) for cluster, each in self._directories.items()}
         return {
             "node": self._name,
@@ -197,7 +196,7 @@ class RouterNode:
             "cluster": main.cluster if main else None,
             "broker": main.broker if main else None,
             "reported_epoch": self._reported_epoch(),
-            "open_streams": streams.open_streams() if streams else 0,
+            "open_streams": self._main.open_streams() if self._main else 0,
             "stands_for": {cluster: brokers for cluster, brokers in standing.items() if brokers},
             "traffic": [
                 {"plane": plane, "from_zone": from_zone, "to_zone": to_zone, "bytes": size}

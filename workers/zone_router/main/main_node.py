@@ -78,9 +78,8 @@ class MainNode:
         self.confirming, self._waits_for_wal = confirming, waits_for_wal
         self.epochs: Counter[int] = Counter()
         """Of Routes that were told and are not done."""
-        self.fenced = 0
-        """Epochs up to this one are refused."""
-        self.knows_fence = True  # else all of them are: what they tell of may have been let go by now
+        self.fenced, self.knows_fence = 0, True
+        """Epochs up to this one are refused; where it is not known, all: what they tell of may have been let go."""
         self._proxies: set[_Proxy] = set()
         self._server: asyncio.Server | None = None
 

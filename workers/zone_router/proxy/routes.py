@@ -193,9 +193,6 @@ class Routes:
                 if (since := stream.waits_since) is not None and since < late:
                     stream.broken(f"main {stream.main} has not answered within {_ANSWER_SECONDS:.0f} s")
 
-    def open_streams(self) -> int:
-        return len(self._streams)
-
     @property
     def held_bytes(self) -> int:
         """Of requests that were taken and not answered, and of those that are still to be left out."""
