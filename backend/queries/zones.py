@@ -99,9 +99,11 @@ class ZonesSeen:
 
     @property
     def holding_back(self) -> list[NodeHeard]:
-        """Mains that are less far than what is fenced, the least far first."""
+        """Mains that are more than one epoch behind the fence, the least far first: the last one that was fenced,
+        nobody may have reported yet.
+        """
         waited_for = holding_back([each.heard for each in self.nodes])
-        return [each for each in waited_for if (each.reported_epoch or 0) < self.epochs.fenced]
+        return [each for each in waited_for if (each.reported_epoch or 0) < self.epochs.fenced - 1]
 
 
 def read_zones(connection: Connection) -> ZonesSeen:

@@ -173,6 +173,11 @@ class ZonesView:
             yield f"Of {sized(self.payload)} that clients produced and read, {crossed} went from zone to zone."
         else:
             yield "Clients have neither produced nor read anything yet."
+        wrong = {plane.name for plane in self.planes if plane.is_payload and plane.crossed}
+        if "produce" in wrong:
+            yield "Produced over a border: for a broker without a main, or by a client that logs in."
+        if "fetch" in wrong:
+            yield "Read over a border: the router's file has no reads, or a zone did not have it (cold reads)."
         if self.dead:
             names = _some([each.report.node for each in self.dead])
             does, they = ("does", "it") if len(self.dead) == 1 else ("do", "they")
@@ -311,7 +316,7 @@ class ZonesView:
             row,
             serves=", ".join(filter(None, ("proxy" if "proxy" in told.serves else None, main))),
             stands_for=counted(brokers, "broker") if brokers else "none",
-            behind="" if told.reported_epoch is None or behind <= 0 else f"{behind} behind",
+            behind="" if told.reported_epoch is None or behind <= 1 else f"{behind} behind",
             heard=_ago(row.heard.silent_seconds),
             cold=cold,
             cache=f"{sized(cache.bytes)} of {sized(cache.most_bytes)}" if cache.most_bytes else "none",

@@ -70,7 +70,7 @@ def test_a_node_that_is_dead_is_marked_and_held_back_is_explained(
     acme: Console, viewer: Visitor, database: Database
 ) -> None:
     begin(database, 43)
-    reports(acme)
+    reports(acme, epochs=(41, 41, 39))
     pass_time(database, 0, since=600)
     pass_time(database, 45, "zr-az2")
     page = viewer.get(PAGE)
@@ -80,7 +80,7 @@ def test_a_node_that_is_dead_is_marked_and_held_back_is_explained(
     assert rows(page, "data-node")["zr-az2"].startswith("zr-az2 az2 dead 45 s ago")
     assert next(iter(rows(page, "data-node"))) == "zr-az2", "those that are dead first"
     held = re.search(r'id="held-back">(.*?)</ul>', page.text, re.DOTALL)
-    assert held is not None and "<strong>zr-az3</strong>, which is at 40</li>" in held[1]
+    assert held is not None and "<strong>zr-az3</strong>, which is at 39</li>" in held[1]
     assert "zr-az2" not in held[1], "it is as far as what is fenced"
     reports(acme, epochs=(None, 7, 41))
     pass_time(database, 45, "zr-az2")
@@ -92,6 +92,8 @@ def test_a_node_that_is_dead_is_marked_and_held_back_is_explained(
 def test_payload_that_crossed_a_border_is_wrong_and_nothing_else(acme: Console, viewer: Visitor) -> None:
     reports(acme, crossing=3 * MIB)
     page = viewer.get(PAGE)
+    assert "Read over a border: the router's file has no reads" in said(page)
+    assert "Produced over a border" not in said(page)
     assert "3.0 MiB of payload crossed zones" in said(page) and 'data-tone="bad"' in page.text
     fetch = cells(page, "fetch")
     assert [way for way, (classes, _) in fetch.items() if "wrong-way" in classes] == ["az1:az2"]

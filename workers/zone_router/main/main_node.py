@@ -79,7 +79,7 @@ class MainNode:
         self.epochs: Counter[int] = Counter()
         """Of Routes that were told and are not done."""
         self.fenced, self.knows_fence = 0, True
-        """Epochs up to this one are refused; where it is not known, all: what they tell of may have been let go."""
+        """Epochs up to this one are refused; while it is not known, all: what they tell of may be gone."""
         self._proxies: set[_Proxy] = set()
         self._server: asyncio.Server | None = None
 
