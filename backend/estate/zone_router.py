@@ -198,6 +198,7 @@ def _file(
             for name, (servers, properties) in clusters.items()
         },
         "channel": {"url": channel.resolve().as_uri()},
+        "reads": {"cache_bytes": 32 << 20, "block_cache_bytes": 16 << 20, "block_bytes": 8 << 20},
         "nodes": {**proxies, **mains},
     }
 

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Iterator
 
 import pytest
 
+from backend.dispatch import Dispatcher
+from backend.estate.ports import free_ports
+from backend.eventlog.engine import create_engine
+from backend.eventlog.registry import domain_registry
+from backend.projections.catalogue import PROJECTIONS
+from tests.database_fixture import Database, RunningPostgres
 from tests.eventually import eventually
+from tests.integration.conftest import new_database, rest_settings
+from tests.pages.consoles import TOKEN
 from tests.placement_live.brokers import NODES, Brokers
+from tests.zone_router_live import control as planes
 from tests.zone_router_live.nodes import BY_MAINS, PASSED, WAYS, Router
+from workers import context
+from workers.route_epochs import RouteEpochTicker
 
 READING = "reading"
 """By the router channel, and what is fetched is read in the zone."""
@@ -64,3 +76,51 @@ def topic(router: Router) -> str:
     name = f"zones-{secrets.token_hex(4)}"
     router.brokers.create(name, [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]])
     return name
+
+
+@pytest.fixture(scope="package")
+def made(
+    postgres: RunningPostgres, all_running: dict[str, Router], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[planes.Control]:
+    folder, (port,) = tmp_path_factory.mktemp("control"), free_ports(1)
+    url = new_database(postgres)
+    engine = create_engine(url)
+    (folder / "token").write_text(TOKEN)
+    section = {"url": f"http://127.0.0.1:{port}", "token": f"${{file:{folder}/token}}"}
+    brokers = all_running["passed"].brokers
+    router = Router(folder, brokers, channel=True, reads=planes.READS, control=section)
+    found = planes.Control(Database(url, engine, engine), router, port, folder)
+    try:
+        yield found
+    finally:
+        router.end()
+        found.end()
+        engine.dispose()
+
+
+@pytest.fixture
+def control(made: planes.Control, all_running: dict[str, Router], router: Router) -> planes.Control:
+    """All of it running, also for the next test, whatever the test does."""
+    made.start()
+    made.router.start()
+    eventually(lambda: len(made.living()) == 3, "all nodes have reported")
+    return made
+
+
+@pytest.fixture
+def ticking(made: planes.Control, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A worker begins an epoch each second."""
+    dispatcher = Dispatcher(made.database.engine, domain_registry(), PROJECTIONS)
+    monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
+    settings = rest_settings(made.database.url, route_epoch_seconds=planes.EPOCH_SECONDS)
+    ticker, ended = RouteEpochTicker(made.database.engine, settings), threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(0.1):
+            ticker.tick()
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    yield
+    ended.set()
+    thread.join()

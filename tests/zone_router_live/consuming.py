@@ -59,3 +59,29 @@ class Consuming:
         for partition in range(PARTITIONS):
             offsets = [offset for at, offset, _ in self.found if at == partition]
             assert offsets == sorted(offsets)
+
+
+class Slow:
+    """A client that reads when it is told to, and keeps next to nothing for later."""
+
+    def __init__(self, node: Node, topic: str) -> None:
+        few = {"queued_min_messages": 1, "queued_max_messages_kbytes": 16, "fetch_message_max_bytes": 10_000}
+        self._reader = Consumer(client(node, group_id=secrets.token_hex(4), **few))
+        self._reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
+        self.found: list[tuple[int, int, bytes | None]] = []
+
+    def __enter__(self) -> Slow:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def read(self, count: int) -> bool:
+        """Until it has so many in all, or a moment has gone; whether it has."""
+        while len(self.found) < count:
+            message = self._reader.poll(0.2)
+            if message is None:
+                return False
+            assert message.error() is None, message.error()
+            self.found.append((message.partition(), message.offset(), message.value()))
+        return True
