@@ -28,7 +28,7 @@ from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirm_wal import ConfirmWal, WalFenced
 from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction
 from workers.zone_router.main.follower import Follower, Led
-from workers.zone_router.main.recovery import Stood, where_it_stood
+from workers.zone_router.main.recovery import Stood, where_it_stood, with_tail
 from workers.zone_router.main.snapshots import Snapshots
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
@@ -155,12 +155,18 @@ class Confirming:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _begun(self) -> Stood:
-        attempts = 0
+        """Take the next name of the WAL at once: a process that was this main before writes no more after it. Then
+        read what there is.
+        """
+        attempts, is_ours = 0, False
         while attempts < _MOST_ATTEMPTS:
             try:
                 stood = await where_it_stood(self._storage, self._main)
-                if await self._wal.begin(stood.wal_end):
-                    return stood
+                if is_ours:
+                    return await with_tail(self._storage, self._main, stood)
+                is_ours = await self._wal.begin(stood.wal_end)
+                if is_ours:
+                    continue
                 attempts += 1
             except StorageFailed as error:
                 _LOG.warning("zone_router.storage_away", why=str(error))

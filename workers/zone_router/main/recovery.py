@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -58,17 +58,21 @@ class Stood:
 
 
 async def where_it_stood(storage: ObjectStorage, main: Main) -> Stood:
-    """Raises StorageFailed."""
+    """Without what its WAL has beyond blocks. Raises StorageFailed."""
     blocks = await _sequences(storage, block_prefix(main))
     known: dict[Partition, Followed] = {}
     wal_first = 0
     if blocks:
         index = await read_block_index(storage, block_name(main, blocks[-1]))
         known, wal_first = dict(index.followed), index.wal_end
-    stood = Stood(blocks, await _sequences(storage, wal_prefix(main)), known, wal_first)
-    tail = _Tail(known)
+    return Stood(blocks, await _sequences(storage, wal_prefix(main)), known, wal_first)
+
+
+async def with_tail(storage: ObjectStorage, main: Main, stood: Stood) -> Stood:
+    """With it. Raises StorageFailed."""
+    tail = _Tail(stood.known)
     for sequence in stood.wal:
-        if sequence < wal_first:
+        if sequence < stood.wal_first:
             continue
         name = wal_name(main, sequence)
         try:
@@ -77,8 +81,7 @@ async def where_it_stood(storage: ObjectStorage, main: Main) -> Stood:
             # What came after it is followed again: nobody knows of which partitions there is something in it.
             _LOG.error("zone_router.wal_not_read", name=name, why=str(error))
             break
-    stood.tail = tail.found
-    return stood
+    return replace(stood, tail=tail.found)
 
 
 async def _replay(storage: ObjectStorage, name: str, tail: _Tail) -> None:

@@ -1,0 +1,86 @@
+"""Object storage that takes its time, and fails now and then: all nodes in this process, each of whose operations
+on storage waits before it is done, or fails. Whatever comes of it is late, not lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from tests.eventually import eventually
+from tests.zone_router_live.consuming import Consuming
+from tests.zone_router_live.nodes import Router
+from tests.zone_router_live.test_faults import Producing, each_once
+from workers.zone_router.document import read_router_file
+from workers.zone_router.node import RouterNode
+from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+from workers.zone_router.traffic import Traffic
+
+pytestmark = pytest.mark.parametrize("router", ["passed"], indirect=True)
+
+
+@contextmanager
+def within(router: Router) -> Iterator[None]:
+    """The router's nodes, in a thread."""
+    ready, ended = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def run() -> None:
+        loops.append(asyncio.get_running_loop())
+        file = read_router_file(router.file)
+        nodes, are_ready = [], []
+        for name, node in file.nodes.items():
+            is_ready = asyncio.Event()
+            traffic = Traffic(name, node.zone, CollectorRegistry())
+            nodes.append(asyncio.create_task(RouterNode(file, name, traffic).run(ended, is_ready)))
+            are_ready.append(is_ready.wait())
+        await asyncio.gather(*are_ready)
+        ready.set()
+        await asyncio.gather(*nodes)
+
+    thread = threading.Thread(target=lambda: uvloop.run(run()))
+    thread.start()
+    assert ready.wait(60)
+    try:
+        yield
+    finally:
+        loops[0].call_soon_threadsafe(ended.set)
+        thread.join()
+
+
+@pytest.mark.parametrize(("seconds", "failing"), [(0.3, 0.0), (0.05, 0.2)], ids=["slow", "fails now and then"])
+def test_what_storage_does_late_or_at_the_second_attempt_is_not_lost(
+    router: Router, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, failing: float
+):
+    draw = random.Random(7)
+
+    def slowed(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def later(*args: Any) -> Any:
+            await asyncio.sleep(draw.random() * seconds)
+            if draw.random() < failing:
+                raise StorageFailed("for now")
+            return await method(*args)
+
+        return later
+
+    for name in ("put_new", "get", "whole", "end_of", "sizes", "delete"):
+        monkeypatch.setattr(ObjectStorage, name, slowed(getattr(ObjectStorage, name)))
+    mine = Router(tmp_path, router.brokers, channel=True, reads={"commit_ms": 1_000})
+    topic = f"slow-{secrets.token_hex(4)}"
+    router.brokers.create(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]])
+    with within(mine), Consuming(mine.nodes["az2"], topic) as consuming:
+        with Producing(mine, topic, "az1") as producing:
+            producing.goes_on()
+            eventually(lambda: len(consuming.found) > 1_000, "records are read")
+        each_once(mine, topic, producing)
+        consuming.is_the_leaders(mine)
