@@ -28,7 +28,7 @@ from workers.zone_router.formats.bulk import (
     sequence_of,
     written,
 )
-from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage
+from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage, StorageFailed
 
 
 class ChannelFenced(Exception):
@@ -71,7 +71,9 @@ class Succession:
         first, width = max(map(sequence_of, there), default=-1) + 1, self._side_by_side + 1
         while True:
             names = [object_name(self._node, sequence) for sequence in range(first, first + width)]
-            holders = await asyncio.gather(*(self.put(name, self.empty(name)) for name in names))
+            holders = await asyncio.gather(*map(self._take, names))
+            if set(holders) == {None}:
+                raise StorageFailed(f"none of {len(names)} names from {names[0]} on could be taken")
             if await self.is_over():
                 raise self.fenced()
             first += width
@@ -79,6 +81,13 @@ class Succession:
                 return Beginning(first, [name for name, size in there.items() if size > HEAD_BYTES])
             # The other one was quicker: farther ahead of it.
             width *= 2
+
+    async def _take(self, name: str) -> Holder | None:
+        """None if nobody knows: to begin anew for one of many would let the other one get away again and again."""
+        try:
+            return await self.put(name, self.empty(name))
+        except StorageFailed:
+            return None
 
     async def is_over(self) -> bool:
         """Whether another process has come since. To be asked before anything is deleted."""
