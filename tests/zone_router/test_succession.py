@@ -145,7 +145,7 @@ class Process:
 async def one_after_the_other(folder: Path, seed: int) -> None:
     draw = random.Random(seed)
     before = Process(folder, seed)
-    await before.writes(draw.randrange(60))
+    await before.writes(1 + draw.randrange(60))  # it has drawn its number
     after = Process(folder, seed + 1_000_000)
     await asyncio.wait([before.running])
     assert isinstance(before.running.exception(), ChannelFenced)
