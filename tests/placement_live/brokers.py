@@ -37,6 +37,8 @@ from tests.kafka import DEADLINE_SECONDS
 
 NODES = (1, 2, 3)
 RACKS = ("az1", "az2", "az3")
+_ASK_AGAIN_SECONDS = 10.0
+"""After a question to leaders that was not answered: one that hangs is not to take all the time there is."""
 _SPEC = ClusterSpec(
     name="replicas",
     brokers=3,
@@ -187,7 +189,7 @@ class Brokers:
     def _is_led(self, topic: str, partitions: int) -> bool:
         """Whether each partition's leader says so itself."""
         wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-        answers = self.admin.list_offsets(wanted, request_timeout=DEADLINE_SECONDS).values()
+        answers = self.admin.list_offsets(wanted, request_timeout=_ASK_AGAIN_SECONDS).values()
         return all(answer.exception(DEADLINE_SECONDS) is None for answer in answers)
 
     def own_config(self, kind: ResourceType, name: str) -> dict[str, str]:
