@@ -7,9 +7,13 @@ home's estate; it is left alone, and the estate takes another port.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import socket
+import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +22,8 @@ from backend.estate.processes import write_private
 # Below the range from which the kernel takes ports for outgoing connections (32768 on): otherwise a client's
 # connection could sit on a broker's port while that broker restarts.
 SPARE = range(20000, 32000)
+CLAIM_SECONDS = 60.0
+"""How long one who has drawn a port has to begin to listen, before somebody else may draw it."""
 
 
 def is_free(port: int) -> bool:
@@ -31,6 +37,24 @@ def is_free(port: int) -> bool:
     return True
 
 
+def _is_claimed_now(port: int) -> bool:
+    """Claim a port that nobody has claimed lately: whoever draws it has not begun to listen yet.
+
+    Of two who look at the same moment whether a port is free, both would take it.
+    """
+    folder = Path(tempfile.gettempdir()) / f"treeline-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    claim = folder / str(port)
+    try:
+        claim.touch(exist_ok=False)
+    except FileExistsError:
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - claim.stat().st_mtime < CLAIM_SECONDS:
+                return False
+        claim.touch()
+    return True
+
+
 def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
     """Distinct spare ports that are free now. Drawn by lot, so that two estates that start together differ."""
     avoid = set(taken)
@@ -38,7 +62,7 @@ def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
     for port in random.sample(SPARE, len(SPARE)):
         if len(found) == count:
             break
-        if port not in avoid and is_free(port):
+        if port not in avoid and is_free(port) and _is_claimed_now(port):
             found.append(port)
     return found
 

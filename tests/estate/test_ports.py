@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from backend.estate.ports import SPARE, Ports, free_ports, is_free
@@ -55,3 +56,10 @@ def test_two_uses_never_share_a_port(tmp_path: Path) -> None:
 def test_spare_ports_lie_below_those_of_outgoing_connections() -> None:
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert all(port < lowest for port in SPARE)
+
+
+def test_two_who_draw_at_the_same_time_draw_different_ports():
+    """Nobody listens yet on what the other one has drawn."""
+    with ThreadPoolExecutor(4) as drawing:
+        drawn = list(drawing.map(lambda _: free_ports(300), range(8)))
+    assert len({port for each in drawn for port in each}) == 8 * 300

@@ -119,7 +119,7 @@ def test_an_index_that_is_larger_than_an_end_is_read_whole(tmp_path: Path):
 
 
 def stretch(base: int, end: int, name: str = "w") -> Stretch:
-    return Stretch(base, end, name, base, end - base, -1, name.startswith("b"))
+    return Stretch(base, end, name, base, end - base, -1, -1, name.startswith("b"))
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.booleans()), max_size=30))
@@ -145,6 +145,7 @@ def test_an_index_is_what_was_told_last_of_each_offset(told: list[tuple[int, int
         at = index.at(offset)
         assert all(each.next_offset <= offset for each in index.stretches[:at])
         assert all(each.next_offset > offset for each in index.stretches[at:])
+        assert index.has(offset) == (offset in expected)
 
 
 def test_a_cache_keeps_what_was_wanted_last_within_its_bound():

@@ -36,7 +36,7 @@ class BlockMalformed(ValueError):
 
 
 class Segment(NamedTuple):
-    """Batches of a partition that stand together, from `base_offset` to before `next_offset`."""
+    """Batches that stand together: all that a partition has from `base_offset` to before `next_offset`."""
 
     base_offset: int
     next_offset: int
@@ -88,7 +88,7 @@ def written(
     for partition, those in batches.items():
         mine = segments[partition] = []
         for base, following, batch in those:
-            if mine and mine[-1].size < SEGMENT_BYTES:
+            if mine and mine[-1].size < SEGMENT_BYTES and mine[-1].next_offset == base:
                 last = mine[-1]
                 mine[-1] = Segment(last.base_offset, following, last.start, last.size + len(batch))
             else:

@@ -21,7 +21,7 @@ MAGIC = b"TRW\1"
 _LINK_MAGIC = 1
 _HEAD = struct.Struct(">4sQQI")
 _PARTITION = struct.Struct(">16si")
-_RECORD = struct.Struct(">bIiiI")
+_RECORD = struct.Struct(">bIiiqI")
 _LINK = struct.Struct(">BI29sqq")
 _ABORTED = struct.Struct(">qqq")
 _KIND_LINK, _KIND_ABORTED, _KIND_BEGUN, _KIND_DIRECT = -1, -2, -3, 0
@@ -51,6 +51,8 @@ class Link:
     base_offset: int
     timestamp: int
     """The batch's largest, in ms."""
+    gap: int = 0
+    """Offsets before it that have no record any more: compaction has taken them away."""
 
     @property
     def next_offset(self) -> int:
@@ -65,6 +67,8 @@ class Direct:
     base_offset: int
     next_offset: int
     batch: Buffer
+    gap: int = 0
+    """As a link's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +123,20 @@ def written(head: WalHead, records: Sequence[WalRecord]) -> bytes:
                     _LINK_MAGIC, record.at.node, record.at.encoded(), record.base_offset, record.timestamp
                 )
                 pieces.append(
-                    _RECORD.pack(_KIND_LINK, at, record.leader_epoch, record.last_offset_delta, len(payload))
+                    _RECORD.pack(
+                        _KIND_LINK, at, record.leader_epoch, record.last_offset_delta, record.gap, len(payload)
+                    )
                 )
             case Direct():
                 payload = record.batch
                 delta = record.next_offset - record.base_offset - 1
-                pieces.append(_RECORD.pack(_KIND_DIRECT, at, 0, delta, len(payload)))
+                pieces.append(_RECORD.pack(_KIND_DIRECT, at, 0, delta, record.gap, len(payload)))
             case Aborted():
                 payload = _ABORTED.pack(record.producer_id, record.first_offset, record.last_offset)
-                pieces.append(_RECORD.pack(_KIND_ABORTED, at, 0, 0, len(payload)))
+                pieces.append(_RECORD.pack(_KIND_ABORTED, at, 0, 0, 0, len(payload)))
             case Begun():
                 payload = INT64.pack(record.offset)
-                pieces.append(_RECORD.pack(_KIND_BEGUN, at, record.leader_epoch, 0, len(payload)))
+                pieces.append(_RECORD.pack(_KIND_BEGUN, at, record.leader_epoch, 0, 0, len(payload)))
         pieces.append(payload)
     partitions = [_PARTITION.pack(*partition) for partition in table]
     return b"".join([_HEAD.pack(MAGIC, *head, len(table)), *partitions, *pieces])
@@ -165,27 +171,27 @@ def _records(data: memoryview) -> Iterator[tuple[WalRecord, int]]:
     table = [Partition(*_PARTITION.unpack_from(data, at + n * _PARTITION.size)) for n in range(count)]
     at += count * _PARTITION.size
     while at < len(data):
-        kind, partition, epoch, delta, size = _RECORD.unpack_from(data, at)
+        kind, partition, epoch, delta, gap, size = _RECORD.unpack_from(data, at)
         at += _RECORD.size
         if at + size > len(data) or partition >= count:
             raise WalMalformed(f"a record of {size} bytes at byte {at} goes beyond the end, or has no partition")
-        yield _record(data, at, size, kind, table[partition], epoch, delta), at
+        yield _record(data, at, size, kind, table[partition], epoch, delta, gap), at
         at += size
 
 
 def _record(
-    data: memoryview, at: int, size: int, kind: int, partition: Partition, epoch: int, delta: int
+    data: memoryview, at: int, size: int, kind: int, partition: Partition, epoch: int, delta: int, gap: int
 ) -> WalRecord:
     if kind == _KIND_LINK:
         magic, _, offset, base_offset, timestamp = _LINK.unpack_from(data, at)
         if magic != _LINK_MAGIC:
             raise WalMalformed(f"a link of version {magic}; {_LINK_MAGIC} is known")
-        return Link(partition, epoch, delta, decoded(offset), base_offset, timestamp)
+        return Link(partition, epoch, delta, decoded(offset), base_offset, timestamp, gap)
     if kind == _KIND_ABORTED:
         return Aborted(partition, *_ABORTED.unpack_from(data, at))
     (base_offset,) = INT64.unpack_from(data, at)
     if kind == _KIND_BEGUN:
         return Begun(partition, epoch, base_offset)
     if kind == _KIND_DIRECT:
-        return Direct(partition, base_offset, base_offset + delta + 1, data[at : at + size])
+        return Direct(partition, base_offset, base_offset + delta + 1, data[at : at + size], gap)
     raise WalMalformed(f"a record of kind {kind} is not known")

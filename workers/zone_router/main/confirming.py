@@ -22,7 +22,7 @@ from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import State
-from workers.zone_router.formats.wal import Begun, Direct, Link, Partition, WalRecord
+from workers.zone_router.formats.wal import Begun, Direct, Link, Partition
 from workers.zone_router.main.appended import Appended, Handed
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirm_wal import ConfirmWal, WalFenced
@@ -202,10 +202,10 @@ class Confirming:
             self._moved.clear()
             await self._moved.wait()
 
-    def took(self, led: Led, found: Sequence[tuple[Batch, memoryview]]) -> None:
+    def took(self, led: Led, found: Sequence[tuple[Batch, memoryview, int]]) -> None:
         names = ((led.topic, led.partition.number), (led.partition.topic_id, led.partition.number))
-        for batch, data in found:
-            record = self._record(led.partition, names, batch, data)
+        for batch, data, gap in found:
+            record = self._record(led.partition, names, batch, data, gap)
             aborted = ended_transaction(led.open, led.partition, batch, data)
             self._wal.add(FollowedBatch.of(record, batch, data, led.leader_epoch, led.open, aborted))
         for name in names:
@@ -219,13 +219,14 @@ class Confirming:
         names: tuple[tuple[str, int], tuple[bytes, int]],
         batch: Batch,
         data: memoryview,
-    ) -> WalRecord:
+        gap: int,
+    ) -> Link | Direct:
         base, timestamp = batch.base_offset, batch.max_timestamp
         if at := self.appended.find(names, data):
             self.links += 1
-            return Link(partition, batch.leader_epoch, batch.last_offset_delta, at, base, timestamp)
+            return Link(partition, batch.leader_epoch, batch.last_offset_delta, at, base, timestamp, gap)
         self.directs += 1
-        return Direct(partition, base, batch.next_offset, data)
+        return Direct(partition, base, batch.next_offset, data, gap)
 
     # What the WAL tells.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from backend.kafka.wire.batches import Batch, ControlType, control_type
 from backend.kafka.wire.encoding import MessageMalformed
-from workers.zone_router.formats.wal import Aborted, Begun, Partition, WalRecord
+from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, WalRecord
 
 
 class FollowedBatch(NamedTuple):
@@ -17,6 +17,7 @@ class FollowedBatch(NamedTuple):
     batch: memoryview
     """As it is in the log."""
     base_offset: int
+    """From here on the log has nothing but this batch, up to `next_offset`."""
     next_offset: int
     leader_epoch: int
     """Of the leader from which it was followed."""
@@ -33,7 +34,7 @@ class FollowedBatch(NamedTuple):
     @classmethod
     def of(
         cls,
-        record: WalRecord,
+        record: Link | Direct,
         batch: Batch,
         data: memoryview,
         leader_epoch: int,
@@ -44,7 +45,7 @@ class FollowedBatch(NamedTuple):
             record.partition,
             record,
             data,
-            batch.base_offset,
+            batch.base_offset - record.gap,
             batch.next_offset,
             leader_epoch,
             dict(still_open) if batch.is_transactional else None,

@@ -63,6 +63,10 @@ class Led:
         return Followed(self.leader_epoch, self.start, self.position, self.open)
 
 
+class _NotTold(Exception):
+    """The broker does not tell where a partition is to be followed from."""
+
+
 class Sink(Protocol):
     """Who takes what is followed."""
 
@@ -70,8 +74,10 @@ class Sink(Protocol):
     def known(self) -> Mapping[Partition, Followed]:
         """Where the following stood before this process."""
 
-    def took(self, led: Led, found: Sequence[tuple[Batch, memoryview]]) -> None:
-        """Batches behind the position, which is behind them now; or none, where only the log's bounds moved."""
+    def took(self, led: Led, found: Sequence[tuple[Batch, memoryview, int]]) -> None:
+        """Batches behind the position, which is behind them now, each with the number of offsets before it that
+        have no record; or none, where only the log's bounds moved.
+        """
 
     def leads(self, led: Led) -> None:
         """It is followed from now on; again, perhaps, in another epoch."""
@@ -93,6 +99,8 @@ class Follower:
         """Partitions that another broker led when this was looked at last."""
         self._cut: set[Partition] = set()
         """Partitions whose log does not have the offset any more at which the following stood."""
+        self._strange: set[Partition] = set()
+        """Partitions whose batches nobody knows here."""
         self._has_looked = False
         self._look_now = asyncio.Event()
         self._unsaid: set[Partition] = set()
@@ -106,11 +114,14 @@ class Follower:
 
     async def run(self) -> None:
         """Follow; a broker that is away is tried again and again."""
+        said = ""
         while True:
             try:
                 await self._follow()
             except (LeaderLost, MessageMalformed) as error:
-                _LOG.warning("zone_router.leader_lost", main=self._main, why=str(error))
+                if str(error) != said:
+                    _LOG.warning("zone_router.leader_lost", main=self._main, why=str(error))
+                said = str(error)
             for partition in list(self._led):
                 self._leave(partition)
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -155,7 +166,7 @@ class Follower:
         for topic in told.topics:
             for each in topic.partitions:
                 partition = Partition(topic.topic_id, each.partition)
-                if each.leader_id == self._main[1]:
+                if each.leader_id == self._main[1] and partition not in self._strange:
                     found[partition] = (topic.name, each.leader_epoch)
                 else:
                     elsewhere.add(partition)
@@ -164,7 +175,10 @@ class Follower:
         for partition, (name, epoch) in found.items():
             led = self._led.get(partition)
             if led is None or led.leader_epoch < epoch:
-                await self._lead(leader, partition, name, epoch)
+                try:
+                    await self._lead(leader, partition, name, epoch)
+                except _NotTold as error:  # it has just gone, or come; the next look tells
+                    _LOG.info("zone_router.not_yet_followed", why=str(error))
         self._elsewhere, self._has_looked = elsewhere, True
 
     async def _lead(self, leader: Leader, partition: Partition, name: str, epoch: int) -> None:
@@ -194,7 +208,7 @@ class Follower:
         request = offsets.list_offsets_request(0, CLIENT_ID, 0, [asked])
         (told,) = offsets.read_list_offsets(await leader.ask(request))
         if told.error:
-            raise LeaderLost(f"where {name}-{partition.number} begins is not told: error {told.error}")
+            raise _NotTold(f"where {name}-{partition.number} begins is not told: error {told.error}")
         return told.offset
 
     async def _epoch_start(self, leader: Leader, partition: Partition, name: str, epoch: int) -> int:
@@ -203,7 +217,7 @@ class Follower:
         request = offsets.epoch_ends_request(0, CLIENT_ID, [asked])
         (told,) = offsets.read_epoch_ends(await leader.ask(request))
         if told.error:
-            raise LeaderLost(f"where epoch {epoch} of {name}-{partition.number} began is not told: {told.error}")
+            raise _NotTold(f"where epoch {epoch} of {name}-{partition.number} began is not told: {told.error}")
         return max(told.end_offset, 0)
 
     def _leave(self, partition: Partition) -> None:
@@ -267,12 +281,22 @@ class Follower:
         led.high_watermark, led.log_start = told.high_watermark, told.log_start_offset
         led.last_stable = told.last_stable_offset
         found = []
-        for records in told.records:
-            view = memoryview(records)
-            for batch in batches(view):
-                if batch.next_offset > led.position:
-                    found.append((batch, view[batch.at : batch.at + batch.size]))
-                    led.position = batch.next_offset
+        try:
+            for records in told.records:
+                view = memoryview(records)
+                for batch in batches(view):
+                    if batch.next_offset > led.position:
+                        gap = max(0, batch.base_offset - led.position)
+                        found.append((batch, view[batch.at : batch.at + batch.size], gap))
+                        led.position = batch.next_offset
+        except MessageMalformed as error:
+            # Batches of a form that Kafka has not written for years; the leader gives them to whoever reads.
+            _LOG.warning(
+                "zone_router.not_followed", topic=led.topic, partition=led.partition.number, why=str(error)
+            )
+            self._strange.add(led.partition)
+            self._leave(led.partition)
+            return
         if found:
             self._unsaid.add(led.partition)
         self._sink.took(led, found)

@@ -127,10 +127,10 @@ class _Tail:
             self._open[partition] = {who: first for who, first in still_open.items() if first < record.offset}
             return
         batch = None if data is None else _header(data)
-        if batch is None or data is None:
+        still_open = self._open.get(partition)
+        if batch is None or data is None or still_open is None:  # without a block it is not known from where on
             self._lost.add(partition)
             return
-        still_open = self._open.setdefault(partition, {})
         aborted = ended_transaction(still_open, partition, batch, data)
         self.found.append(FollowedBatch.of(record, batch, data, batch.leader_epoch, still_open, aborted))
 

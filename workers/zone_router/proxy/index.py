@@ -17,12 +17,15 @@ class Stretch(NamedTuple):
     """Batches that stand together in an object: one as its producer sent it, or some as they are in the log."""
 
     base_offset: int
+    """From here on it is all that the log has, up to `next_offset`."""
     next_offset: int
     name: str
     start: int
     size: int
     leader_epoch: int
     """To be put into a batch that is as its producer sent it; -1 for those that are as in the log."""
+    placed_at: int
+    """The offset that such a batch has."""
     is_of_block: bool
 
 
@@ -33,7 +36,8 @@ class Index:
     stretches: list[Stretch] = field(default_factory=list)
     """In the order of offsets, without overlaps; there may be gaps."""
     _nexts: list[int] = field(default_factory=list)
-    aborted: list[Aborted] = field(default_factory=list)
+    _aborted: dict[tuple[int, int], Aborted] = field(default_factory=dict)
+    """By producer and first offset; in the order in which they ended."""
     wanted_at: float = float("-inf")
     """When a client asked for it last."""
 
@@ -61,26 +65,26 @@ class Index:
         last = max((at for at, each in enumerate(self.stretches) if each.name == name), default=-1)
         del self.stretches[: last + 1], self._nexts[: last + 1]
         first = self.stretches[0].base_offset if self.stretches else 0
-        self.aborted = [each for each in self.aborted if each.last_offset >= first]
+        self._aborted = {key: each for key, each in self._aborted.items() if each.last_offset >= first}
 
     def note(self, aborted: Aborted) -> None:
         """Told twice, perhaps: by the WAL, and by a block."""
-        if aborted not in self.aborted:
-            self.aborted.append(aborted)
+        self._aborted.setdefault((aborted.producer_id, aborted.first_offset), aborted)
 
     def at(self, offset: int) -> int:
         """Which of the stretches has an offset, or is the first behind it; their number if there is none."""
         return bisect_right(self._nexts, offset)
 
     def has(self, offset: int) -> bool:
-        """Whether what stands at an offset is known, or is a gap within what is known."""
-        return bool(self.stretches) and self.stretches[0].base_offset <= offset < self._nexts[-1]
+        """Whether what stands at an offset, or that nothing does, is known."""
+        at = self.at(offset)
+        return at < len(self.stretches) and self.stretches[at].base_offset <= offset
 
     def ended(self, offset: int, upper: int) -> list[tuple[int, int]]:
         """Aborted transactions with records from `offset` to before `upper`: producers and first offsets."""
         return [
             (each.producer_id, each.first_offset)
-            for each in self.aborted
+            for each in self._aborted.values()
             if each.last_offset >= offset and each.first_offset < upper
         ]
 

@@ -151,8 +151,8 @@ class Reading:
         pieces: list[Buffer] = []
         size, following = 0, offset
         for stretch in where.stretches[where.at(offset) :]:
-            if stretch.base_offset >= upper or (size >= most and pieces):
-                break
+            if stretch.base_offset > following or following >= upper or (size >= most and pieces):
+                break  # what is between is not known here
             data = await self._stored.get(stretch.name, stretch.start, stretch.size, of_block=stretch.is_of_block)
             found = _batches(stretch, data, following, upper, most - size, is_first=is_first and not pieces)
             if not found.pieces:
@@ -209,18 +209,21 @@ def _batches(stretch: Stretch, data: memoryview, offset: int, upper: int, most: 
     if stretch.leader_epoch >= 0:
         if not is_first and len(data) > most:
             return ReadIn([], 0, offset)
-        return ReadIn([*placed(data, stretch.base_offset, stretch.leader_epoch)], len(data), stretch.next_offset)
+        return ReadIn([*placed(data, stretch.placed_at, stretch.leader_epoch)], len(data), stretch.next_offset)
     first = last = 0
-    end = offset
+    end, has_any = offset, False
     for batch in batches(data):
         if batch.next_offset <= offset:
             first = last = batch.at + batch.size
             continue
+        has_any = True
         if batch.base_offset >= min(upper, stretch.next_offset):
             break
         if batch.at + batch.size - first > most and (last > first or not is_first):
             break
         last, end = batch.at + batch.size, batch.next_offset
+    if not has_any:
+        raise MessageMalformed(f"{stretch.name} does not have offset {offset}, which it was said to have")
     return ReadIn([data[first:last]] if last > first else [], last - first, end)
 
 

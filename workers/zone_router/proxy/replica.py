@@ -18,10 +18,10 @@ from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import BlockIndex, block_name
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import Snapshot, State
-from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, WalMalformed, wal_name
+from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, wal_name
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
 from workers.zone_router.proxy.index import Index, Stretch
-from workers.zone_router.proxy.polls import MainLost, Polls
+from workers.zone_router.proxy.polls import Polls
 from workers.zone_router.proxy.stored import Stored
 from workers.zone_router.traffic import Traffic
 
@@ -72,14 +72,17 @@ class Replica:
 
     async def run(self) -> None:
         """Until it is cancelled; a main that is away is tried again and again."""
+        said = ""
         while True:
             polls = Polls(self._node, self._main, self._at, self._traffic)
             try:
                 await polls.connect()
                 while True:
-                    await self._follow(await polls.poll())
-            except (MainLost, StorageFailed, WalMalformed) as error:
-                _LOG.warning("zone_router.main_not_followed", main=self._main, why=str(error))
+                    await self._follow_on(polls, await polls.poll())
+            except Exception as error:  # noqa: BLE001 - readers would wait for ever; the leader has what they want
+                if repr(error) != said:
+                    _LOG.warning("zone_router.main_not_followed", main=self._main, why=str(error) or repr(error))
+                said = repr(error)
             finally:
                 polls.close()
                 self._states, self._names, self.is_ready = {}, {}, False
@@ -90,6 +93,18 @@ class Replica:
         moved, self._moved = self._moved, None
         if moved and not moved.done():
             moved.set_result(None)
+
+    async def _follow_on(self, polls: Polls, told: Snapshot) -> None:
+        """Storage that fails is asked again: readers wait meanwhile, rather than go to another zone."""
+        while True:
+            try:
+                await self._follow(told)
+                return
+            except StorageFailed as error:
+                if not polls.is_open:
+                    raise
+                _LOG.warning("zone_router.storage_away", why=str(error))
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _follow(self, told: Snapshot) -> None:
         """What is told comes after what it tells of: a reader never sees an end before which nothing is known."""
@@ -172,16 +187,18 @@ class Replica:
     def _move(self, name: str, block: BlockIndex) -> None:
         for partition, segments in block.segments.items():
             self._index(partition).replace(
-                [Stretch(*each[:2], name, *each[2:], leader_epoch=-1, is_of_block=True) for each in segments]
+                [
+                    Stretch(*each[:2], name, *each[2:], leader_epoch=-1, placed_at=-1, is_of_block=True)
+                    for each in segments
+                ]
             )
         for aborted in block.aborted:
             self._index(aborted.partition).note(aborted)
 
 
 def _stretch(name: str, record: Link | Direct, start: int) -> Stretch:
+    base, end = record.base_offset - record.gap, record.next_offset
     if isinstance(record, Direct):
-        return Stretch(record.base_offset, record.next_offset, name, start, len(record.batch), -1, False)
+        return Stretch(base, end, name, start, len(record.batch), -1, -1, False)
     at = record.at
-    return Stretch(
-        record.base_offset, record.next_offset, at.name, at.start, at.length, record.leader_epoch, False
-    )
+    return Stretch(base, end, at.name, at.start, at.length, record.leader_epoch, record.base_offset, False)
