@@ -19,6 +19,8 @@ from backend.kafka.client_config import resolve
 _EVERY_SECONDS = 2.0
 _ANSWER_SECONDS = 5.0
 _MOST_ANSWER_BYTES = 1 << 20
+_TOLD_BYTES = 500
+"""Of an answer that refuses a report: a problem document says why."""
 _MOST_EPOCH = 2**53
 _PATH = "/api/v1/route-epochs/reports"
 
@@ -87,13 +89,13 @@ class Control:
     async def _ask(self, client: httpx2.AsyncClient) -> Epochs:
         headers = {"Authorization": f"Bearer {resolve(self._token)}"} if self._token else {}
         async with client.stream("POST", self._url, json=dict(self._report()), headers=headers) as answer:
-            if answer.status_code != 200:
-                raise AnswerRefused(f"it answers {answer.status_code}")
             body = bytearray()
             async for piece in answer.aiter_bytes():
                 body += piece
                 if len(body) > _MOST_ANSWER_BYTES:
                     raise AnswerRefused(f"its answer is longer than {_MOST_ANSWER_BYTES} bytes")
+        if answer.status_code != 200:
+            raise AnswerRefused(f"it answers {answer.status_code}: {bytes(body[:_TOLD_BYTES])!r}")
         return read_epochs(bytes(body))
 
     def _heard(self) -> None:

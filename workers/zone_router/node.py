@@ -215,7 +215,7 @@ class RouterNode:
             return self._confirming.reported_epoch if self._confirming else None
         # Nobody reads what was answered from the channel: nothing is to be committed.
         oldest = self._main.oldest_epoch()
-        return self._main.fenced if oldest is None else min(self._main.fenced, oldest - 1)
+        return self._main.fenced if oldest is None else max(0, min(self._main.fenced, oldest - 1))
 
     def _heard(self, epochs: Epochs) -> None:
         """None of it falls, whatever is told: a control plane may have been set back to an earlier day."""
