@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from workers.zone_router.block_index import read_block_index
 from workers.zone_router.formats import block, wal
-from workers.zone_router.formats.block import Followed, block_name
+from workers.zone_router.formats.block import BlockMalformed, Followed, block_name
 from workers.zone_router.formats.bulk import ChannelOffset
 from workers.zone_router.formats.wal import (
     Aborted,
@@ -24,7 +24,7 @@ from workers.zone_router.formats.wal import (
     WalMalformed,
     WalRecord,
 )
-from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.index import Index, Stretch
 from workers.zone_router.proxy.stored import Cache, Stored
 
@@ -99,7 +99,7 @@ def test_a_block_tells_where_its_batches_are(tmp_path: Path):
             joined = b"".join([bytes(await storage.get(name, each.start, each.size)) for each in segments])
             assert joined == b"".join(each for _, _, each in those)
         await storage.put_own(block_name(("east", 1), 4), data[:-1], block.HEAD_BYTES)
-        with pytest.raises(StorageFailed, match="no block"):
+        with pytest.raises(BlockMalformed, match="no block"):
             await read_block_index(storage, block_name(("east", 1), 4))
 
     asyncio.run(test())

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 
 from workers.zone_router.formats import block
-from workers.zone_router.formats.block import BlockIndex, BlockMalformed
-from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+from workers.zone_router.formats.block import BlockIndex
+from workers.zone_router.object_storage import ObjectStorage
 
 
 async def read_block_index(storage: ObjectStorage, name: str) -> BlockIndex:
-    """Raises ObjectMissing, StorageFailed, also if it is none."""
-    try:
-        tail = await storage.end_of(name, block.TAIL_BYTES)
-        start, size = block.index_place(tail)
-        inside = size + block.TRAILER_BYTES
-        if inside <= len(tail):
-            data = tail[len(tail) - inside : len(tail) - block.TRAILER_BYTES]
-        else:
-            data = await storage.get(name, start, size)
-        return await asyncio.to_thread(block.read_index, data)
-    except BlockMalformed as error:
-        raise StorageFailed(f"{name}: {error}") from None
+    """Raises BlockMalformed, ObjectMissing, StorageFailed."""
+    tail = await storage.end_of(name, block.TAIL_BYTES)
+    start, size = block.index_place(tail)
+    inside = size + block.TRAILER_BYTES
+    if inside <= len(tail):
+        data = tail[len(tail) - inside : len(tail) - block.TRAILER_BYTES]
+    else:
+        data = await storage.get(name, start, size)
+    return await asyncio.to_thread(block.read_index, data)

@@ -34,6 +34,9 @@ class Blocks:
         now = asyncio.get_running_loop().time()
         self._kept: deque[tuple[int, float]] = deque((each, now) for each in stood.blocks)
         """Sequences of blocks, and when each was written, or first seen."""
+        # Without any, names begin where no block can have been: there are fewer of them than objects of the WAL.
+        self.end = stood.blocks[-1] + 1 if stood.blocks else stood.wal_end
+        """The next one's."""
         self._wal_first = stood.wal[0] if stood.wal else stood.wal_first
         """The oldest object of the WAL that may be there."""
         self.followed = dict(stood.known)
@@ -47,10 +50,6 @@ class Blocks:
     @property
     def first(self) -> int:
         return self._kept[0][0] if self._kept else self.end
-
-    @property
-    def end(self) -> int:
-        return self._kept[-1][0] + 1 if self._kept else 0
 
     def take(self, batch: FollowedBatch) -> None:
         """What comes next in the WAL."""
@@ -103,6 +102,7 @@ class Blocks:
                 _LOG.warning("zone_router.block_not_written", why=str(error))
                 await asyncio.sleep(_PAUSE_SECONDS)
         self._kept.append((self.end, asyncio.get_running_loop().time()))
+        self.end += 1
         self.bytes -= sum(len(each.batch) for those in batches.values() for each in those)
         before, self.wal_end = self.wal_end, wal_end
         # Proxies that are a little behind still read the WAL between the last two.

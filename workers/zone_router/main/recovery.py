@@ -17,7 +17,7 @@ from backend.kafka.wire.batches import Batch, batches, placed
 from backend.kafka.wire.encoding import MessageMalformed
 from workers.zone_router.block_index import read_block_index
 from workers.zone_router.formats import wal
-from workers.zone_router.formats.block import Followed, block_name, block_prefix
+from workers.zone_router.formats.block import BlockMalformed, Followed, block_name, block_prefix
 from workers.zone_router.formats.bulk import Main, is_object_name
 from workers.zone_router.formats.wal import (
     Aborted,
@@ -62,9 +62,15 @@ async def where_it_stood(storage: ObjectStorage, main: Main) -> Stood:
     blocks = await _sequences(storage, block_prefix(main))
     known: dict[Partition, Followed] = {}
     wal_first = 0
-    if blocks:
-        index = await read_block_index(storage, block_name(main, blocks[-1]))
+    for sequence in reversed(blocks):
+        name = block_name(main, sequence)
+        try:
+            index = await read_block_index(storage, name)
+        except (BlockMalformed, ObjectMissing) as error:
+            _LOG.error("zone_router.block_not_read", name=name, why=str(error))
+            continue
         known, wal_first = dict(index.followed), index.wal_end
+        break
     return Stood(blocks, await _sequences(storage, wal_prefix(main)), known, wal_first)
 
 
@@ -127,10 +133,11 @@ class _Tail:
             self._open[partition] = {who: first for who, first in still_open.items() if first < record.offset}
             return
         batch = None if data is None else _header(data)
-        still_open = self._open.get(partition)
-        if batch is None or data is None or still_open is None:  # without a block it is not known from where on
+        if batch is None or data is None or partition not in self._open:
+            # In the last case a block is missing that told from where on it is followed.
             self._lost.add(partition)
             return
+        still_open = self._open[partition]
         aborted = ended_transaction(still_open, partition, batch, data)
         self.found.append(FollowedBatch.of(record, batch, data, batch.leader_epoch, still_open, aborted))
 

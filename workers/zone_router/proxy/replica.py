@@ -15,10 +15,10 @@ import structlog
 from workers.zone_router.block_index import read_block_index
 from workers.zone_router.document import MainAt
 from workers.zone_router.formats import wal
-from workers.zone_router.formats.block import BlockIndex, block_name
+from workers.zone_router.formats.block import BlockIndex, BlockMalformed, block_name, block_prefix
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import Snapshot, State
-from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, wal_name
+from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, wal_name, wal_prefix
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
 from workers.zone_router.proxy.index import Index, Stretch
 from workers.zone_router.proxy.polls import Polls
@@ -110,6 +110,8 @@ class Replica:
         """What is told comes after what it tells of: a reader never sees an end before which nothing is known."""
         if told.wal_end < self._wal or told.end_block < self._block:  # the storage is another one
             self._indexes, self._wal, self._block = {}, 0, 0
+            for prefix in (wal_prefix(self._main), block_prefix(self._main)):
+                self._stored.forget(prefix)
         if self._wal < told.wal_first:
             await self._read_blocks(told)
             self._wal = told.wal_first
@@ -179,9 +181,17 @@ class Replica:
         while self._block < told.end_block:
             sequences = range(self._block, min(told.end_block, self._block + _SIDE_BY_SIDE))
             names = [block_name(self._main, each) for each in sequences]
-            found = await asyncio.gather(*(read_block_index(self._storage, name) for name in names))
+            found = await asyncio.gather(
+                *(read_block_index(self._storage, name) for name in names), return_exceptions=True
+            )
             for name, block in zip(names, found, strict=True):
-                self._move(name, block)
+                if isinstance(block, BlockMalformed | ObjectMissing):
+                    # Lost; what was in it is the leader's to give.
+                    _LOG.error("zone_router.block_not_read", name=name, why=str(block))
+                elif isinstance(block, BaseException):
+                    raise block
+                else:
+                    self._move(name, block)
                 self._block += 1
 
     def _move(self, name: str, block: BlockIndex) -> None:

@@ -44,6 +44,10 @@ class Cache:
                 return piece[start - first : start - first + size]
         return None
 
+    def forget(self, prefix: str) -> None:
+        for key in [key for key in self._pieces if key[0].startswith(prefix)]:
+            self._drop(key)
+
     def _drop(self, key: tuple[str, int]) -> None:
         self.bytes -= len(self._pieces.pop(key))
         starts = self._starts[key[0]]
@@ -63,6 +67,11 @@ class Stored:
     def keep(self, name: str, data: bytes) -> None:
         """An object that this node has written."""
         self.tail.put(name, 0, memoryview(data))
+
+    def forget(self, prefix: str) -> None:
+        """Objects whose names begin so are other ones now."""
+        self.tail.forget(prefix)
+        self.blocks.forget(prefix)
 
     async def get(self, name: str, start: int, size: int, *, of_block: bool = False) -> memoryview:
         """Raises ObjectMissing, StorageFailed."""
