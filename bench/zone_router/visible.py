@@ -1,7 +1,7 @@
 """How soon a record is seen in another zone: from its commit until a consumer there has it, and until one that
 reads from the leader directly has it, in one run.
 
-Three brokers on this machine, three replicas; the leader in az1, who reads in the zone in az2, object storage a local
+Three brokers on this machine, three replicas; the leader in az1, the reader in az2, object storage a local
 folder. A record has been committed when its producer is told so, or a reader has it, whichever comes first.
 """
 

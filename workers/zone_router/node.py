@@ -202,7 +202,7 @@ class RouterNode:
                 {"plane": plane, "from_zone": from_zone, "to_zone": to_zone, "bytes": size}
                 for plane, from_zone, to_zone, size in self._traffic.hops()
             ],
-            "cold_reads": {"reads": self._traffic.cold_reads()},
+            "cold_reads": dict(zip(("reads", "bytes"), self._traffic.cold_reads(), strict=True)),
             "cache": {
                 "bytes": self._stored.tail.bytes + self._stored.blocks.bytes if self._stored else 0,
                 "most_bytes": reads.cache_bytes + reads.block_cache_bytes if (reads := self._file.reads) else 0,

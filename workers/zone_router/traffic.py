@@ -68,6 +68,12 @@ class Traffic:
             ["cluster"],
             registry=registry,
         )
+        self._cold_bytes = Counter(
+            "treeline_zone_router_cold_read_bytes",
+            "Bytes of leaders' answers to them",
+            ["cluster"],
+            registry=registry,
+        )
         self._unmapped = Counter(
             "treeline_zone_router_unmapped",
             "Addresses of brokers that no node of the client's zone listens for, told as they are",
@@ -96,9 +102,9 @@ class Traffic:
         for labels, value in _totals(self._bytes):
             yield labels["plane"], labels["from_zone"], labels["to_zone"], value
 
-    def cold_reads(self) -> int:
-        """Partitions of Fetches that were asked of a leader in another zone since the node began."""
-        return sum(value for _, value in _totals(self._cold))
+    def cold_reads(self) -> tuple[int, int]:
+        """Partitions that leaders in other zones were asked for since the node began, bytes of their answers."""
+        return sum(value for _, value in _totals(self._cold)), sum(value for _, value in _totals(self._cold_bytes))
 
     def refused(self, why: str) -> None:
         self._refused.labels(why).inc()
@@ -106,8 +112,10 @@ class Traffic:
     def zoneless(self) -> None:
         self._zoneless.inc()
 
-    def cold(self, cluster: str, partitions: int) -> None:
+    def cold(self, cluster: str, partitions: int, size: int) -> None:
+        """The leader has answered for so many partitions."""
         self._cold.labels(cluster).inc(partitions)
+        self._cold_bytes.labels(cluster).inc(size)
 
     def told(self, api_key: int) -> None:
         self._told.labels(Api(api_key).name.lower()).inc()

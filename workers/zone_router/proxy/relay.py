@@ -304,8 +304,7 @@ class Client(Connection):
             if found.cold is None or found.merge is None:
                 self._answered_by(awaited, found.pieces)
                 return
-            self._place.traffic.cold(self._place.cluster, found.cold_partitions)
-            awaited.rewrite = _both(awaited.rewrite, found.merge)
+            awaited.rewrite = _both(awaited.rewrite, self._merged(found.merge, found.cold_partitions))
             self._broker_owes.append(awaited)
             size = sum(map(len, found.cold))
             self._send(request.api_key, [_SIZE.pack(size), *found.cold], size + _SIZE.size)
@@ -314,6 +313,13 @@ class Client(Connection):
         except Exception as error:  # noqa: BLE001 - its client would wait for ever
             _LOG.error("zone_router.reading_failed", why=repr(error))
             self.end("reading-failed", repr(error))
+
+    def _merged(self, merge: Rewrite, partitions: int) -> Rewrite:
+        def merged(told: memoryview) -> Sequence[Buffer]:
+            self._place.traffic.cold(self._place.cluster, partitions, len(told))
+            return merge(told)
+
+        return merged
 
     def answered(self, frame: Frame) -> None:
         """A broker's answer. Raises MessageMalformed if it is none to what was asked."""
