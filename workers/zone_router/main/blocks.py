@@ -68,9 +68,14 @@ class Blocks:
         """What was gathered of it from there on is not in the log any more."""
         partition, epoch, position = begun.partition, begun.leader_epoch, begun.offset
         before = self.followed.get(partition, Followed(epoch, position, position, {}))
-        those = self._batches.get(partition, [])
+        those = self._batches.pop(partition, [])
         while those and those[-1].base_offset >= position:
             self.bytes -= len(those.pop().batch)
+        if those:
+            self._batches[partition] = those
+        self._aborted = [
+            each for each in self._aborted if each.partition != partition or each.last_offset < position
+        ]
         still_open = {producer: first for producer, first in before.open.items() if first < position}
         self.followed[partition] = Followed(epoch, before.start, position, still_open)
 

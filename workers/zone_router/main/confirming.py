@@ -255,7 +255,10 @@ class Confirming:
                     then()
 
     def _tell(self, led: Led) -> None:
-        end = self._ends.get(led.partition, led.position)
+        end, stable = self._ends.get(led.partition, led.position), led.last_stable
+        if end < led.position and self._blocks and (stored := self._blocks.followed.get(led.partition)):
+            # That a transaction was aborted stands in the WAL with its marker: until then it is an open one.
+            stable = min([stable, *stored.open.values()])
         self.snapshots.tell(
             State(
                 led.partition,
@@ -264,7 +267,7 @@ class Confirming:
                 led.log_start,
                 end,
                 max(led.high_watermark, end),
-                led.last_stable,
+                stable,
             )
         )
 
