@@ -57,10 +57,12 @@ class Led:
     log_start: int = 0
     open: dict[int, int] = field(default_factory=dict)
     """Producers with an open transaction, and the offset of its first batch."""
+    is_asked: bool = False
+    """Whether it was asked for; what is answered before is of one whose place it has taken."""
 
     @property
     def followed(self) -> Followed:
-        return Followed(self.leader_epoch, self.start, self.position, self.open)
+        return Followed(self.leader_epoch, self.start, self.position, dict(self.open))
 
 
 class _NotTold(Exception):
@@ -193,6 +195,8 @@ class Follower:
                 position = min(position, await self._epoch_start(leader, partition, name, epoch))
             still_open = {producer: first for producer, first in known.open.items() if first < position}
             led = Led(partition, name, epoch, known.start, position, open=still_open)
+        if before:
+            self._forgotten.append(partition)  # or the broker tells nothing of what has not moved since
         self._led[partition] = led
         self._unsaid.add(partition)
         self._sink.leads(led)
@@ -228,9 +232,14 @@ class Follower:
 
     async def _fetch(self, asking: Leader) -> None:
         """One turn of the session: what has moved is said anew, and what the broker has is taken."""
+        if any(each in self._led for each in self._forgotten):
+            # Left, and led again since: brokers leave out what is both said and forgotten.
+            self._session = (self._session[0], 0)
         session, epoch = self._session
         said = list(self._led) if epoch == 0 else [each for each in self._unsaid if each in self._led]
         self._unsaid.clear()
+        for partition in said:
+            self._led[partition].is_asked = True
         forgotten, self._forgotten = self._forgotten, []
         asked = fetches.FetchAsked(
             max_wait_ms=_WAIT_MS,
@@ -253,7 +262,8 @@ class Follower:
             raise LeaderLost(f"the broker does not let it follow: error {told.error}")
         self._session = (told.session_id, epoch + 1 if told.session_id else 0)
         for each in told.partitions:
-            if led := self._led.get(Partition(_topic_id(each.topic), each.partition)):
+            led = self._led.get(Partition(_topic_id(each.topic), each.partition))
+            if led and led.is_asked:
                 self._took(led, each)
         if not self._led:
             await asyncio.sleep(_AGAIN_SECONDS)  # brokers answer at once where nothing is asked for

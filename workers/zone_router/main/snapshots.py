@@ -1,7 +1,7 @@
 """How far a main is, told to the proxies that ask: whole at first, then what has changed.
 
 Source: the zone router's document, "Read": GetPartitionSnapshot. Asked in long poll: a poll is answered when there
-is something to tell, so that nothing is said while nothing happens.
+is something to tell, and after some seconds if there is nothing, so that who asks knows that the main is there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 from workers.zone_router.formats.route_messages import Snapshot, State
 from workers.zone_router.formats.wal import Partition
+
+_QUIET_SECONDS = 5.0
+"""After so long there is an answer although there is nothing to tell."""
 
 
 class Snapshots:
@@ -69,12 +72,15 @@ class Session:
         self._is_asked = self._is_moved = False
         self._is_first = True
         self._saying: asyncio.Handle | None = None
+        self._late: asyncio.Handle | None = None
 
     def poll(self) -> None:
-        """Answer, as soon as there is something to tell; the first at once."""
+        """Answer, as soon as there is something to tell, or has not been for long; the first at once."""
         self._is_asked = True
         if self._touched or self._is_moved or self._is_first:
             self._soon()
+        elif self._late is None:
+            self._late = asyncio.get_running_loop().call_later(_QUIET_SECONDS, self._soon)
 
     def touched(self, partition: Partition | None) -> None:
         if partition is None:
@@ -91,6 +97,9 @@ class Session:
 
     def _answer(self) -> None:
         self._saying = None
+        if self._late:
+            self._late.cancel()
+            self._late = None
         if not self._is_asked:
             return
         told = self._snapshots.since(self._touched, self._named)
@@ -102,5 +111,6 @@ class Session:
 
     def close(self) -> None:
         self._snapshots.ended(self)
-        if self._saying:
-            self._saying.cancel()
+        for handle in (self._saying, self._late):
+            if handle:
+                handle.cancel()

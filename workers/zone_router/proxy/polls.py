@@ -21,6 +21,8 @@ from workers.zone_router.frames import FrameRefused, Frames
 from workers.zone_router.traffic import Traffic
 
 _CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 15.0
+"""Mains answer after five at the latest."""
 _MOST_MESSAGE_BYTES = 256 * 1024 * 1024
 
 
@@ -52,7 +54,11 @@ class Polls(Connection):
             raise MainLost(f"main {self._main} has ended the connection")
         self._asked = asyncio.get_running_loop().create_future()
         self._say(Poll())
-        return await self._asked
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await self._asked
+        except TimeoutError:
+            raise MainLost(f"main {self._main} has not answered within {_ANSWER_SECONDS:.0f} s") from None
 
     def _say(self, message: Message) -> None:
         pieces = encoded(message)
