@@ -169,8 +169,10 @@ class Client(Connection):
         self._unended.holds(self, 0)
 
     def broker_gone(self) -> None:
-        """Brokers end connections that are idle, as this one is while all that the client asks goes by a main."""
-        if self._stream is None or self._broker_owes:
+        """Brokers end connections that are idle, as this one is while all that the client asks goes by a main, or
+        is answered in the zone.
+        """
+        if self._broker_owes or (self._stream is None and self._reading is None):
             self.close()
         else:
             self._broker = self._connecting = None
