@@ -15,8 +15,8 @@ from workers.zone_router.formats.route_messages import Snapshot
 from workers.zone_router.formats.wal import Begun, Direct, Partition
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirming import Confirming, ConfirmLimits
-from workers.zone_router.main.follower import Led
 from workers.zone_router.main.followed_batch import FollowedBatch
+from workers.zone_router.main.follower import Led
 from workers.zone_router.main.recovery import Stood
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.index import Index, Stretch

@@ -67,6 +67,11 @@ class Index:
         first = self.stretches[0].base_offset if self.stretches else 0
         self._aborted = {key: each for key, each in self._aborted.items() if each.last_offset >= first}
 
+    def begin(self, offset: int) -> None:
+        """What was known from here on is not in the log any more, nor how transactions have ended there."""
+        self.cut(offset)
+        self._aborted = {key: each for key, each in self._aborted.items() if each.last_offset < offset}
+
     def note(self, aborted: Aborted) -> None:
         """Told twice, perhaps: by the WAL, and by a block."""
         self._aborted.setdefault((aborted.producer_id, aborted.first_offset), aborted)

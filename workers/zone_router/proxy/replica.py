@@ -101,7 +101,8 @@ class Replica:
                 await self._follow(told)
                 return
             except StorageFailed as error:
-                if not polls.is_open:
+                # What is gone does not come back: it is in a block of which the main tells who asks anew.
+                if not polls.is_open or isinstance(error, ObjectMissing):
                     raise
                 _LOG.warning("zone_router.storage_away", why=str(error))
                 await asyncio.sleep(_AGAIN_SECONDS)
@@ -116,7 +117,9 @@ class Replica:
             await self._read_blocks(told)
             self._wal = told.wal_first
         await self._read_wal(told.wal_end)
-        await self._read_blocks(told)
+        if not await self._read_blocks(told):
+            self._wal = told.wal_first
+            await self._read_wal(told.wal_end)
         for partition in told.left:
             if before := self._states.pop(partition, None):
                 self._names.pop((before.topic, partition.number), None)
@@ -144,8 +147,6 @@ class Replica:
             names = [wal_name(self._main, each) for each in sequences]
             found = await asyncio.gather(*map(self._stored.whole, names), return_exceptions=True)
             for name, data in zip(names, found, strict=True):
-                if isinstance(data, ObjectMissing):
-                    return  # committed meanwhile; the next snapshot tells of the block
                 if isinstance(data, BaseException):
                     raise data
                 await self._replay(name, data)
@@ -160,7 +161,7 @@ class Replica:
                 index.note(record)
                 continue
             if isinstance(record, Begun):
-                index.cut(record.offset)
+                index.begin(record.offset)
                 continue
             stretch = _stretch(name, record, start)
             index.append(stretch)
@@ -173,7 +174,11 @@ class Replica:
             return_exceptions=True,
         )
 
-    async def _read_blocks(self, told: Snapshot) -> None:
+    async def _read_blocks(self, told: Snapshot) -> bool:
+        """False if one is gone, and nothing is known any more but what is behind it in blocks."""
+        is_whole = self._block >= told.first_block
+        if not is_whole:
+            self._indexes = {}  # what was told in blocks that went before they were read
         for sequence in range(self._first_block, min(told.first_block, self._block)):
             for index in self._indexes.values():
                 index.forget(block_name(self._main, sequence))
@@ -181,18 +186,20 @@ class Replica:
         while self._block < told.end_block:
             sequences = range(self._block, min(told.end_block, self._block + _SIDE_BY_SIDE))
             names = [block_name(self._main, each) for each in sequences]
-            found = await asyncio.gather(
-                *(read_block_index(self._storage, name) for name in names), return_exceptions=True
-            )
+            reading = (read_block_index(self._storage, name) for name in names)
+            found = await asyncio.gather(*reading, return_exceptions=True)
             for name, block in zip(names, found, strict=True):
                 if isinstance(block, BlockMalformed | ObjectMissing):
-                    # Lost; what was in it is the leader's to give.
+                    # Lost; what was in it, and before it, is the leader's to give: it would have told which
+                    # transactions were aborted.
                     _LOG.error("zone_router.block_not_read", name=name, why=str(block))
+                    self._indexes, is_whole = {}, False
                 elif isinstance(block, BaseException):
                     raise block
                 else:
                     self._move(name, block)
                 self._block += 1
+        return is_whole
 
     def _move(self, name: str, block: BlockIndex) -> None:
         for partition, segments in block.segments.items():
