@@ -63,6 +63,26 @@ def test_a_block_that_is_gone_is_gone_on_from(tmp_path: Path, gone: int):
     asyncio.run(test())
 
 
+def test_blocks_that_went_before_they_were_read_leave_nothing_of_what_was_before_them(tmp_path: Path):
+    """A proxy that had lost its way to a main for longer than blocks are kept."""
+
+    async def test() -> None:
+        storage = ObjectStorage(f"file://{tmp_path}")
+        await storage.put_new(
+            wal_name(MAIN, 0), wal.written(WalHead(0, 1), [Begun(PARTITION, 1, 0), followed(sent(0)).record])
+        )
+        replica = replica_of(storage)
+        await replica._follow(told(0, 1, 0, 0, 1))
+        await blocks_of(storage, 3)
+        await storage.delete([block_name(MAIN, 0), block_name(MAIN, 1)])
+        await replica._follow(told(3, 3, 2, 3, 3))
+        view = replica.view("orders", 0)
+        assert view is not None
+        assert [view.where.has(offset) for offset in range(3)] == [False, False, True]
+
+    asyncio.run(test())
+
+
 def test_an_object_of_the_wal_that_is_gone_is_not_stepped_over(tmp_path: Path):
     """It may tell that a transaction was aborted: nobody is told that all is stable."""
 
