@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Sequence
 
 import structlog
 
@@ -39,6 +38,9 @@ class Blocks:
         """The next one's."""
         self._wal_first = stood.wal[0] if stood.wal else stood.wal_first
         """The oldest object of the WAL that may be there."""
+        self._gone: list[str] = []
+        """Names of objects that nobody needs any more."""
+        self._deleting: asyncio.Task[None] | None = None
         self.followed = dict(stood.known)
         self.bytes = 0
         """Gathered."""
@@ -111,9 +113,16 @@ class Blocks:
         self.bytes -= sum(len(each.batch) for those in batches.values() for each in those)
         before, self.wal_end = self.wal_end, wal_end
         # Proxies that are a little behind still read the WAL between the last two.
-        await self._delete([wal_name(self._main, each) for each in range(self._wal_first, before)])
+        self._gone += [wal_name(self._main, each) for each in range(self._wal_first, before)]
         self._wal_first = max(before, self._wal_first)
-        await self._delete(self._old(keep_seconds))
+        self._gone += self._old(keep_seconds)
+        if self._deleting is None or self._deleting.done():
+            # Beside what comes next: a commit does not wait for what is not needed any more.
+            self._deleting = asyncio.create_task(self._delete())
+
+    def close(self) -> None:
+        if self._deleting:
+            self._deleting.cancel()
 
     def _old(self, keep_seconds: float) -> list[str]:
         found = []
@@ -122,10 +131,13 @@ class Blocks:
             found.append(block_name(self._main, self._kept.popleft()[0]))
         return found
 
-    async def _delete(self, names: Sequence[str]) -> None:
-        if not names:
-            return
-        try:
-            await self._storage.delete(names)
-        except StorageFailed as error:
-            _LOG.warning("zone_router.not_deleted", why=str(error))
+    async def _delete(self) -> None:
+        """What cannot be deleted now is with the next."""
+        while self._gone:
+            names, self._gone = self._gone, []
+            try:
+                await self._storage.delete(names)
+            except StorageFailed as error:
+                self._gone += names
+                _LOG.warning("zone_router.not_deleted", why=str(error))
+                return

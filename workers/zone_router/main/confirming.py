@@ -153,6 +153,7 @@ class Confirming:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._blocks.close()
 
     async def _begun(self) -> Stood:
         """Take the next name of the WAL at once: a process that was this main before writes no more after it. Then

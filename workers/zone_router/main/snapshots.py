@@ -23,11 +23,15 @@ class Snapshots:
         self._states: dict[Partition, State] = {}
         self._sessions: set[Session] = set()
         self._reached = (0, 0, 0, 0)
+        self.is_known = False
+        """Whether the main knows where it stands; nothing is told before."""
 
     def reached(self, wal_first: int, wal_end: int, first_block: int, end_block: int) -> None:
         """The objects that there are; those of the WAL before `wal_first` are in blocks."""
         moved = (wal_first, first_block, end_block) != (self._reached[0], *self._reached[2:])
         self._reached = (wal_first, wal_end, first_block, end_block)
+        moved |= not self.is_known
+        self.is_known = True
         if moved:
             for session in self._sessions:
                 session.touched(None)
@@ -100,7 +104,7 @@ class Session:
         if self._late:
             self._late.cancel()
             self._late = None
-        if not self._is_asked:
+        if not self._is_asked or not self._snapshots.is_known:
             return
         told = self._snapshots.since(self._touched, self._named)
         self._named |= {each.partition for each in told.states}

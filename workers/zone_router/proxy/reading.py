@@ -91,7 +91,7 @@ class Reading:
             turn = _Turn(is_last=left <= 0)
             self._sort(asked, turn, loop.time())
             await self._read(asked, turn)
-            enough = turn.size >= min(asked.min_bytes, self._most_bytes) or turn.is_full
+            enough = turn.size >= min(asked.min_bytes, self._most_bytes // 2) or turn.is_full
             if turn.cold or turn.is_last or (enough and not turn.failed):
                 return self._composed(request, asked, turn)
             await asyncio.wait([moves], timeout=min(left, _AGAIN_SECONDS) if turn.failed else left)

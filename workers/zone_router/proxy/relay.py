@@ -91,6 +91,8 @@ class Client(Connection):
         self._is_reading_decided = False
         self._reading: Reading | None = None
         self._beside: set[asyncio.Task[None]] = set()
+        self._reads_one = asyncio.Lock()
+        """One who asks for more before it has its answer is answered one after the other, as by a broker."""
         self.connected_at = 0.0
 
     def made(self) -> None:
@@ -302,7 +304,8 @@ class Client(Connection):
     async def _read(self, reading: Reading, request: Request, message: memoryview, awaited: _Awaited) -> None:
         """Answer a Fetch by what is in the zone, and by the leader where that isn't enough."""
         try:
-            found = await reading.answer(request, message)
+            async with self._reads_one:
+                found = await reading.answer(request, message)
             if found.cold is None or found.merge is None:
                 self._answered_by(awaited, found.pieces)
                 return
