@@ -5,6 +5,7 @@ is the same as the leader's, byte for byte.
 from __future__ import annotations
 
 import secrets
+import signal
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -137,6 +138,32 @@ def test_a_topic_that_was_made_anew_is_another_one(reading: Router, topic: str):
     direct = everything(reading.brokers.servers, topic)
     assert len(direct) == 30
     assert everything(node.servers, topic, "zone=az2") == direct
+
+
+def test_one_that_is_ahead_of_what_its_zone_knows_is_waited_for(reading: Router, topic: str):
+    """It begins at the end that the leader tells; what the zone knows is late, as the main stands still."""
+    node, main = reading.nodes["az2"], reading.nodes["az1"]
+    direct = {"bootstrap.servers": reading.brokers.servers}
+    produce(direct, topic, [str(n) for n in range(60)])
+    assert len(everything(node.servers, topic, "zone=az2")) == 60
+    before = crossed(node, "fetch"), cold(node)
+    found: list[Message] = []
+    assert main.process is not None
+    main.process.send_signal(signal.SIGSTOP)
+    try:
+        produce(direct, topic, [f"late-{n}" for n in range(60)])
+        reader = Consumer(client(node, group_id=secrets.token_hex(4), fetch_wait_max_ms=100))
+        end = reader.get_watermark_offsets(TopicPartition(topic, 0), DEADLINE_SECONDS)[1]
+        produce(direct, topic, [f"asked-{n}" for n in range(60)])
+        reader.assign([TopicPartition(topic, 0, end)])
+        found += reader.consume(1, 1.5)
+        assert found == []
+    finally:
+        main.process.send_signal(signal.SIGCONT)
+    eventually(lambda: found.extend(reader.consume(10, 0.5)) or len(found) == 10, "it is read")
+    reader.close()
+    assert end == 20 and [each.offset() for each in found] == list(range(20, 30))
+    assert (crossed(node, "fetch"), cold(node)) == before
 
 
 def test_offsets_that_are_not_there_are_the_leaders_to_judge(reading: Router, topic: str):

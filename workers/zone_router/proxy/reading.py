@@ -24,6 +24,11 @@ from workers.zone_router.proxy.stored import Stored
 _UNKNOWN_SECONDS = 2.0
 """A partition that is not known yet may be new; so long it is waited for. After it it's a cold one."""
 _STAYS_UNKNOWN_SECONDS = 30.0
+_AHEAD_SECONDS = 5.0
+"""So long one who is ahead of what is known is waited for: ends are the leader's to tell, and what is known here
+may be late. Then the leader is asked: the offset may be out of range."""
+_STAYS_LATE_SECONDS = 30.0
+_MOST_WAITED_FOR = 10_000
 _AGAIN_SECONDS = 0.2
 _COLD_WAIT_MS = 100
 """How long the leader may wait for more, while others of the same answer are waited for here."""
@@ -77,6 +82,11 @@ class Reading:
         self._replica, self._stored, self._most_bytes = replica, stored, most_bytes
         self._unknown: dict[tuple[str | bytes, int], float] = {}
         """When a partition that is not known was first asked for."""
+        self._ahead: dict[tuple[str | bytes, int, int], float] = {}
+        """When an offset ahead of what is known was first asked for."""
+        self._late: dict[tuple[str | bytes, int], float] = {}
+        """When one who is ahead was last waited for in vain: else each of its requests would wait anew while the
+        main stands still."""
 
     async def answer(self, request: Request, message: memoryview) -> Answered:
         """To a Fetch. Raises MessageMalformed."""
@@ -106,19 +116,33 @@ class Reading:
                 continue
             self._unknown.pop((each.topic, each.partition), None)
             view.where.wanted_at = now
-            if _is_for_the_leader(each, view, is_last=turn.is_last):
+            is_ahead = each.fetch_offset > view.state.high_watermark
+            if _is_for_the_leader(each, view) or (is_ahead and not self._may_catch_up(each, now)):
                 turn.cold.append(at)
-            else:
+            elif not is_ahead:
                 turn.views[at] = view
 
     def _may_come(self, asked: PartitionAsked, now: float) -> bool:
         key = (asked.topic, asked.partition)
-        if len(self._unknown) > 10_000:
+        if len(self._unknown) > _MOST_WAITED_FOR:
             self._unknown.clear()
         since = self._unknown.setdefault(key, now)
         if now - since > _STAYS_UNKNOWN_SECONDS:
             self._unknown[key] = since = now
         return now - since < _UNKNOWN_SECONDS
+
+    def _may_catch_up(self, asked: PartitionAsked, now: float) -> bool:
+        key = (asked.topic, asked.partition)
+        if now - self._late.get(key, -_STAYS_LATE_SECONDS) < _STAYS_LATE_SECONDS:
+            return False
+        if len(self._ahead) > _MOST_WAITED_FOR:
+            self._ahead.clear()
+        place = (*key, asked.fetch_offset)
+        if now - self._ahead.setdefault(place, now) < _AHEAD_SECONDS:
+            return True
+        del self._ahead[place]
+        self._late[key] = now
+        return False
 
     async def _read(self, asked: FetchAsked, turn: _Turn) -> None:
         """What there is, up to the bytes that are wanted."""
@@ -192,13 +216,10 @@ class Reading:
         return Answered([], fetch_request(version, correlation, request.client_id, for_leader), merge, len(cold))
 
 
-def _is_for_the_leader(asked: PartitionAsked, view: View, *, is_last: bool) -> bool:
+def _is_for_the_leader(asked: PartitionAsked, view: View) -> bool:
     state, offset = view.state, asked.fetch_offset
     if asked.leader_epoch not in (-1, state.leader_epoch) or asked.last_fetched_epoch >= 0:
         return True
-    if offset > state.high_watermark:
-        # One who has read from the leader before may be ahead of what is known here; it is waited for.
-        return is_last
     if offset < state.log_start:
         return True
     return offset < state.end and not view.where.has(offset)
@@ -228,7 +249,7 @@ def _batches(stretch: Stretch, data: memoryview, offset: int, upper: int, most: 
 
 
 def _fetched(asked: FetchAsked, each: PartitionAsked, view: View | None, read: ReadIn | None) -> PartitionFetched:
-    """Of one that may come to be known: nothing, not even how far it is."""
+    """Of one that may come to be known, or to where it is asked for: nothing, not even how far it is."""
     if view is None:
         return PartitionFetched(each.topic, each.partition, 0, -1, -1, -1, None, -1, [])
     state = view.state
