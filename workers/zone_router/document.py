@@ -140,6 +140,18 @@ class Channel(_Section):
     held_bytes: Annotated[int, Field(ge=1_024)] = 256 * 1024 * 1024
     same_zone: Literal["channel", "direct"] = "channel"
 
+    @field_validator("url")
+    @classmethod
+    def _is_for_all_nodes(cls, value: str) -> str:
+        """Of other URLs some would be taken: for the folder that a node was started in, or its own memory."""
+        parts = urlsplit(value)
+        is_folder = parts.scheme == "file" and not parts.netloc and parts.path.strip("/")
+        if not is_folder and not (parts.scheme == "s3" and parts.netloc):
+            raise ValueError(
+                f"{value!r} is neither a folder such as file:///mnt/shared nor a bucket such as s3://bucket/prefix"
+            )
+        return value
+
 
 class Reads(_Section):
     """Records are read in the client's zone: mains follow their brokers and store where each batch is."""
