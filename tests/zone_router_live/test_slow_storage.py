@@ -8,6 +8,7 @@ import asyncio
 import random
 import secrets
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import uvloop
 from prometheus_client import CollectorRegistry
 
+from tests.disks import full, needs_root, small_disk
 from tests.eventually import eventually
 from tests.zone_router_live.consuming import Consuming
 from tests.zone_router_live.nodes import Router
@@ -84,3 +86,22 @@ def test_what_storage_does_late_or_at_the_second_attempt_is_not_lost(
             eventually(lambda: len(consuming.found) > 1_000, "records are read")
         each_once(mine, topic, producing)
         consuming.is_the_leaders(mine)
+
+
+@needs_root
+def test_a_storage_that_is_full_holds_up_and_loses_nothing(router: Router, tmp_path: Path):
+    """Nothing can be written for some seconds, and what had been written is read meanwhile."""
+    with small_disk(tmp_path / "disk", megabytes=300) as disk:
+        mine = Router(disk, router.brokers, channel=True, reads={"commit_ms": 1_000})
+        topic = f"full-{secrets.token_hex(4)}"
+        router.brokers.create(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]])
+        with within(mine), Consuming(mine.nodes["az2"], topic) as consuming:
+            with Producing(mine, topic, "az1") as producing:
+                with full(disk):
+                    time.sleep(2)
+                    done = len(producing.done)
+                    eventually(lambda: len(consuming.found) > 100, "what had been written is read")
+                    assert len(producing.done) < done + 1_000, "next to nothing was written meanwhile"
+                producing.goes_on()
+            each_once(mine, topic, producing)
+            consuming.is_the_leaders(mine)

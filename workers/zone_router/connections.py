@@ -127,8 +127,8 @@ def _tell_of_the_dead(transport: asyncio.Transport) -> None:
         return
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # One that is idle is probed after a minute, and found to be gone when it has not answered for as long as one may
-    # leave untaken what was sent: that limit goes before the number of probes.
+    # One that is idle is probed after a minute, and found to be gone when it has not answered for as long as one
+    # may leave untaken what was sent: that limit goes before the number of probes.
     options = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
     options["TCP_USER_TIMEOUT"] = 1_000 * _UNTAKEN_SECONDS
     for option, value in options.items():

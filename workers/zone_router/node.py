@@ -20,7 +20,7 @@ from workers.zone_router.proxy.readings import Readings
 from workers.zone_router.proxy.relay import FETCH_BYTES
 from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.proxy.stored import Stored
-from workers.zone_router.traffic import Traffic
+from workers.zone_router.traffic import Traffic, Watched
 
 _DRAIN_SECONDS = 2.0
 _LOOK_SECONDS = 3.0
@@ -52,6 +52,14 @@ class RouterNode:
         )
         self._main = self._make_main()
         self._control = self._make_control()
+        confirming, stored = self._confirming, self._stored
+        traffic.registry.register(
+            Watched(
+                lambda: confirming.batches() if confirming else {},
+                lambda: confirming.written() if confirming else {},
+                lambda: stored.cached() if stored else {},
+            )
+        )
 
     async def run(self, ended: asyncio.Event, ready: asyncio.Event) -> None:
         """Serve until `ended` is set.

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from backend.domain.zone_traffic import UNKNOWN_ZONE
 from backend.kafka.wire.apis import Api
@@ -81,6 +83,7 @@ class Traffic:
             registry=registry,
         )
         self.channel = ChannelTraffic(registry)
+        self.registry = registry
         Gauge("treeline_zone_router_node", "This node", ["node", "zone"], registry=registry).labels(
             node, zone
         ).set(1)
@@ -174,6 +177,38 @@ class ChannelTraffic:
         """Where these are read when somebody asks."""
         self._held_bytes.set_function(held_bytes)
         self._streams.set_function(streams)
+
+
+class Watched(Collector):
+    """What a node counts itself, read when somebody asks: of its main, and of what it keeps of what it reads."""
+
+    def __init__(
+        self,
+        batches: Callable[[], Mapping[str, int]],
+        written: Callable[[], Mapping[str, int]],
+        cached: Callable[[], Mapping[str, int]],
+    ) -> None:
+        """Batches by whether they are stored as a `link` or `whole`; bytes of objects by kind; bytes by cache."""
+        self._batches, self._written, self._cached = batches, written, cached
+
+    def collect(self) -> Iterator[Metric]:
+        batches = CounterMetricFamily(
+            "treeline_zone_router_followed_batches",
+            "Batches of a broker's log in its main's confirm WAL: as links, or whole",
+            labels=["stored"],
+        )
+        written = CounterMetricFamily(
+            "treeline_zone_router_written_bytes",
+            "Bytes of a main's objects: its confirm WAL, its blocks",
+            labels=["kind"],
+        )
+        cached = GaugeMetricFamily(
+            "treeline_zone_router_cache_bytes", "Of a proxy: ends of logs, and blocks", labels=["cache"]
+        )
+        for family, told in ((batches, self._batches()), (written, self._written()), (cached, self._cached())):
+            for label, value in told.items():
+                family.add_metric([label], value)
+            yield family
 
 
 def _totals(counter: Counter) -> Iterator[tuple[Mapping[str, str], int]]:

@@ -42,7 +42,7 @@ class Blocks:
         """Names of objects that nobody needs any more."""
         self._deleting: asyncio.Task[None] | None = None
         self.followed = dict(stood.known)
-        self.bytes = 0
+        self.bytes = self.written_bytes = 0
         """Gathered."""
         self.wal_end = stood.wal_first
         """Of the last block."""
@@ -110,6 +110,7 @@ class Blocks:
                 await asyncio.sleep(_PAUSE_SECONDS)
         self._kept.append((self.end, asyncio.get_running_loop().time()))
         self.end += 1
+        self.written_bytes += len(data)
         self.bytes -= sum(len(each.batch) for those in batches.values() for each in those)
         before, self.wal_end = self.wal_end, wal_end
         # Proxies that are a little behind still read the WAL between the last two.

@@ -50,7 +50,7 @@ class ConfirmWal:
         """Batches that were given to it, and those of them that are stored."""
         self.end = 0
         """The sequence of the next object."""
-        self.waiting_bytes = 0
+        self.waiting_bytes = self.written_bytes = 0
 
     async def begin(self, end: int) -> bool:
         """Take the name behind all that are there; False if somebody else has it. Raises StorageFailed."""
@@ -105,4 +105,6 @@ class ConfirmWal:
 
     async def _is_put(self, records: Sequence[WalRecord]) -> bool:
         data = wal.written(WalHead(self.end, self._process), records)
-        return await self._storage.put_own(wal_name(self._main, self.end), data, wal.HEAD_BYTES)
+        is_ours = await self._storage.put_own(wal_name(self._main, self.end), data, wal.HEAD_BYTES)
+        self.written_bytes += len(data) if is_ours else 0
+        return is_ours

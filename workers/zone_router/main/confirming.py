@@ -137,6 +137,14 @@ class Confirming:
         topic, index = name
         return Partition(topic, index) if isinstance(topic, bytes) else self._names.get((topic, index))
 
+    def batches(self) -> dict[str, int]:
+        """By how they were stored."""
+        return {"link": self.links, "whole": self.directs}
+
+    def written(self) -> dict[str, int]:
+        """Bytes of objects, by kind."""
+        return {"wal": self._wal.written_bytes, "blocks": self._blocks.written_bytes if self._blocks else 0}
+
     async def run(self) -> None:
         """Until it is cancelled. Raises WalFenced."""
         stood = await self._begun()

@@ -64,6 +64,10 @@ class Stored:
         self.tail, self.blocks = Cache(tail_bytes), Cache(block_bytes)
         self._coming: dict[tuple[str, int, int], asyncio.Task[memoryview]] = {}
 
+    def cached(self) -> dict[str, int]:
+        """Bytes, by cache."""
+        return {"ends of logs": self.tail.bytes, "blocks": self.blocks.bytes}
+
     def keep(self, name: str, data: bytes) -> None:
         """An object that this node has written."""
         self.tail.put(name, 0, memoryview(data))
