@@ -21,7 +21,7 @@ router = APIRouter(prefix="/zones", tags=["zones"])
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def get_zones(connection: Reading) -> dict[str, Any]:
     """Epochs with their ages, nodes, which proxy stands where for which broker, and bytes by plane and zones; all
-    as it was last reported, counts of each node since it began."""
+    as it was last reported, counts of each node since its first report."""
     return shown(read_zones(connection))
 
 

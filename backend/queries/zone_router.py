@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ _NOW = sa.func.clock_timestamp()
 
 @dataclass(frozen=True, kw_only=True)
 class Hop:
-    """Bytes of one plane that went from one zone to another, or stayed in it, since the node began."""
+    """Bytes of one plane that went from one zone to another, or stayed in it."""
 
     plane: str
     from_zone: str
@@ -39,6 +40,9 @@ class ColdReads:
     reads: int = 0
     bytes: int = 0
 
+    def __add__(self, other: ColdReads) -> ColdReads:
+        return ColdReads(reads=self.reads + other.reads, bytes=self.bytes + other.bytes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
@@ -50,7 +54,7 @@ class Cache:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeReport:
-    """What a node tells of itself."""
+    """What a node tells of itself; counts are since it began."""
 
     node: str
     zone: str
@@ -68,7 +72,15 @@ class NodeReport:
     cache: Cache = Cache()
 
 
-_REPORT = TypeAdapter(NodeReport)
+@dataclass(frozen=True, kw_only=True)
+class _Kept(NodeReport):
+    """A report as it is kept: with what the node had counted in the lives before this one."""
+
+    traffic_before: Sequence[Hop] = ()
+    cold_reads_before: ColdReads = ColdReads()
+
+
+_REPORT = TypeAdapter(_Kept)
 """Reads what is kept; an older program may have kept less."""
 
 
@@ -77,9 +89,36 @@ class NodeRow:
     """A node's last report, and what follows from when it came."""
 
     report: NodeReport
+    """Its counts are those of all its lives."""
     heard: NodeHeard
     is_dead: bool
     """Mains and proxies are told, and `committed` does not wait for it if it had no open stream."""
+
+
+def _with_lives_before(report: NodeReport, before: _Kept | None) -> _Kept:
+    """A node that counts less than it did has begun anew: what crossed zones is not forgotten with its life."""
+    told = {each.name: getattr(report, each.name) for each in fields(NodeReport)}
+    if before is None:
+        return _Kept(**told)
+    traffic, cold = before.traffic_before, before.cold_reads_before
+    if _counted(report) < _counted(before):
+        traffic, cold = summed([*traffic, *before.traffic]), cold + before.cold_reads
+    return _Kept(**told, traffic_before=traffic, cold_reads_before=cold)
+
+
+def _counted(report: NodeReport) -> int:
+    return sum(each.bytes for each in report.traffic) + report.cold_reads.reads
+
+
+def summed(hops: Iterable[Hop]) -> list[Hop]:
+    """One for each plane and pair of zones."""
+    sums: Counter[tuple[str, str, str]] = Counter()
+    for hop in hops:
+        sums[hop.plane, hop.from_zone, hop.to_zone] += hop.bytes
+    return [
+        Hop(plane=plane, from_zone=from_zone, to_zone=to_zone, bytes=size)
+        for (plane, from_zone, to_zone), size in sorted(sums.items())
+    ]
 
 
 def keep_report(connection: Connection, report: NodeReport) -> None:
@@ -89,7 +128,11 @@ def keep_report(connection: Connection, report: NodeReport) -> None:
     all_of_them, this_one = connection.execute(known).one()
     if all_of_them >= MOST_NODES and not this_one:
         raise StateConflict(f"{MOST_NODES} nodes have reported, and no more may; forget those that are dead")
-    row = insert(nodes).values(node=report.node, report=asdict(report), seen_at=_NOW, unbroken_since=_NOW)
+    found = connection.execute(
+        sa.select(nodes.c.report).where(nodes.c.node == report.node).with_for_update()
+    ).scalar_one_or_none()
+    whole = _with_lives_before(report, _REPORT.validate_python(found) if found else None)
+    row = insert(nodes).values(node=report.node, report=asdict(whole), seen_at=_NOW, unbroken_since=_NOW)
     late: ColumnElement[bool] = _NOW - nodes.c.seen_at > timedelta(seconds=GAP_SECONDS)
     since = sa.case((late, _NOW), else_=nodes.c.unbroken_since)
     kept = {"report": row.excluded.report, "seen_at": _NOW, "unbroken_since": since}
@@ -106,7 +149,12 @@ def list_nodes(connection: Connection) -> list[NodeRow]:
     query = sa.select(nodes.report, *ages).order_by(nodes.node)
     found = []
     for document, silent, unbroken in connection.execute(query):
-        report = _REPORT.validate_python(document)
+        kept = _REPORT.validate_python(document)
+        report = replace(
+            kept,
+            traffic=summed([*kept.traffic, *kept.traffic_before]),
+            cold_reads=kept.cold_reads + kept.cold_reads_before,
+        )
         found.append((report, _heard(report, max(0.0, float(silent)), float(unbroken))))
     dead = dead_nodes([heard for _, heard in found])
     return [NodeRow(report=report, heard=heard, is_dead=report.node in dead) for report, heard in found]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +15,7 @@ from backend.projections.clusters import clusters
 from backend.projections.temporal import as_of
 from backend.queries.observed import cluster_replication
 from backend.queries.route_epochs import EpochsRow, find_epochs
-from backend.queries.zone_router import ColdReads, Hop, NodeRow, list_nodes, now
+from backend.queries.zone_router import ColdReads, Hop, NodeRow, list_nodes, now, summed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +74,8 @@ class ZonesSeen:
 
     @property
     def traffic(self) -> list[Hop]:
-        """Of all nodes together, each since it began; by plane and zones."""
-        sums: Counter[tuple[str, str, str]] = Counter()
-        for each in self.nodes:
-            for hop in each.report.traffic:
-                sums[hop.plane, hop.from_zone, hop.to_zone] += hop.bytes
-        return [
-            Hop(plane=plane, from_zone=from_zone, to_zone=to_zone, bytes=size)
-            for (plane, from_zone, to_zone), size in sorted(sums.items())
-        ]
+        """Of all nodes together, each since its first report; by plane and zones."""
+        return summed(hop for each in self.nodes for hop in each.report.traffic)
 
     @property
     def paid_payload_bytes(self) -> int:
@@ -94,8 +86,7 @@ class ZonesSeen:
 
     @property
     def cold_reads(self) -> ColdReads:
-        told = [each.report.cold_reads for each in self.nodes]
-        return ColdReads(reads=sum(each.reads for each in told), bytes=sum(each.bytes for each in told))
+        return sum((each.report.cold_reads for each in self.nodes), ColdReads())
 
     @property
     def holding_back(self) -> list[NodeHeard]:

@@ -265,6 +265,25 @@ def test_the_router_is_told_at_one_look(ticking: Ticking) -> None:
     assert epochs["current_age_seconds"] < epochs["committed_age_seconds"] + 600
 
 
+def test_what_a_node_has_counted_is_not_forgotten_when_it_begins_anew(ticking: Ticking) -> None:
+    crossing = {"plane": "fetch", "from_zone": "az2", "to_zone": "az1", "bytes": 5000}
+    within = {**crossing, "from_zone": "az1"}
+    few, many = {"reads": 1, "bytes": 10}, {"reads": 7, "bytes": 4711}
+    for traffic, cold in (
+        ([{**within, "bytes": 10}], few),
+        ([within, crossing], many),
+        ([], {"reads": 0, "bytes": 0}),
+        ([{**within, "bytes": 30}], few),
+        ([], {"reads": 0, "bytes": 0}),
+        ([{**within, "bytes": 40}], few),
+    ):
+        ticking.tell("az1", 1, 1, traffic=traffic, cold_reads=cold)
+    found = ticking.rest("GET", "/zones").json()
+    assert found["cross_zone_payload_bytes"] == 5000
+    assert {**within, "bytes": 5000 + 30 + 40} in found["traffic"]
+    assert found["cold_reads"] == {"reads": 9, "bytes": 4731}
+
+
 def test_the_command_shows_nodes_epochs_and_bytes_and_forgets_a_node(ticking: Ticking, tmp_path: Path) -> None:
     crossing = {"plane": "fetch", "from_zone": "az2", "to_zone": "az1", "bytes": 5000}
     with shell_of(ticking.database.url, tmp_path) as shell:

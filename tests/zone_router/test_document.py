@@ -63,8 +63,8 @@ def changed(path: str, value: object) -> dict[str, Any]:
     ("content", "sentences"),
     [
         ("{", ["line 2, column 1"]),
-        ("[]", ["valid dictionary"]),
-        ("", ["valid dictionary"]),
+        ("[]", ["no zones, clusters and nodes"]),
+        ("", ["no zones, clusters and nodes"]),
         (changed("zones", "-"), ["zones: Field required"]),
         (changed("zones", {}), ["zones: Dictionary should have at least 1 item"]),
         (changed("zones/az1/networks", ["10.1.0.0/99"]), ["zones.az1.networks.0"]),

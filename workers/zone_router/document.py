@@ -318,6 +318,8 @@ def read_router_file(path: Path) -> RouterFile:
         raise RouterFileInvalid(f"{path} is not UTF-8 text") from None
     except YamlInvalid as error:
         raise RouterFileInvalid(f"{path}: {error}") from None
+    if not isinstance(read, dict):
+        raise RouterFileInvalid(f"{path} has no zones, clusters and nodes; docs/zones.md shows one")
     try:
         return RouterFile.model_validate(read)
     except ValidationError as error:
