@@ -21,8 +21,8 @@ from workers.zone_router.proxy.index import Stretch
 from workers.zone_router.proxy.replica import Replica, View
 from workers.zone_router.proxy.stored import Stored
 
-_UNKNOWN_SECONDS = 2.0
-"""A partition that is not known yet may be new; so long it is waited for. After it it's a cold one."""
+_UNKNOWN_SECONDS = 5.0
+"""A partition that is not known yet may be new, and a main that is away may come; so long they are waited for."""
 _STAYS_UNKNOWN_SECONDS = 30.0
 _AHEAD_SECONDS = 5.0
 """So long one who is ahead of what is known is waited for: ends are the leader's to tell, and what is known here
@@ -123,6 +123,8 @@ class Reading:
                 turn.views[at] = view
 
     def _may_come(self, asked: PartitionAsked, now: float) -> bool:
+        if (away_since := self._replica.away_since) is not None:
+            return now - away_since < _UNKNOWN_SECONDS
         key = (asked.topic, asked.partition)
         if len(self._unknown) > _MOST_WAITED_FOR:
             self._unknown.clear()

@@ -54,8 +54,8 @@ class Replica:
         self._wal = self._first_block = self._block = 0
         """The sequences of the WAL and of blocks that are read next, and the first block that is known."""
         self._moved: asyncio.Future[None] | None = None
-        self.is_ready = False
-        """Whether it knows how far the main is, while the main is there."""
+        self.away_since: float | None = asyncio.get_running_loop().time()
+        """Since when it is not known how far the main is, by the loop's clock; None while it is known."""
 
     def view(self, topic: str | bytes, number: int) -> View | None:
         """Of a partition that the main's broker leads, by the topic's name or id."""
@@ -85,7 +85,9 @@ class Replica:
                 said = repr(error)
             finally:
                 polls.close()
-                self._states, self._names, self.is_ready = {}, {}, False
+                self._states, self._names = {}, {}
+                if self.away_since is None:
+                    self.away_since = asyncio.get_running_loop().time()
                 self._wake()
             await asyncio.sleep(_AGAIN_SECONDS)
 
@@ -125,7 +127,7 @@ class Replica:
                 self._names.pop((before.topic, partition.number), None)
         for state in told.states:
             self._set(state)
-        self.is_ready = True
+        self.away_since = None
         self._wake()
 
     def _set(self, state: State) -> None:
