@@ -310,6 +310,10 @@ class Follower:
         if found:
             self._unsaid.add(led.partition)
         self._sink.took(led, found)
+        has_ended = any(batch.is_control for batch, _, _ in found)
+        if has_ended and not led.open and led.last_stable < led.position:
+            # Brokers raise what is committed first, and what is stable alone they tell only those who ask anew.
+            self._session = (0, 0)
 
 
 def _topic_id(topic: str | bytes) -> bytes:
