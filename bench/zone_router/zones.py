@@ -60,6 +60,8 @@ class Outcome:
     rate: float
     """MB/s of values that were produced, and read in each zone."""
     moved: Moved
+    links: int
+    """Bytes of the confirm WAL, which goes by object storage."""
     planes: set[str]
     """In which the canary went from zone to zone."""
 
@@ -71,6 +73,7 @@ class Outcome:
             "what clients read": traffic.of_kind("fetch"),
             "metadata and the like": traffic.of_kind("control"),
             "word of bulks, polls and their answers": traffic.of_plane("route"),
+            "links, by object storage": self.links,
             "groups": traffic.of_kind("group"),
             "replication, Kafka's own": traffic.of_plane("replication"),
             "controllers, Kafka's own": traffic.of_plane("controller"),
@@ -90,11 +93,18 @@ def run(lab: Lab, seconds: int) -> Outcome:
         clients |= {f"read in {zone}": begun(lab, zone, "consume", topic, each * len(RACKS)) for zone in RACKS}
         took.update({name: told(client)["seconds"] for name, client in clients.items()})
 
-    cold = lab.cold_reads()
+    cold, links = lab.cold_reads(), links_of(lab)
     moved = moved_by(lab, load)
     print(f"{took}\n{moved.traffic.table()}\n{dict(moved.counted)}", file=sys.stderr)
     print(f"partitions that were asked of another zone: {lab.cold_reads() - cold:.0f}", file=sys.stderr)
-    return Outcome(each * len(RACKS) / max(took.values()), moved, moved.traffic.planes_with(canary))
+    rate, written = each * len(RACKS) / max(took.values()), links_of(lab) - links
+    return Outcome(rate, moved, written, moved.traffic.planes_with(canary))
+
+
+def links_of(lab: Lab) -> int:
+    """Bytes of all mains' confirm WALs."""
+    samples = [node.samples("written_bytes_total") for node in lab.router.nodes.values()]
+    return int(sum(each.get(("wal",), 0) for each in samples))
 
 
 def table(found: dict[str, Outcome], produced: int) -> None:
@@ -115,7 +125,8 @@ def wrong(outcome: Outcome, produced: int) -> list[str]:
     """What crosses zones, and should not, or not so much."""
     rows = outcome.rows()
     found = [what for what in ("what clients produce", "what clients read", "what is not known") if rows[what]]
-    if rows["metadata and the like"] + rows["word of bulks, polls and their answers"] > MOST_CONTROL * produced:
+    control = ("metadata and the like", "word of bulks, polls and their answers", "links, by object storage")
+    if sum(rows[what] for what in control) > MOST_CONTROL * produced:
         found.append("too much control")
     if outcome.moved.crossing("produce") | outcome.moved.crossing("fetch"):
         found.append("payload, by the router's own counters")
