@@ -80,7 +80,11 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     ("role", "offered", "first"),
     [
         ("tenant", ["Tenants", "Schemas", "Account"], "/tenants"),
-        ("viewer", ["Tree", "Switches", "Placements", "Drills", "Tenants", "Schemas", "Users", "Account"], "/"),
+        (
+            "viewer",
+            ["Tree", "Switches", "Placements", "Zones", "Drills", "Tenants", "Schemas", "Users", "Account"],
+            "/",
+        ),
     ],
 )
 def test_pages_show_what_their_viewer_may_see_and_do(
