@@ -92,6 +92,15 @@ def bulks(folder: Path) -> int:
     return sum(path.is_file() and path.stat().st_size > HEAD_BYTES for path in folder.rglob("*"))
 
 
+def without_storage(folder: Path) -> Written:
+    """One that comes before its storage is there."""
+    written = Written(folder)
+    written.is_storage_there = False
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
+    return written
+
+
 def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(test)
 
@@ -240,11 +249,7 @@ def test_what_nobody_waits_for_any_more_is_left_out(tmp_path: Path):
     folder = tmp_path / "channel"
 
     async def test() -> None:
-        written = Written(folder)
-        written.is_storage_there = False
-        shutil.rmtree(folder)
-        folder.write_text("no folder")
-        async with written:
+        async with without_storage(folder) as written:
             for main in (EAST, WEST, EAST):
                 written.take(main=main)
             written.gone.add(EAST[1])
@@ -365,11 +370,7 @@ def test_a_storage_that_is_away_at_the_beginning_is_waited_for(tmp_path: Path):
     folder = tmp_path / "channel"
 
     async def test() -> None:
-        written = Written(folder)
-        written.is_storage_there = False
-        shutil.rmtree(folder)
-        folder.write_text("no folder")
-        async with written:
+        async with without_storage(folder) as written:
             written.take()
             await asyncio.sleep(0.3)
             assert written.count == 0

@@ -81,7 +81,7 @@ def test_a_block_tells_where_its_batches_are(tmp_path: Path):
         for partition in PARTITIONS
     }
     aborted = [Aborted(PARTITIONS[0], 9, 20, 55)]
-    followed = {PARTITIONS[1]: Followed(3, 0, 120, {77: 100}), PARTITIONS[5]: Followed(1, 5, 5, {})}
+    followed = {PARTITIONS[1]: Followed(3, 120, {77: 100}), PARTITIONS[5]: Followed(1, 5, {})}
     data = block.written(batches, aborted, followed, 40, 11)
 
     async def test() -> None:
@@ -106,7 +106,7 @@ def test_a_block_tells_where_its_batches_are(tmp_path: Path):
 
 
 def test_an_index_that_is_larger_than_an_end_is_read_whole(tmp_path: Path):
-    many = {Partition(bytes(16), number): Followed(1, number, 2 * number, {}) for number in range(20_000)}
+    many = {Partition(bytes(16), number): Followed(1, 2 * number, {}) for number in range(20_000)}
     data = block.written({}, [], many, 1, 1)
     assert len(data) > block.TAIL_BYTES
 

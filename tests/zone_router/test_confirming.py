@@ -64,7 +64,7 @@ def test_what_is_stable_is_told_when_it_is_stored_which_transaction_was_aborted(
         confirming._blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
         said: list[Snapshot] = []
         session = confirming.snapshots.session(said.append)
-        led = Led(PARTITION, "orders", 1, 0, 0)
+        led = Led(PARTITION, "orders", 1, 0)
 
         async def stored(count: int) -> tuple[int, int]:
             storage.may.release()
@@ -103,7 +103,7 @@ def test_a_block_has_no_partition_of_which_all_was_cut_off(tmp_path: Path):
         blocks.take(FollowedBatch.begun(Begun(PARTITION, 2, 0)))
         await blocks.write(5, 60)
         index = await read_block_index(storage, block_name(MAIN, 0))
-        assert index.followed == {PARTITION: Followed(2, 0, 0, {})}
+        assert index.followed == {PARTITION: Followed(2, 0, {})}
         for segments in index.segments.values():
             Index().replace([Stretch(*each[:2], "b", *each[2:], -1, -1, True) for each in segments])
         assert index.segments == {}

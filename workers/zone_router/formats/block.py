@@ -45,12 +45,11 @@ class Segment(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Where the following of a partition stands: in which epoch, from and up to which offset, and the producers
-    whose transactions are open, with the offset of the first batch of each.
+    """Where the following of a partition stands: in which epoch, up to which offset, and the producers whose
+    transactions are open, with the offset of the first batch of each.
     """
 
     leader_epoch: int
-    start: int
     position: int
     open: Mapping[int, int]
 
@@ -118,8 +117,8 @@ def read_index(data: Buffer) -> BlockIndex:
             segments={partitions[at]: [Segment(*each) for each in those] for at, those in read["segments"]},
             aborted=[Aborted(partitions[at], *rest) for at, *rest in read["aborted"]],
             followed={
-                partitions[at]: Followed(epoch, start, position, {int(k): v for k, v in still_open})
-                for at, epoch, start, position, still_open in read["followed"]
+                partitions[at]: Followed(epoch, position, {int(k): v for k, v in still_open})
+                for at, epoch, position, still_open in read["followed"]
             },
             wal_end=int(read["wal_end"]),
         )
@@ -144,7 +143,7 @@ def _document(
             [number(each.partition), each.producer_id, each.first_offset, each.last_offset] for each in aborted
         ],
         "followed": [
-            [number(partition), each.leader_epoch, each.start, each.position, list(each.open.items())]
+            [number(partition), each.leader_epoch, each.position, list(each.open.items())]
             for partition, each in followed.items()
         ],
         "wal_end": wal_end,

@@ -13,7 +13,7 @@ from workers.zone_router.formats.block import Followed, block_name
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.wal import Aborted, Begun, Partition, wal_name
 from workers.zone_router.main.confirm_wal import WalFenced
-from workers.zone_router.main.followed_batch import FollowedBatch
+from workers.zone_router.main.followed_batch import FollowedBatch, open_before
 from workers.zone_router.main.recovery import Stood
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
@@ -69,7 +69,7 @@ class Blocks:
     def _begin(self, begun: Begun) -> None:
         """What was gathered of it from there on is not in the log any more."""
         partition, epoch, position = begun.partition, begun.leader_epoch, begun.offset
-        before = self.followed.get(partition, Followed(epoch, position, position, {}))
+        before = self.followed.get(partition)
         those = self._batches.pop(partition, [])
         while those and those[-1].base_offset >= position:
             self.bytes -= len(those.pop().batch)
@@ -78,8 +78,7 @@ class Blocks:
         self._aborted = [
             each for each in self._aborted if each.partition != partition or each.last_offset < position
         ]
-        still_open = {producer: first for producer, first in before.open.items() if first < position}
-        self.followed[partition] = Followed(epoch, before.start, position, still_open)
+        self.followed[partition] = Followed(epoch, position, open_before(before.open, position) if before else {})
 
     async def write(self, wal_end: int, keep_seconds: float) -> None:
         """What is gathered, as a block that has all of the WAL before `wal_end`; tried until it is stored.

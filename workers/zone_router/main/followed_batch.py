@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from backend.kafka.wire.batches import Batch, ControlType, control_type
@@ -51,6 +52,11 @@ class FollowedBatch(NamedTuple):
             dict(still_open) if batch.is_transactional else None,
             aborted,
         )
+
+
+def open_before(still_open: Mapping[int, int], offset: int) -> dict[int, int]:
+    """Of transactions that were open, by producer, those whose first batch is still there when a log is cut."""
+    return {producer: first for producer, first in still_open.items() if first < offset}
 
 
 def ended_transaction(

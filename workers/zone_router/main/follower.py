@@ -25,6 +25,7 @@ from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.wal import Partition
+from workers.zone_router.main.followed_batch import open_before
 from workers.zone_router.main.leader import CLIENT_ID, Leader, LeaderLost, connected
 
 _FETCH_VERSION = 13
@@ -48,8 +49,6 @@ class Led:
     partition: Partition
     topic: str
     leader_epoch: int
-    start: int
-    """The first offset that was followed."""
     position: int
     """The next offset to follow."""
     high_watermark: int = -1
@@ -62,7 +61,7 @@ class Led:
 
     @property
     def followed(self) -> Followed:
-        return Followed(self.leader_epoch, self.start, self.position, dict(self.open))
+        return Followed(self.leader_epoch, self.position, dict(self.open))
 
 
 class _NotTold(Exception):
@@ -187,14 +186,12 @@ class Follower:
         before = self._led.get(partition)
         known = before.followed if before else self._sink.known.get(partition)
         if known is None or partition in self._cut:
-            start = await self._first(leader, partition, name, epoch)
-            led = Led(partition, name, epoch, start, start)
+            led = Led(partition, name, epoch, await self._first(leader, partition, name, epoch))
         else:
             position = known.position
             if known.leader_epoch != epoch:
                 position = min(position, await self._epoch_start(leader, partition, name, epoch))
-            still_open = {producer: first for producer, first in known.open.items() if first < position}
-            led = Led(partition, name, epoch, known.start, position, open=still_open)
+            led = Led(partition, name, epoch, position, open=open_before(known.open, position))
         if before:
             self._forgotten.append(partition)  # or the broker tells nothing of what has not moved since
         self._led[partition] = led

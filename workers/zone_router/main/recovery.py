@@ -18,7 +18,7 @@ from backend.kafka.wire.encoding import MessageMalformed
 from workers.zone_router.block_index import read_block_index
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import BlockMalformed, Followed, block_name, block_prefix
-from workers.zone_router.formats.bulk import Main, is_object_name
+from workers.zone_router.formats.bulk import Main, is_object_name, sequence_of
 from workers.zone_router.formats.wal import (
     Aborted,
     Begun,
@@ -30,7 +30,7 @@ from workers.zone_router.formats.wal import (
     wal_name,
     wal_prefix,
 )
-from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction
+from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction, open_before
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
 
 _SIDE_BY_SIDE = 32
@@ -129,8 +129,7 @@ class _Tail:
             return
         if isinstance(record, Begun):
             self.found.append(FollowedBatch.begun(record))
-            still_open = self._open.setdefault(partition, {})
-            self._open[partition] = {who: first for who, first in still_open.items() if first < record.offset}
+            self._open[partition] = open_before(self._open.get(partition, {}), record.offset)
             return
         batch = None if data is None else _header(data)
         if batch is None or data is None or partition not in self._open:
@@ -155,4 +154,4 @@ def _whole(data: memoryview) -> Iterator[Batch]:
 
 async def _sequences(storage: ObjectStorage, prefix: str) -> list[int]:
     names = await storage.sizes(prefix)
-    return sorted(int(name.rpartition("/")[2]) for name in names if is_object_name(name))
+    return sorted(sequence_of(name) for name in names if is_object_name(name))
