@@ -187,16 +187,21 @@ class TopicAdmin:
         another leader, is waited for. Raises KafkaCallFailed."""
         asked = {TopicPartition(topic, partition): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
         deadline = time.monotonic() + self._timeout
+        reason = ""
         while True:
+            left = max(deadline - time.monotonic(), _AGAIN_SECONDS)
             (future,) = self._admin.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout
+                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=left
             ).values()
             try:
                 return int(self._wait(future).offset)
             except KafkaCallFailed as error:
+                # What brokers answered before says more than that the time is up.
+                if error.code in _NO_LEADER_YET or not reason:
+                    reason = error.reason
                 if error.code not in _NO_LEADER_YET or time.monotonic() > deadline:
-                    reason = f"the end of {topic}/{partition} cannot be asked for: {error.reason}"
-                    raise KafkaCallFailed(reason, error.code) from error
+                    told = f"the end of {topic}/{partition} cannot be asked for: {reason}"
+                    raise KafkaCallFailed(told, error.code) from error
             time.sleep(_AGAIN_SECONDS)
 
     def groups(self) -> list[tuple[str, str]]:
