@@ -18,6 +18,8 @@ from workers.zone_router.formats.wal import (
     Aborted,
     Begun,
     Direct,
+    Gone,
+    LedSince,
     Link,
     Partition,
     WalHead,
@@ -47,8 +49,10 @@ DIRECTS = st.builds(
     st.binary(max_size=80),
 )
 ABORTED = st.builds(Aborted, st.sampled_from(PARTITIONS), OFFSETS, OFFSETS, OFFSETS)
-BEGUN = st.builds(Begun, st.sampled_from(PARTITIONS), st.integers(0, 2**31 - 1), OFFSETS)
-RECORDS = st.lists(LINKS | DIRECTS | ABORTED | BEGUN, max_size=12)
+EPOCHS = st.integers(-1, 2**31 - 1)
+BEGUN = st.builds(Begun, st.sampled_from(PARTITIONS), EPOCHS, OFFSETS, st.builds(LedSince, EPOCHS, OFFSETS))
+GONE = st.builds(Gone, st.sampled_from(PARTITIONS))
+RECORDS = st.lists(LINKS | DIRECTS | ABORTED | BEGUN | GONE, max_size=12)
 
 
 @given(RECORDS)
@@ -81,18 +85,20 @@ def test_a_block_tells_where_its_batches_are(tmp_path: Path):
         for partition in PARTITIONS
     }
     aborted = [Aborted(PARTITIONS[0], 9, 20, 55)]
-    followed = {PARTITIONS[1]: Followed(3, 120, {77: 100}), PARTITIONS[5]: Followed(1, 5, {})}
-    data = block.written(batches, aborted, followed, 40, 11)
+    followed = {PARTITIONS[1]: Followed(3, 120, {77: 100}, LedSince(2, 50)), PARTITIONS[5]: Followed(1, 5, {})}
+    cuts = {PARTITIONS[1]: 50, PARTITIONS[4]: 0}
+    data = block.written(batches, aborted, followed, cuts, 40, 11)
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
         name = block_name(("east", 1), 3)
         assert await storage.put_own(name, data, block.HEAD_BYTES)
         assert await storage.put_own(name, data, block.HEAD_BYTES), "it is its own"
-        other = block.written(batches, aborted, followed, 40, 12)
+        other = block.written(batches, aborted, followed, cuts, 40, 12)
         assert not await storage.put_own(name, other, block.HEAD_BYTES)
         index = await read_block_index(storage, name)
         assert index.aborted == aborted and index.followed == followed and index.wal_end == 40
+        assert index.cuts == cuts
         for partition, those in batches.items():
             segments = index.segments[partition]
             assert [each.base_offset for each in segments] == [0, 60]
@@ -107,7 +113,7 @@ def test_a_block_tells_where_its_batches_are(tmp_path: Path):
 
 def test_an_index_that_is_larger_than_an_end_is_read_whole(tmp_path: Path):
     many = {Partition(bytes(16), number): Followed(1, 2 * number, {}) for number in range(20_000)}
-    data = block.written({}, [], many, 1, 1)
+    data = block.written({}, [], many, {}, 1, 1)
     assert len(data) > block.TAIL_BYTES
 
     async def test() -> None:

@@ -26,10 +26,10 @@ PARTITION = Partition(bytes(16), 0)
 PRODUCER = 99
 
 
-def sent(offset: int, *, is_transactional: bool = True) -> bytes:
+def sent(offset: int, *, is_transactional: bool = True, timestamp: int = 5) -> bytes:
     """One record at an offset, as it is in the log."""
     builder = DefaultRecordBatchBuilder(2, 0, is_transactional, PRODUCER, 1, 0, 10**6)
-    builder.append(0, 5, b"k", b"v", [])
+    builder.append(0, timestamp, b"k", b"v", [])
     return offset.to_bytes(8) + bytes(builder.build())[8:]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.s3 import S3
-from tests.zone_router.test_channel import Written
+from tests.zone_router.channel import Written
 from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage, StorageFailed
 
 _BUCKETS = (f"bucket-{number}" for number in itertools.count())

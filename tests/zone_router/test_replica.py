@@ -103,5 +103,5 @@ def test_what_was_cut_off_has_no_transaction_that_was_aborted():
     index = Index()
     for first, last in ((0, 9), (10, 19)):
         index.note(Aborted(PARTITION, PRODUCER, first, last))
-    index.begin(15)
+    index.was_cut(15)
     assert index.ended(0, 100) == [(PRODUCER, 0)]

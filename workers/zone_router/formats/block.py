@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from backend.kafka.wire.encoding import Buffer
 from workers.zone_router.formats.bulk import Main
-from workers.zone_router.formats.wal import Aborted, Partition
+from workers.zone_router.formats.wal import UNKNOWN_SINCE, Aborted, LedSince, Partition
 
 MAGIC = b"TRB\1"
 _HEAD = struct.Struct(">4sQ")
@@ -52,6 +52,12 @@ class Followed(NamedTuple):
     leader_epoch: int
     position: int
     open: Mapping[int, int]
+    led_since: LedSince = UNKNOWN_SINCE
+
+    @property
+    def decided(self) -> int:
+        """Before this offset it is known of all transactions how they ended."""
+        return min([self.position, *self.open.values()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,9 @@ class BlockIndex:
     aborted: Sequence[Aborted]
     followed: Mapping[Partition, Followed]
     """Of all partitions that the main follows, also of those that have nothing in it."""
+    cuts: Mapping[Partition, int]
+    """Where following began anew since the block before: what older blocks have from there on, and what they tell
+    of transactions that ended there, is not in the log any more."""
     wal_end: int
     """All before this sequence of the WAL is in this block, or in one before it."""
 
@@ -78,6 +87,7 @@ def written(
     batches: Mapping[Partition, Sequence[tuple[int, int, Buffer]]],
     aborted: Sequence[Aborted],
     followed: Mapping[Partition, Followed],
+    cuts: Mapping[Partition, int],
     wal_end: int,
     process: int,
 ) -> bytes:
@@ -94,7 +104,7 @@ def written(
                 mine.append(Segment(base, following, at, len(batch)))
             pieces.append(batch)
             at += len(batch)
-    index = zlib.compress(json.dumps(_document(segments, aborted, followed, wal_end)).encode(), 1)
+    index = zlib.compress(json.dumps(_document(segments, aborted, followed, cuts, wal_end)).encode(), 1)
     return b"".join([*pieces, index, _TRAILER.pack(at, len(index), MAGIC)])
 
 
@@ -117,9 +127,10 @@ def read_index(data: Buffer) -> BlockIndex:
             segments={partitions[at]: [Segment(*each) for each in those] for at, those in read["segments"]},
             aborted=[Aborted(partitions[at], *rest) for at, *rest in read["aborted"]],
             followed={
-                partitions[at]: Followed(epoch, position, {int(k): v for k, v in still_open})
-                for at, epoch, position, still_open in read["followed"]
+                partitions[at]: Followed(epoch, position, {int(k): v for k, v in still_open}, LedSince(*since))
+                for at, epoch, position, still_open, since in read["followed"]
             },
+            cuts={partitions[at]: int(offset) for at, offset in read["cuts"]},
             wal_end=int(read["wal_end"]),
         )
     except (zlib.error, ValueError, KeyError, TypeError, IndexError) as error:
@@ -130,6 +141,7 @@ def _document(
     segments: Mapping[Partition, Sequence[Segment]],
     aborted: Sequence[Aborted],
     followed: Mapping[Partition, Followed],
+    cuts: Mapping[Partition, int],
     wal_end: int,
 ) -> dict[str, Any]:
     table: dict[Partition, int] = {}
@@ -143,9 +155,10 @@ def _document(
             [number(each.partition), each.producer_id, each.first_offset, each.last_offset] for each in aborted
         ],
         "followed": [
-            [number(partition), each.leader_epoch, each.position, list(each.open.items())]
+            [number(partition), each.leader_epoch, each.position, list(each.open.items()), each.led_since]
             for partition, each in followed.items()
         ],
+        "cuts": [[number(partition), offset] for partition, offset in cuts.items()],
         "wal_end": wal_end,
     }
     document["partitions"] = [[partition.topic_id.hex(), partition.number] for partition in table]

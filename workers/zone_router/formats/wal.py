@@ -3,8 +3,9 @@
 An object is a head, a table of the partitions that it tells of, and records in the order of the broker's log. A
 **link** record says where in the router channel a batch stands; a **direct** record is a batch itself, which came
 by another way, or which the broker has changed; an **aborted** record is a transaction that has ended so; a
-**begun** record says from where on a partition is followed, in which epoch of its leader. Source:
-the zone router's document, "Link Record": `magic | sourceNodeId | channelOffset | partitionOffset | timestamp`.
+**begun** record says from where on a partition is followed, in which epoch of its leader; a **gone** record that
+its topic was deleted. Source: the zone router's document, "Link Record":
+`magic | sourceNodeId | channelOffset | partitionOffset | timestamp`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _PARTITION = struct.Struct(">16si")
 _RECORD = struct.Struct(">bIiiqI")
 _LINK = struct.Struct(">BI29sqq")
 _ABORTED = struct.Struct(">qqq")
-_KIND_LINK, _KIND_ABORTED, _KIND_BEGUN, _KIND_DIRECT = -1, -2, -3, 0
+_BEGUN = struct.Struct(">qiq")
+_KIND_LINK, _KIND_ABORTED, _KIND_BEGUN, _KIND_GONE, _KIND_DIRECT = -1, -2, -3, -4, 0
 """An epoch of -1 tells a link in the document, and any other one what is there itself."""
 
 
@@ -81,6 +83,18 @@ class Aborted:
     last_offset: int
 
 
+class LedSince(NamedTuple):
+    """The first of the epochs in a row in which a broker has led a partition, and where in the log it began: what
+    is before that was the leader's of the epoch before it, too.
+    """
+
+    epoch: int
+    offset: int
+
+
+UNKNOWN_SINCE = LedSince(-1, -1)
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """From here on the partition is followed; what was told of it from here on is not in the log any more."""
@@ -88,9 +102,17 @@ class Begun:
     partition: Partition
     leader_epoch: int
     offset: int
+    led_since: LedSince = UNKNOWN_SINCE
 
 
-WalRecord = Link | Direct | Aborted | Begun
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The topic was deleted: nothing of the partition is needed."""
+
+    partition: Partition
+
+
+WalRecord = Link | Direct | Aborted | Begun | Gone
 
 
 class WalHead(NamedTuple):
@@ -135,8 +157,11 @@ def written(head: WalHead, records: Sequence[WalRecord]) -> bytes:
                 payload = _ABORTED.pack(record.producer_id, record.first_offset, record.last_offset)
                 pieces.append(_RECORD.pack(_KIND_ABORTED, at, 0, 0, 0, len(payload)))
             case Begun():
-                payload = INT64.pack(record.offset)
+                payload = _BEGUN.pack(record.offset, *record.led_since)
                 pieces.append(_RECORD.pack(_KIND_BEGUN, at, record.leader_epoch, 0, 0, len(payload)))
+            case Gone():
+                payload = b""
+                pieces.append(_RECORD.pack(_KIND_GONE, at, 0, 0, 0, 0))
         pieces.append(payload)
     partitions = [_PARTITION.pack(*partition) for partition in table]
     return b"".join([_HEAD.pack(MAGIC, *head, len(table)), *partitions, *pieces])
@@ -189,9 +214,12 @@ def _record(
         return Link(partition, epoch, delta, decoded(offset), base_offset, timestamp, gap)
     if kind == _KIND_ABORTED:
         return Aborted(partition, *_ABORTED.unpack_from(data, at))
-    (base_offset,) = INT64.unpack_from(data, at)
     if kind == _KIND_BEGUN:
-        return Begun(partition, epoch, base_offset)
+        begun_at, *since = _BEGUN.unpack_from(data, at)
+        return Begun(partition, epoch, begun_at, LedSince(*since))
+    if kind == _KIND_GONE:
+        return Gone(partition)
     if kind == _KIND_DIRECT:
+        (base_offset,) = INT64.unpack_from(data, at)
         return Direct(partition, base_offset, base_offset + delta + 1, data[at : at + size], gap)
     raise WalMalformed(f"a record of kind {kind} is not known")

@@ -11,7 +11,7 @@ import structlog
 from workers.zone_router.formats import block
 from workers.zone_router.formats.block import Followed, block_name
 from workers.zone_router.formats.bulk import Main
-from workers.zone_router.formats.wal import Aborted, Begun, Partition, wal_name
+from workers.zone_router.formats.wal import Aborted, Begun, Gone, Partition, wal_name
 from workers.zone_router.main.confirm_wal import WalFenced
 from workers.zone_router.main.followed_batch import FollowedBatch, open_before
 from workers.zone_router.main.recovery import Stood
@@ -30,6 +30,7 @@ class Blocks:
         self._process = secrets.randbits(64)
         self._batches: dict[Partition, list[FollowedBatch]] = {}
         self._aborted: list[Aborted] = []
+        self._cuts: dict[Partition, int] = {}
         now = asyncio.get_running_loop().time()
         self._kept: deque[tuple[int, float]] = deque((each, now) for each in stood.blocks)
         """Sequences of blocks, and when each was written, or first seen."""
@@ -58,6 +59,10 @@ class Blocks:
         if isinstance(batch.record, Begun):
             self._begin(batch.record)
             return
+        if isinstance(batch.record, Gone):
+            self._cut(batch.partition, 0)
+            self.followed.pop(batch.partition, None)
+            return
         before = self.followed[batch.partition]
         self._batches.setdefault(batch.partition, []).append(batch)
         self.bytes += len(batch.batch)
@@ -67,9 +72,15 @@ class Blocks:
         self.followed[batch.partition] = before._replace(position=batch.next_offset, open=still_open)
 
     def _begin(self, begun: Begun) -> None:
-        """What was gathered of it from there on is not in the log any more."""
-        partition, epoch, position = begun.partition, begun.leader_epoch, begun.offset
+        partition, position = begun.partition, begun.offset
+        self._cut(partition, position)
         before = self.followed.get(partition)
+        still_open = open_before(before.open, position) if before else {}
+        self.followed[partition] = Followed(begun.leader_epoch, position, still_open, begun.led_since)
+
+    def _cut(self, partition: Partition, position: int) -> None:
+        """What was gathered of it from there on is not in the log any more, nor what blocks have."""
+        self._cuts[partition] = min(self._cuts.get(partition, position), position)
         those = self._batches.pop(partition, [])
         while those and those[-1].base_offset >= position:
             self.bytes -= len(those.pop().batch)
@@ -78,7 +89,6 @@ class Blocks:
         self._aborted = [
             each for each in self._aborted if each.partition != partition or each.last_offset < position
         ]
-        self.followed[partition] = Followed(epoch, position, open_before(before.open, position) if before else {})
 
     async def write(self, wal_end: int, keep_seconds: float) -> None:
         """What is gathered, as a block that has all of the WAL before `wal_end`; tried until it is stored.
@@ -87,6 +97,7 @@ class Blocks:
         """
         batches, self._batches = self._batches, {}
         aborted, self._aborted = self._aborted, []
+        cuts, self._cuts = self._cuts, {}
         data = await asyncio.to_thread(
             block.written,
             {
@@ -95,6 +106,7 @@ class Blocks:
             },
             aborted,
             dict(self.followed),
+            cuts,
             wal_end,
             self._process,
         )

@@ -22,7 +22,7 @@ from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import State
-from workers.zone_router.formats.wal import Begun, Direct, Link, Partition
+from workers.zone_router.formats.wal import Begun, Direct, Gone, Link, Partition
 from workers.zone_router.main.appended import Appended, Handed
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirm_wal import ConfirmWal, WalFenced
@@ -192,7 +192,7 @@ class Confirming:
         partition = led.partition
         # The log may have been cut there.
         self._ends[partition] = min(self._ends.get(partition, led.position), led.position)
-        self._wal.add(FollowedBatch.begun(Begun(partition, led.leader_epoch, led.position)))
+        self._wal.add(FollowedBatch.begun(Begun(partition, led.leader_epoch, led.position, led.led_since)))
         self._led[partition] = led
         self._names[led.topic, partition.number] = partition
         self._tell(led)
@@ -204,6 +204,11 @@ class Confirming:
         self.snapshots.left(partition)
         for _, then in self._waiting.pop(partition, []):
             then()  # the broker has it; whoever leads now tells of it
+
+    def gone(self, partition: Partition) -> None:
+        if self._known.pop(partition, None):
+            self._ends.pop(partition, None)
+            self._wal.add(FollowedBatch.gone(Gone(partition)))
 
     async def room(self) -> None:
         assert self._blocks is not None

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from backend.kafka.wire.batches import Batch, ControlType, control_type
 from backend.kafka.wire.encoding import MessageMalformed
-from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, WalRecord
+from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Link, Partition, WalRecord
 
 
 class FollowedBatch(NamedTuple):
-    """Or the beginning of a partition's following, which has no batch."""
+    """Or the beginning of a partition's following, or the end of its topic, which have no batch."""
 
     partition: Partition
     record: WalRecord
@@ -31,6 +31,10 @@ class FollowedBatch(NamedTuple):
     def begun(cls, record: Begun) -> FollowedBatch:
         at = record.offset
         return cls(record.partition, record, memoryview(b""), at, at, record.leader_epoch, None, None)
+
+    @classmethod
+    def gone(cls, record: Gone) -> FollowedBatch:
+        return cls(record.partition, record, memoryview(b""), 0, 0, -1, None, None)
 
     @classmethod
     def of(

@@ -12,7 +12,7 @@ Where the following of a partition begins:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from backend.kafka.wire.encoding import MessageMalformed
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
-from workers.zone_router.formats.wal import Partition
+from workers.zone_router.formats.wal import UNKNOWN_SINCE, LedSince, Partition
 from workers.zone_router.main.followed_batch import open_before
 from workers.zone_router.main.leader import CLIENT_ID, Leader, LeaderLost, connected
 
@@ -35,6 +35,8 @@ _MOST_BYTES = 8 * 1024 * 1024
 _MOST_PARTITION_BYTES = 2 * 1024 * 1024
 _LOOK_SECONDS = 1.0
 _AGAIN_SECONDS = 0.3
+_GONE_SECONDS = 60.0
+"""A topic of which the broker has not told for so long was deleted; one that has just started tells of none."""
 _OUT_OF_RANGE = 1
 _FINAL_ERRORS_OF_SESSIONS = (70, 71)
 """FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH: a new one is made."""
@@ -56,12 +58,13 @@ class Led:
     log_start: int = 0
     open: dict[int, int] = field(default_factory=dict)
     """Producers with an open transaction, and the offset of its first batch."""
+    led_since: LedSince = UNKNOWN_SINCE
     is_asked: bool = False
     """Whether it was asked for; what is answered before is of one whose place it has taken."""
 
     @property
     def followed(self) -> Followed:
-        return Followed(self.leader_epoch, self.position, dict(self.open))
+        return Followed(self.leader_epoch, self.position, dict(self.open), self.led_since)
 
 
 class _NotTold(Exception):
@@ -86,6 +89,9 @@ class Sink(Protocol):
     def left(self, partition: Partition) -> None:
         """It is not led by this broker any more, or the broker is away."""
 
+    def gone(self, partition: Partition) -> None:
+        """Its topic was deleted."""
+
     async def room(self) -> None:
         """Until more can be taken."""
 
@@ -100,6 +106,8 @@ class Follower:
         """Partitions that another broker led when this was looked at last."""
         self._cut: set[Partition] = set()
         """Partitions whose log does not have the offset any more at which the following stood."""
+        self._missed: dict[Partition, float] = {}
+        """Partitions that were followed and of which the broker does not tell, and since when."""
         self._strange: set[Partition] = set()
         """Partitions whose batches nobody knows here."""
         self._has_looked = False
@@ -180,28 +188,45 @@ class Follower:
                     await self._lead(leader, partition, name, epoch)
                 except _NotTold as error:  # it has just gone, or come; the next look tells
                     _LOG.info("zone_router.not_yet_followed", why=str(error))
+        self._miss(self._sink.known.keys() - found.keys() - elsewhere)
         self._elsewhere, self._has_looked = elsewhere, True
+
+    def _miss(self, partitions: Set[Partition]) -> None:
+        """What is missed for long is gone."""
+        now = asyncio.get_running_loop().time()
+        self._missed = {each: self._missed.get(each, now) for each in partitions}
+        for partition, since in self._missed.items():
+            if now - since >= _GONE_SECONDS:
+                self._cut.discard(partition)
+                self._strange.discard(partition)
+                self._sink.gone(partition)
 
     async def _lead(self, leader: Leader, partition: Partition, name: str, epoch: int) -> None:
         before = self._led.get(partition)
         known = before.followed if before else self._sink.known.get(partition)
         if known is None or partition in self._cut:
-            led = Led(partition, name, epoch, await self._first(leader, partition, name, epoch))
+            position, since = await self._first(leader, partition, name, epoch)
+            led = Led(partition, name, epoch, position, led_since=since)
         else:
-            position = known.position
+            position, since = known.position, known.led_since
             if known.leader_epoch != epoch:
-                position = min(position, await self._epoch_start(leader, partition, name, epoch))
-            led = Led(partition, name, epoch, position, open=open_before(known.open, position))
+                start = await self._epoch_start(leader, partition, name, epoch)
+                position = min(position, start)
+                is_in_a_row = known.leader_epoch == epoch - 1
+                since = LedSince(since.epoch, min(since.offset, start)) if is_in_a_row else LedSince(epoch, start)
+            led = Led(partition, name, epoch, position, open=open_before(known.open, position), led_since=since)
         if before:
             self._forgotten.append(partition)  # or the broker tells nothing of what has not moved since
         self._led[partition] = led
         self._unsaid.add(partition)
         self._sink.leads(led)
 
-    async def _first(self, leader: Leader, partition: Partition, name: str, epoch: int) -> int:
+    async def _first(self, leader: Leader, partition: Partition, name: str, epoch: int) -> tuple[int, LedSince]:
+        """Where one begins that was not followed before, or not there."""
         is_led_anew = partition in self._elsewhere or (not self._has_looked and bool(self._sink.known))
         if is_led_anew and partition not in self._cut:
-            return await self._epoch_start(leader, partition, name, epoch)
+            start = await self._epoch_start(leader, partition, name, epoch)
+            return start, LedSince(epoch, start)
         is_whole = self._has_looked or self._all_history or partition in self._cut
         self._cut.discard(partition)
         at = offsets.EARLIEST if is_whole else offsets.LATEST
@@ -210,7 +235,7 @@ class Follower:
         (told,) = offsets.read_list_offsets(await leader.ask(request))
         if told.error:
             raise _NotTold(f"where {name}-{partition.number} begins is not told: error {told.error}")
-        return told.offset
+        return told.offset, UNKNOWN_SINCE
 
     async def _epoch_start(self, leader: Leader, partition: Partition, name: str, epoch: int) -> int:
         """Of the leader's epoch: where the one before it ended."""

@@ -23,6 +23,7 @@ from workers.zone_router.formats.wal import (
     Aborted,
     Begun,
     Direct,
+    Gone,
     Link,
     Partition,
     WalMalformed,
@@ -126,6 +127,10 @@ class _Tail:
     def take(self, record: WalRecord, data: memoryview | None) -> None:
         partition = record.partition
         if isinstance(record, Aborted) or partition in self._lost:
+            return
+        if isinstance(record, Gone):
+            self.found.append(FollowedBatch.gone(record))
+            self._open.pop(partition, None)
             return
         if isinstance(record, Begun):
             self.found.append(FollowedBatch.begun(record))

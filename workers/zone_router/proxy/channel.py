@@ -26,6 +26,8 @@ _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 _STORAGE_SECONDS = 10.0
 """For what is not a client's: a storage that hangs is asked again."""
+_TRIM_SECONDS = 0.25
+"""Objects that are due are deleted together: before each deletion storage is asked whether this node goes on."""
 
 _LOG = structlog.get_logger(__name__)
 
@@ -132,8 +134,8 @@ class RouterChannel:
     def trim(self, names: Sequence[str]) -> None:
         """Delete objects that nobody reads any more.
 
-        The newest stays, or who takes this node's place would not see where its names go on. What cannot be
-        deleted now is with the next.
+        A little later, with others. The newest stays, or who takes this node's place would not see where its names
+        go on. What cannot be deleted then is with the next.
         """
         self._untrimmed += names
         if self._trimming is None or self._trimming.done():
@@ -146,8 +148,9 @@ class RouterChannel:
         return task
 
     async def _trim(self) -> None:
-        while due := [name for name in self._untrimmed if name != self._newest]:
-            self._untrimmed = [name for name in self._untrimmed if name == self._newest]
+        await asyncio.sleep(_TRIM_SECONDS)
+        while due := [name for name in self._untrimmed if name < self._newest]:
+            self._untrimmed = [name for name in self._untrimmed if name >= self._newest]
             try:
                 async with asyncio.timeout(_STORAGE_SECONDS):
                     # Who comes as this node goes on behind what it finds: it has to find what is newest now.
@@ -284,11 +287,16 @@ class RouterChannel:
         return None if holder is Holder.OURS else f"{name} is taken by another process that came as this node"
 
     async def _fill(self, name: str) -> None:
-        """Take the name of a bulk that could not be written: a gap would hide who takes this node's place."""
+        """Take the name of a bulk that could not be written: a gap would hide who takes this node's place.
+
+        If it was written and nobody heard of it, nobody needs it: its clients were let down.
+        """
         while True:
             try:
                 async with asyncio.timeout(_STORAGE_SECONDS):
-                    await self._taken_by_another(name, self._succession.empty(name))
+                    other = await self._taken_by_another(name, self._succession.empty(name))
+                    if other is None and not await self._succession.is_empty(name):
+                        self.trim([name])
                     break
             except (StorageFailed, TimeoutError):
                 self._leave_out()

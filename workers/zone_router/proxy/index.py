@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workers.zone_router.formats.wal import Aborted
+from workers.zone_router.formats.block import Followed
+from workers.zone_router.formats.wal import UNKNOWN_SINCE, Aborted, Begun, LedSince
 
 _MOST_PLACES = 50_000
 """Of one partition; the oldest are forgotten, and read from the leader."""
@@ -29,17 +30,36 @@ class Stretch(NamedTuple):
     is_of_block: bool
 
 
+class _Cut(NamedTuple):
+    """Where following began anew, and the object of the WAL that tells of it."""
+
+    sequence: int
+    offset: int
+
+
 @dataclass
 class Index:
-    """Of one partition."""
+    """Of one partition, by one main: a piece of what its broker's log had when it was the leader last."""
 
     stretches: list[Stretch] = field(default_factory=list)
     """In the order of offsets, without overlaps; there may be gaps."""
     _nexts: list[int] = field(default_factory=list)
     _aborted: dict[tuple[int, int], Aborted] = field(default_factory=dict)
     """By producer and first offset; in the order in which they ended."""
+    _cuts: list[_Cut] = field(default_factory=list)
+    """Those that blocks do not tell of yet; farther in the WAL is farther in the log."""
+    leader_epoch: int = -1
+    """In which the broker has led last."""
+    led_since: LedSince = UNKNOWN_SINCE
+    decided: int = 0
+    """Before this offset it is known of all transactions how they ended."""
     wanted_at: float = float("-inf")
     """When a client asked for it last."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything that is known."""
+        return bool(self.stretches or self._cuts)
 
     def append(self, stretch: Stretch) -> None:
         """What comes behind all that is known; if something was known there, that is not in the log any more."""
@@ -48,6 +68,23 @@ class Index:
         self._nexts.append(stretch.next_offset)
         if len(self.stretches) > _MOST_PLACES:
             del self.stretches[: _MOST_PLACES // 10], self._nexts[: _MOST_PLACES // 10]
+
+    def committed(
+        self, stretches: Sequence[Stretch], aborted: Sequence[Aborted], followed: Followed | None, wal_end: int
+    ) -> None:
+        """A block has these batches, which the WAL had before `wal_end`; some of them may have been cut off since,
+        as those objects of the WAL tell that were read already.
+        """
+        self._cuts = [each for each in self._cuts if each.sequence >= wal_end]
+        end = min((each.offset for each in self._cuts), default=None)
+        if there := _before(stretches, end):
+            self.replace(there)
+        for each in aborted:
+            if end is None or each.last_offset < end:
+                self.note(each)
+        if followed and end is None:
+            self.leader_epoch, self.led_since = followed.leader_epoch, followed.led_since
+            self.decided = max(self.decided, followed.decided)
 
     def replace(self, those: Sequence[Stretch]) -> None:
         """The same batches stand somewhere else now: in a block."""
@@ -64,13 +101,23 @@ class Index:
         """An object that is there no more, with all that is older."""
         last = max((at for at, each in enumerate(self.stretches) if each.name == name), default=-1)
         del self.stretches[: last + 1], self._nexts[: last + 1]
-        first = self.stretches[0].base_offset if self.stretches else 0
+        first = self.stretches[0].base_offset if self.stretches else float("inf")
         self._aborted = {key: each for key, each in self._aborted.items() if each.last_offset >= first}
 
-    def begin(self, offset: int) -> None:
-        """What was known from here on is not in the log any more, nor how transactions have ended there."""
+    def begin(self, begun: Begun, sequence: int) -> None:
+        """What was known from here on is not in the log any more, nor how transactions have ended there.
+        `sequence`: of the WAL's object that tells of it.
+        """
+        offset = begun.offset
+        self.was_cut(offset)
+        self._cuts = [each for each in self._cuts if each.offset < offset] + [_Cut(sequence, offset)]
+        self.leader_epoch, self.led_since = begun.leader_epoch, begun.led_since
+
+    def was_cut(self, offset: int) -> None:
+        """As `begin`, where nobody tells more."""
         self.cut(offset)
         self._aborted = {key: each for key, each in self._aborted.items() if each.last_offset < offset}
+        self.decided = min(self.decided, offset)
 
     def note(self, aborted: Aborted) -> None:
         """Told twice, perhaps: by the WAL, and by a block."""
@@ -102,3 +149,10 @@ class Index:
                 self.stretches.append(last._replace(next_offset=offset))
                 self._nexts.append(offset)
                 break
+
+
+def _before(stretches: Sequence[Stretch], end: int | None) -> Sequence[Stretch]:
+    """All of it, or what is before an offset."""
+    if end is None:
+        return stretches
+    return [each._replace(next_offset=min(each.next_offset, end)) for each in stretches if each.base_offset < end]

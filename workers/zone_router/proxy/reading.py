@@ -1,7 +1,8 @@
 """Answers to Fetch out of what is in the zone: what a replica knows, with bytes from caches and object storage.
 
-What can't be answered so is asked of the leader, a *cold read*: what is older than what is known, what the replica
-does not know of, offsets that are out of range, and whatever is not as it should be, for the leader to say so.
+What was written before the broker became the leader is read from what those followed who led before it. What can't
+be answered so is asked of the leader, a *cold read*: what is older than what is known, what the replica does not
+know of, offsets that are out of range, and whatever is not as it should be, for the leader to say so.
 """
 
 from __future__ import annotations
@@ -77,9 +78,13 @@ class _Turn:
 class Reading:
     """Of one node and one main."""
 
-    def __init__(self, replica: Replica, stored: Stored, most_bytes: int) -> None:
-        """An answer has at most so many bytes, but for one batch that is larger."""
-        self._replica, self._stored, self._most_bytes = replica, stored, most_bytes
+    def __init__(
+        self, replica: Replica, others: Callable[[], Sequence[Replica]], stored: Stored, most_bytes: int
+    ) -> None:
+        """`others`: of the cluster's other mains. An answer has at most so many bytes, but for one batch that is
+        larger.
+        """
+        self._replica, self._others, self._stored, self._most_bytes = replica, others, stored, most_bytes
         self._unknown: dict[tuple[str | bytes, int], float] = {}
         """When a partition that is not known was first asked for."""
         self._ahead: dict[tuple[str | bytes, int, int], float] = {}
@@ -119,8 +124,40 @@ class Reading:
             is_ahead = each.fetch_offset > view.state.high_watermark
             if _is_for_the_leader(each, view) or (is_ahead and not self._may_catch_up(each, now)):
                 turn.cold.append(at)
-            elif not is_ahead:
+            elif is_ahead:
+                continue
+            elif each.fetch_offset >= view.until or view.where.has(each.fetch_offset):
                 turn.views[at] = view
+            elif before := self._before(view, each.fetch_offset, asked.isolation):
+                turn.views[at] = before
+            elif each.fetch_offset < view.where.led_since.offset and self._others_may_come(now):
+                turn.failed = True
+            else:
+                turn.cold.append(at)
+
+    def _before(self, view: View, offset: int, isolation: int) -> View | None:
+        """What is before the leader's time, by who led in the epoch before it, or in those before that.
+
+        Each of them has a piece of the log as it was at the end of its time, and the next one's log up to where
+        its own time began is the same.
+        """
+        epoch, until = view.where.led_since
+        while offset < until:
+            held = (each.held(view.state.partition) for each in self._others())
+            where = next((each for each in held if each and each.leader_epoch == epoch - 1), None)
+            if where is None:
+                return None
+            if where.has(offset):
+                # A transaction that was open then was ended by another leader: its main tells of it.
+                until = min(until, where.decided) if isolation == _COMMITTED else until
+                return View(view.state, where, until) if offset < until else None
+            epoch, until = where.led_since.epoch, min(until, where.led_since.offset)
+        return None
+
+    def _others_may_come(self, now: float) -> bool:
+        return any(
+            each.away_since is not None and now - each.away_since < _UNKNOWN_SECONDS for each in self._others()
+        )
 
     def _may_come(self, asked: PartitionAsked, now: float) -> bool:
         if (away_since := self._replica.away_since) is not None:
@@ -151,7 +188,7 @@ class Reading:
         most_of_all = min(asked.max_bytes, self._most_bytes)
         for at, view in list(turn.views.items()):
             each = asked.partitions[at]
-            upper = view.state.end
+            upper = view.until
             if asked.isolation == _COMMITTED:
                 upper = min(upper, view.state.last_stable)
             if each.fetch_offset >= upper:
@@ -222,9 +259,7 @@ def _is_for_the_leader(asked: PartitionAsked, view: View) -> bool:
     state, offset = view.state, asked.fetch_offset
     if asked.leader_epoch not in (-1, state.leader_epoch) or asked.last_fetched_epoch >= 0:
         return True
-    if offset < state.log_start:
-        return True
-    return offset < state.end and not view.where.has(offset)
+    return offset < state.log_start
 
 
 def _batches(stretch: Stretch, data: memoryview, offset: int, upper: int, most: int, *, is_first: bool) -> ReadIn:

@@ -1,4 +1,6 @@
-"""A node's replicas, one for each main whose broker's clients it answers; made when the first of them fetches."""
+"""A node's replicas, one for each main whose broker's clients it answers, or whose broker has led before one of
+these; made when the first of them fetches, or wants what is so old.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +32,7 @@ class Readings:
         self._node, self._storage, self._stored = node, storage, stored
         self._mains, self._traffic, self._most_bytes = mains, traffic, most_bytes
         self._readings: dict[Main, Reading] = {}
+        self._replicas: dict[Main, Replica] = {}
         self._running: set[asyncio.Task[None]] = set()
 
     def of(self, main: Main) -> Reading | None:
@@ -37,10 +40,21 @@ class Readings:
         if main not in self._mains:
             return None
         if main not in self._readings:
-            replica = Replica(self._node, main, self._mains[main], self._storage, self._stored, self._traffic)
-            self._running.add(asyncio.get_running_loop().create_task(replica.run()))
-            self._readings[main] = Reading(replica, self._stored, self._most_bytes)
+            replica = self._replica(main)
+            self._readings[main] = Reading(replica, lambda: self._others(main), self._stored, self._most_bytes)
         return self._readings[main]
+
+    def _others(self, main: Main) -> list[Replica]:
+        return [self._replica(each) for each in self._mains if each[0] == main[0] and each != main]
+
+    def _replica(self, main: Main) -> Replica:
+        found = self._replicas.get(main)
+        if found is None:
+            found = self._replicas[main] = Replica(
+                self._node, main, self._mains[main], self._storage, self._stored, self._traffic
+            )
+            self._running.add(asyncio.get_running_loop().create_task(found.run()))
+        return found
 
     async def close(self) -> None:
         for task in self._running:

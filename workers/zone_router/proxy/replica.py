@@ -18,7 +18,7 @@ from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import BlockIndex, BlockMalformed, block_name, block_prefix
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import Snapshot, State
-from workers.zone_router.formats.wal import Aborted, Begun, Direct, Link, Partition, wal_name, wal_prefix
+from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Link, Partition, wal_name, wal_prefix
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
 from workers.zone_router.proxy.index import Index, Stretch
 from workers.zone_router.proxy.polls import Polls
@@ -38,6 +38,8 @@ class View(NamedTuple):
 
     state: State
     where: Index
+    until: int
+    """Before this offset all of it may be read; of transactions that are not decided, by who wants these, too."""
 
 
 class Replica:
@@ -62,7 +64,11 @@ class Replica:
         partition = Partition(topic, number) if isinstance(topic, bytes) else self._names.get((topic, number))
         if partition is None or (state := self._states.get(partition)) is None:
             return None
-        return View(state, self._index(partition))
+        return View(state, self._index(partition), state.end)
+
+    def held(self, partition: Partition) -> Index | None:
+        """What is known of a partition, also of one that the main's broker does not lead any more."""
+        return self._indexes.get(partition)
 
     def moves(self) -> asyncio.Future[None]:
         """Done when something has moved, or may have."""
@@ -135,6 +141,8 @@ class Replica:
         if not state.topic and before:
             state = state._replace(topic=before.topic)
         self._states[state.partition] = state
+        index = self._index(state.partition)
+        index.decided = max(index.decided, min(state.last_stable, state.end))
         self._names[state.topic, state.partition.number] = state.partition
 
     def _index(self, partition: Partition) -> Index:
@@ -158,12 +166,15 @@ class Replica:
         ahead: dict[str, tuple[int, int]] = {}
         late = asyncio.get_running_loop().time() - _WANTED_SECONDS
         for record, start in wal.read(data):
+            if isinstance(record, Gone):
+                self._indexes.pop(record.partition, None)
+                continue
             index = self._index(record.partition)
             if isinstance(record, Aborted):
                 index.note(record)
                 continue
             if isinstance(record, Begun):
-                index.begin(record.offset)
+                index.begin(record, self._wal)
                 continue
             stretch = _stretch(name, record, start)
             index.append(stretch)
@@ -204,15 +215,21 @@ class Replica:
         return is_whole
 
     def _move(self, name: str, block: BlockIndex) -> None:
-        for partition, segments in block.segments.items():
-            self._index(partition).replace(
-                [
-                    Stretch(*each[:2], name, *each[2:], leader_epoch=-1, placed_at=-1, is_of_block=True)
-                    for each in segments
-                ]
-            )
-        for aborted in block.aborted:
-            self._index(aborted.partition).note(aborted)
+        if self._wal < block.wal_end:  # else the WAL has told
+            for partition, offset in block.cuts.items():
+                self._index(partition).was_cut(offset)
+        aborted: dict[Partition, list[Aborted]] = {}
+        for each in block.aborted:
+            aborted.setdefault(each.partition, []).append(each)
+        for partition in {**block.followed, **block.segments}:
+            stretches = [
+                Stretch(*each[:2], name, *each[2:], leader_epoch=-1, placed_at=-1, is_of_block=True)
+                for each in block.segments.get(partition, ())
+            ]
+            followed = block.followed.get(partition)
+            self._index(partition).committed(stretches, aborted.get(partition, ()), followed, block.wal_end)
+        kept = self._states.keys() | block.followed.keys()
+        self._indexes = {key: each for key, each in self._indexes.items() if each.is_needed or key in kept}
 
 
 def _stretch(name: str, record: Link | Direct, start: int) -> Stretch:

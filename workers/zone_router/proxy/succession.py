@@ -104,6 +104,10 @@ class Succession:
         """An object that has nothing and stays for ever."""
         return written(self.head(sequence_of(name)), []).data
 
+    async def is_empty(self, name: str) -> bool:
+        """Of an object that is there."""
+        return len(await self._storage.end_of(name, HEAD_BYTES + 1)) <= HEAD_BYTES
+
     def head(self, sequence: int) -> Head:
         return Head(self._node, sequence, self.number)
 

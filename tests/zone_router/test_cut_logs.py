@@ -1,0 +1,130 @@
+"""Logs that are cut while blocks are written: what proxies know is what the log has, whenever they come.
+
+A main's own code writes a WAL and blocks of whatever Hypothesis has happen to a log; one proxy follows all the
+time, and hears of blocks late; another one comes at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backend.kafka.wire.batches import batches
+from tests.zone_router.test_confirming import MAIN, PARTITION, PRODUCER, followed, sent
+from tests.zone_router.test_replica import replica_of
+from workers.zone_router.formats import wal
+from workers.zone_router.formats.route_messages import Snapshot, State
+from workers.zone_router.formats.wal import Aborted, Begun, Gone, LedSince, WalHead, WalRecord, wal_name
+from workers.zone_router.main.blocks import Blocks
+from workers.zone_router.main.followed_batch import FollowedBatch
+from workers.zone_router.main.recovery import Stood
+from workers.zone_router.object_storage import ObjectStorage
+from workers.zone_router.proxy.replica import Replica
+
+WRITE, ABORT, CUT, GONE, COMMIT, TELL = "write", "abort", "cut", "gone", "commit", "tell"
+HAPPENS = st.one_of(
+    st.tuples(st.just(WRITE), st.integers(1, 4)),
+    st.tuples(st.just(ABORT), st.integers(0, 6)),
+    st.tuples(st.just(CUT), st.integers(0, 12)),
+    st.tuples(st.sampled_from([COMMIT, COMMIT, TELL, TELL, GONE]), st.just(0)),
+)
+
+
+@dataclass
+class Log:
+    """As the broker has it, and what its main writes of it."""
+
+    storage: ObjectStorage
+    blocks: Blocks
+    batches: list[bytes] = field(default_factory=list)
+    """By offset."""
+    aborted: list[tuple[int, int]] = field(default_factory=list)
+    epoch: int = 1
+    wal_end: int = 0
+    told: tuple[int, int] = (0, 0)
+    """The block that comes next, and where the WAL goes on behind the last: as proxies hear of it."""
+    _payloads: int = 0
+
+    async def happen(self, what: str, number: int) -> None:
+        match what:
+            case "write":
+                for _ in range(number):
+                    await self._write([])
+            case "abort" if number < len(self.batches):
+                first = len(self.batches) - number - 1
+                self.aborted.append((first, len(self.batches)))
+                await self._write([Aborted(PARTITION, PRODUCER, first, len(self.batches))])
+            case "cut":
+                offset = max(0, len(self.batches) - number)
+                del self.batches[offset:]
+                self.aborted = [each for each in self.aborted if each[1] < offset]
+                self.epoch += 1
+                begun = Begun(PARTITION, self.epoch, offset, LedSince(self.epoch, offset))
+                await self._put([begun], FollowedBatch.begun(begun))
+            case "gone":
+                self.batches, self.aborted = [], []
+                await self._put([Gone(PARTITION)], FollowedBatch.gone(Gone(PARTITION)))
+                await self.happen(CUT, 0)
+            case "commit":
+                await self.happen(TELL, 0)  # there are no two of which nobody has heard
+                await self.blocks.write(self.wal_end, 60)
+            case "tell":
+                self.told = (self.blocks.end, self.blocks.wal_end)
+
+    async def _write(self, aborted: list[Aborted]) -> None:
+        self._payloads += 1
+        offset = len(self.batches)
+        # The time of its only record tells it from one that was cut off.
+        batch = followed(sent(offset, timestamp=self._payloads))
+        self.batches.append(bytes(batch.batch))
+        await self._put([batch.record, *aborted], batch._replace(aborted=aborted[0] if aborted else None))
+
+    async def _put(self, records: list[WalRecord], taken: FollowedBatch) -> None:
+        await self.storage.put_new(wal_name(MAIN, self.wal_end), wal.written(WalHead(self.wal_end, 1), records))
+        self.wal_end += 1
+        self.blocks.take(taken)
+
+    def snapshot(self) -> Snapshot:
+        end_block, wal_first = self.told
+        end = len(self.batches)
+        state = State(PARTITION, "orders", self.epoch, 0, end, end, end)
+        return Snapshot(wal_first, self.wal_end, self.blocks.first, end_block, [state], [])
+
+
+async def is_as_the_log(replica: Replica, log: Log) -> None:
+    view = replica.view("orders", 0)
+    assert view is not None
+    where = view.where
+    found: dict[int, bytes] = {}
+    for stretch in where.stretches:
+        data = await log.storage.get(stretch.name, stretch.start, stretch.size)
+        found |= {
+            each.base_offset: bytes(data[each.at : each.at + each.size])
+            for each in batches(data)
+            if stretch.base_offset <= each.base_offset < stretch.next_offset
+        }
+    assert found == dict(enumerate(log.batches))
+    assert sorted(where.ended(0, 1_000)) == sorted((PRODUCER, first) for first, _ in log.aborted)
+    assert where.leader_epoch == log.epoch and where.decided <= len(log.batches)
+
+
+@given(st.lists(HAPPENS, max_size=25))
+@settings(max_examples=200, deadline=None)
+def test_what_proxies_know_is_what_the_log_has(happens: list[tuple[str, int]]):
+    async def test() -> None:
+        storage = ObjectStorage("memory:///")
+        log = Log(storage, Blocks(storage, MAIN, Stood([], [], {}, 0)))
+        following = replica_of(storage)
+        await log.happen(CUT, 0)
+        for what, number in happens:
+            await log.happen(what, number)
+            await following._follow(log.snapshot())
+            await is_as_the_log(following, log)
+        late = replica_of(storage)
+        await late._follow(log.snapshot())
+        await is_as_the_log(late, log)
+
+    asyncio.run(test())

@@ -1,0 +1,185 @@
+"""Reads of what was written before the leader of now led: by what those followed who led before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from backend.kafka.wire.batches import batches
+from backend.kafka.wire.endpoints import Address
+from backend.kafka.wire.fetched import PartitionFetched, read_fetch_answer
+from backend.kafka.wire.fetches import FetchAsked, PartitionAsked, fetch_request
+from backend.kafka.wire.requests import read_request
+from tests.zone_router.test_confirming import PARTITION, PRODUCER, aborted, followed, sent
+from workers.zone_router.document import MainAt
+from workers.zone_router.formats import wal
+from workers.zone_router.formats.bulk import Main
+from workers.zone_router.formats.route_messages import Snapshot, State
+from workers.zone_router.formats.wal import Aborted, Begun, LedSince, WalHead, WalRecord, wal_name
+from workers.zone_router.main.blocks import Blocks
+from workers.zone_router.main.followed_batch import FollowedBatch
+from workers.zone_router.main.recovery import Stood
+from workers.zone_router.object_storage import ObjectStorage
+from workers.zone_router.proxy.reading import Reading
+from workers.zone_router.proxy.replica import Replica
+from workers.zone_router.proxy.stored import Stored
+from workers.zone_router.traffic import Traffic
+
+VERSION = 16
+COMMITTED = 1
+
+
+class Mains:
+    """What some mains have followed of one partition, and a node that reads from the last of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = ObjectStorage(f"file://{folder}")
+        self._stored = Stored(self.storage, 1_000_000, 1_000_000)
+        self._traffic = Traffic("a", "az2", CollectorRegistry())
+        self._ends: dict[Main, int] = {}
+        self.replicas: dict[Main, Replica] = {}
+
+    async def led(
+        self,
+        broker: int,
+        epoch: int,
+        start: int,
+        end: int,
+        *,
+        since: LedSince | None = None,
+        stable: int | None = None,
+        more: Sequence[WalRecord] = (),
+        is_leader: bool = False,
+    ) -> None:
+        """A broker's main has followed a record at each of these offsets, in an epoch that began at the first."""
+        main = ("east", broker)
+        begun = Begun(PARTITION, epoch, start, since or LedSince(epoch, start))
+        records = [begun, *(followed(sent(at)).record for at in range(start, end)), *more]
+        sequence = self._ends.setdefault(main, 0)
+        self._ends[main] += 1
+        await self.storage.put_new(wal_name(main, sequence), wal.written(WalHead(sequence, 1), records))
+        end = max((getattr(each, "next_offset", 0) for each in records), default=end)
+        state = State(PARTITION, "orders", epoch, 0, end, end, end if stable is None else stable)
+        replica = self.replica(broker)
+        await replica._follow(Snapshot(0, sequence + 1, 0, 0, [state], []))
+        if not is_leader:
+            await replica._follow(Snapshot(0, sequence + 1, 0, 0, [], [PARTITION]))
+
+    def replica(self, broker: int) -> Replica:
+        main = ("east", broker)
+        if main not in self.replicas:
+            at = MainAt(Address("127.0.0.1", 1), "az1")
+            self.replicas[main] = Replica(1, main, at, self.storage, self._stored, self._traffic)
+        return self.replicas[main]
+
+    async def read(self, broker: int, offset: int, isolation: int = 0) -> PartitionFetched | None:
+        """From this leader; None if it is asked itself."""
+        leader = self.replica(broker)
+        others = [each for each in self.replicas.values() if each is not leader]
+        reading = Reading(leader, lambda: others, self._stored, 1_000_000)
+        asked = PartitionAsked(PARTITION.topic_id, 0, -1, offset, -1, -1, 1_000_000)
+        fetch = FetchAsked(0, 1, 1_000_000, isolation, 0, -1, [asked], [])
+        message = memoryview(b"".join(fetch_request(VERSION, 7, b"c", fetch)))
+        found = await reading.answer(read_request(message), message)
+        if found.cold is not None:
+            return None
+        (told,) = read_fetch_answer(VERSION, memoryview(b"".join(found.pieces))).partitions
+        return told
+
+    async def offsets(self, broker: int, offset: int, isolation: int = 0) -> list[int] | None:
+        told = await self.read(broker, offset, isolation)
+        return None if told is None else offsets_of(told)
+
+
+def offsets_of(told: PartitionFetched) -> list[int]:
+    return [batch.base_offset for records in told.records for batch in batches(memoryview(records))]
+
+
+def test_what_the_one_before_has_followed_is_read_up_to_where_the_leader_began(tmp_path: Path):
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        await mains.led(1, 4, 0, 6)  # one more than the next leader has: nobody elected it cleanly
+        await mains.led(2, 5, 5, 8, is_leader=True)
+        assert await mains.offsets(2, 0) == [0, 1, 2, 3, 4]
+        assert await mains.offsets(2, 4) == [4]
+        assert await mains.offsets(2, 5) == [5, 6, 7]
+
+    asyncio.run(test())
+
+
+def test_so_is_what_those_before_that_one_have(tmp_path: Path):
+    """The last but one led from two epochs on, one after the other; and was left behind by who came between."""
+
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        await mains.led(1, 3, 0, 9)
+        await mains.led(3, 5, 4, 6, since=LedSince(4, 4))
+        await mains.led(2, 6, 6, 8, is_leader=True)
+        assert await mains.offsets(2, 1) == [1, 2, 3]
+        assert await mains.offsets(2, 4) == [4, 5]
+
+    asyncio.run(test())
+
+
+def test_of_an_epoch_that_nobody_followed_the_leader_is_asked(tmp_path: Path):
+    """Who led then may have cut what those before it had."""
+
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        await mains.led(1, 3, 0, 9)
+        await mains.led(2, 5, 7, 8, is_leader=True)
+        assert await mains.offsets(2, 1) is None
+        await mains.led(1, 6, 8, 9)  # it has led again since, and what it has is of another log
+        await mains.led(3, 4, 0, 2)
+        assert await mains.offsets(2, 1) == [1], "the one that was missed has come"
+        assert await mains.offsets(2, 2) is None, "as far as it goes"
+
+    asyncio.run(test())
+
+
+def test_who_began_at_the_end_of_the_log_says_nothing_of_the_one_before(tmp_path: Path):
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        await mains.led(1, 4, 0, 6)
+        await mains.led(2, 5, 5, 8, since=LedSince(-1, -1), is_leader=True)
+        assert await mains.offsets(2, 0) is None
+
+    asyncio.run(test())
+
+
+def test_a_transaction_that_the_next_leader_ended_is_not_read_as_committed(tmp_path: Path):
+    """The main of the one before knows that it was open, and not how it ended."""
+
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        ended = [followed(aborted(2)).record, Aborted(PARTITION, PRODUCER, 0, 2)]
+        later = [followed(sent(at)).record for at in (3, 4)]
+        await mains.led(1, 4, 0, 2, stable=3, more=[*ended, *later])
+        await mains.led(2, 5, 5, 5, more=[followed(aborted(5)).record], is_leader=True)
+        told = await mains.read(2, 0, COMMITTED)
+        assert told is not None and offsets_of(told) == [0, 1, 2] and told.aborted == [(PRODUCER, 0)]
+        assert await mains.offsets(2, 3, COMMITTED) is None
+        assert await mains.offsets(2, 3) == [3, 4]
+        assert await mains.offsets(2, 5, COMMITTED) == [5]
+
+    asyncio.run(test())
+
+
+def test_it_is_known_from_blocks_to_a_node_that_comes_later(tmp_path: Path):
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        open_one = {PRODUCER: 3}
+        before = Blocks(mains.storage, ("east", 1), Stood([], [], {}, 0))
+        before.take(FollowedBatch.begun(Begun(PARTITION, 4, 0, LedSince(4, 0))))
+        for at in range(5):
+            before.take(followed(sent(at))._replace(open_after={} if at < 3 else open_one))
+        await before.write(3, 60)
+        await mains.replica(1)._follow(Snapshot(3, 3, 0, 1, [], []))
+        await mains.led(2, 5, 5, 8, is_leader=True)
+        assert await mains.offsets(2, 0) == [0, 1, 2, 3, 4]
+        assert await mains.offsets(2, 0, COMMITTED) == [0, 1, 2]
+
+    asyncio.run(test())
