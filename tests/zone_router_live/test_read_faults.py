@@ -17,7 +17,7 @@ from tests.kafka import DEADLINE_SECONDS
 from tests.zone_router_live.consuming import Consuming
 from tests.zone_router_live.nodes import Router, client
 from tests.zone_router_live.test_faults import Producing
-from tests.zone_router_live.test_gateway import everything
+from tests.zone_router_live.test_gateway import everything, produce
 from tests.zone_router_live.test_reads import cold, crossed
 
 REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
@@ -60,12 +60,40 @@ def test_a_proxy_that_dies_is_come_back_to(reading: Router, topic: str):
 def test_leaders_that_move_while_they_are_read_from(reading: Router, topic: str):
     with Consuming(reading.nodes["az2"], topic) as consuming, Producing(reading, topic, "az1") as producing:
         for order in ([2, 3, 1], [3, 1, 2], [1, 2, 3]):
-            with ReplicaAdmin("tests", reading.brokers.servers, {}) as admin:
-                assert admin.alter({(topic, 0): order, (topic, 3): order}) == {}
-                eventually(lambda order=order: led_by(reading, topic, 0, order[0]), "its leader is another one")
+            move(reading, topic, {0: order, 3: order})
             producing.goes_on()
         producing.stop()
         consuming.is_the_leaders(reading)
+
+
+def test_what_was_written_before_leaders_moved_is_read_in_the_zone(reading: Router, topic: str):
+    """By who has read nothing yet, from what the mains of those have who led before; of both isolation levels."""
+    moves: list[tuple[str, dict[int, list[int]]]] = [
+        ("az1", {}),
+        ("az2", {0: [2, 3, 1], 1: [1, 2, 3]}),
+        ("az3", {0: [3, 2, 1], 1: [2, 1, 3], 4: [1, 2, 3]}),
+    ]
+    for zone, orders in moves:
+        if orders:
+            move(reading, topic, orders)
+        produce(client(reading.nodes[zone]), topic, [f"{zone} {number}" for number in range(600)])
+    expected = everything(reading.brokers.servers, topic)
+    assert len(expected) == 1_800
+    before = {zone: (crossed(node, "fetch"), cold(node)) for zone, node in reading.nodes.items()}
+    for zone, node in reading.nodes.items():
+        for isolation in ("read_committed", "read_uncommitted"):
+            assert everything(node.servers, topic, f"zone={zone}", isolation_level=isolation) == expected
+        assert (crossed(node, "fetch"), cold(node)) == before[zone]
+
+
+def move(reading: Router, topic: str, orders: dict[int, list[int]]) -> None:
+    """Each of these partitions to the first of its brokers."""
+    with ReplicaAdmin("tests", reading.brokers.servers, {}) as admin:
+        assert admin.alter({(topic, partition): order for partition, order in orders.items()}) == {}
+    for partition, order in orders.items():
+        eventually(
+            lambda at=partition, first=order[0]: led_by(reading, topic, at, first), "its leader is another one"
+        )
 
 
 def led_by(reading: Router, topic: str, partition: int, broker: int) -> bool:
