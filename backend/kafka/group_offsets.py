@@ -15,7 +15,6 @@ from typing import Any
 from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
-    IsolationLevel,
     KafkaError,
     KafkaException,
     TopicPartition,
@@ -26,6 +25,7 @@ from backend.domain.committing import Standing
 from backend.kafka import group_reader
 from backend.kafka.errors import KafkaCallFailed, OffsetsPending, kafka_error, sentence
 from backend.kafka.group_reader import Committed
+from backend.kafka.listed_offsets import listed_offsets
 from backend.kafka.log_ends import Place, ends_by
 
 _REQUEST_SECONDS = 10.0
@@ -153,30 +153,24 @@ class GroupOffsets:
         """(partition, timestamp) -> the first offset whose record has that timestamp or a later one, None if there
         is none; those that cannot be asked now are left out. Raises KafkaCallFailed."""
         found: dict[tuple[Place, int], int | None] = {}
-        rounds = max((len(times) for times in wanted.values()), default=0)
-        asked = []
+        # One timestamp of each partition a request: that is what the request can hold.
+        rounds = [
+            {place: times[turn] for place, times in wanted.items() if turn < len(times)}
+            for turn in range(max((len(times) for times in wanted.values()), default=0))
+        ]
+        asked = [
+            {TopicPartition(*place): OffsetSpec.for_timestamp(at) for place, at in times.items()}
+            for times in rounds
+        ]
         try:
-            for turn in range(rounds):
-                # One timestamp of each partition a request: that is what the request can hold.
-                specs = {
-                    TopicPartition(*place): (place, times[turn])
-                    for place, times in wanted.items()
-                    if turn < len(times)
-                }
-                answers = self._admins[0].list_offsets(
-                    {part: OffsetSpec.for_timestamp(at) for part, (_, at) in specs.items()},
-                    isolation_level=IsolationLevel.READ_COMMITTED,
-                    request_timeout=_REQUEST_SECONDS,
-                )
-                asked += [(specs[part], answer) for part, answer in answers.items()]
+            answers = listed_offsets(self._admins[0], asked, _REQUEST_SECONDS)
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(sentence(error)) from error
-        for (place, at), answer in asked:
-            try:
-                offset = answer.result(_REQUEST_SECONDS + 1).offset
-            except (KafkaException, TimeoutError):
-                continue
-            found[place, at] = offset if offset >= 0 else None
+        for times, told in zip(rounds, answers, strict=True):
+            for part, offset in told.items():
+                place = part.topic, part.partition
+                if isinstance(offset, int):
+                    found[place, times[place]] = offset if offset >= 0 else None
         return found
 
 

@@ -9,6 +9,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
+from backend.kafka.listed_offsets import listed_offsets
 
 _NOBODY_ANSWERS = frozenset(
     {
@@ -64,33 +65,25 @@ def ends_by(
     if not wanted:
         return {}
     isolation = IsolationLevel.READ_UNCOMMITTED if undecided_too else IsolationLevel.READ_COMMITTED
+    specs = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
     try:
-        lows, highs = (
-            admin.list_offsets(
-                dict.fromkeys(wanted, spec),
-                isolation_level=isolation,
-                request_timeout=seconds,
-            )
-            for spec in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
-        )
+        lows, highs = listed_offsets(admin, [dict.fromkeys(wanted, spec) for spec in specs], seconds, isolation)
     except KafkaException as error:
         raise KafkaCallFailed(sentence(error)) from error
     found: dict[Place, tuple[int, int]] = {}
-    failed: KafkaException | None = None
+    failed: Exception | None = None
     for place in wanted:
-        try:
-            found[place.topic, place.partition] = (
-                lows[place].result(seconds + 1).offset,
-                highs[place].result(seconds + 1).offset,
-            )
-        except (KafkaException, TimeoutError) as error:
-            failed = KafkaException(*error.args)
+        low, high = lows[place], highs[place]
+        if isinstance(low, int) and isinstance(high, int):
+            found[place.topic, place.partition] = low, high
+        else:
+            failed = high if isinstance(low, int) else low  # type: ignore[assignment]
     if failed is not None and not found and _is_away(failed):
         raise KafkaCallFailed(sentence(failed)) from failed
     return found
 
 
-def _is_away(failed: KafkaException) -> bool:
+def _is_away(failed: Exception) -> bool:
     error = kafka_error(failed)
     return error is None or error.code() in _NOBODY_ANSWERS
 

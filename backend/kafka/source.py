@@ -7,7 +7,6 @@ unknown when it was assigned; so only what the cluster's metadata names is assig
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
@@ -24,6 +22,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
 from backend.kafka.epochs import UNKNOWN_EPOCH, first_born_after
+from backend.kafka.listed_offsets import listed_offsets
 
 Place = tuple[str, int]
 """(topic on the source, partition)."""
@@ -329,10 +328,8 @@ def _ask(
     wanted = {TopicPartition(*place): which for place in places}
     if not wanted:
         return
-    asked = admin.list_offsets(
-        wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_seconds
-    )
-    for place, answer in asked.items():
+    (told,) = listed_offsets(admin, [wanted], timeout_seconds)
+    for place, offset in told.items():
         # One that cannot be asked stays as it is known: nothing waits for it.
-        with contextlib.suppress(KafkaException, TimeoutError):
-            yield (place.topic, place.partition), answer.result(timeout_seconds).offset
+        if isinstance(offset, int):
+            yield (place.topic, place.partition), offset

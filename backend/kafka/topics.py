@@ -29,6 +29,7 @@ from confluent_kafka.admin import (
 
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
+from backend.kafka.listed_offsets import listed_offsets
 from backend.kafka.probe import ClusterFacts, ConnectionReasons, describe
 
 _CONFIGS_AT_ONCE = 500
@@ -170,17 +171,18 @@ class TopicAdmin:
         places = [TopicPartition(topic.name, p) for topic in topics for p in range(topic.partitions)]
         if not places:
             return {}
-        ends: dict[str, list[int | None]] = {}
-        first, last = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        for spec, sign in ((first, -1), (last, 1)):
-            futures = self._admin.list_offsets(dict.fromkeys(places, spec), request_timeout=self._timeout)
-            for place, future in futures.items():
-                try:
-                    end = sign * self._wait(future).offset
-                except KafkaCallFailed:
-                    end = None
-                ends.setdefault(place.topic, []).append(end)
-        return {topic: sum(found) for topic, found in ends.items() if None not in found}  # type: ignore[arg-type]
+        specs = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        rounds = [dict.fromkeys(places, spec) for spec in specs]
+        firsts, lasts = listed_offsets(self._admin, rounds, self._timeout, IsolationLevel.READ_UNCOMMITTED)
+        found: dict[str, int] = {}
+        unread: set[str] = set()
+        for place in places:
+            first, last = firsts[place], lasts[place]
+            if isinstance(first, int) and isinstance(last, int):
+                found[place.topic] = found.get(place.topic, 0) + last - first
+            else:
+                unread.add(place.topic)
+        return {topic: count for topic, count in found.items() if topic not in unread}
 
     def end(self, topic: str, partition: int = 0) -> int:
         """Where a partition ends for readers of committed records. One that was created just now, or is getting
@@ -190,18 +192,21 @@ class TopicAdmin:
         reason = ""
         while True:
             left = max(deadline - time.monotonic(), _AGAIN_SECONDS)
-            (future,) = self._admin.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=left
-            ).values()
             try:
-                return int(self._wait(future).offset)
-            except KafkaCallFailed as error:
-                # What brokers answered before says more than that the time is up.
-                if error.code in _NO_LEADER_YET or not reason:
-                    reason = error.reason
-                if error.code not in _NO_LEADER_YET or time.monotonic() > deadline:
-                    told = f"the end of {topic}/{partition} cannot be asked for: {reason}"
-                    raise KafkaCallFailed(told, error.code) from error
+                (end,) = listed_offsets(self._admin, [asked], left)[0].values()
+            except KafkaException as error:
+                end = error
+            if isinstance(end, int):
+                return end
+            inner = kafka_error(end)
+            code = inner.code() if inner else None
+            # What brokers answered before says more than that the time is up.
+            if code in _NO_LEADER_YET or not reason:
+                reason = sentence(end)
+            if code not in _NO_LEADER_YET or time.monotonic() > deadline:
+                raise KafkaCallFailed(
+                    f"the end of {topic}/{partition} cannot be asked for: {reason}", code
+                ) from end
             time.sleep(_AGAIN_SECONDS)
 
     def groups(self) -> list[tuple[str, str]]:

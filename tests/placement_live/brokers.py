@@ -29,6 +29,7 @@ from backend.estate.document import ClusterSpec
 from backend.estate.jars import ensure_jars
 from backend.estate.ports import free_ports
 from backend.estate.processes import ProcessSpec
+from backend.kafka.listed_offsets import listed_offsets
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.parent_death import die_with_parent
 from backend.settings import settings
@@ -189,8 +190,8 @@ class Brokers:
     def _is_led(self, topic: str, partitions: int) -> bool:
         """Whether each partition's leader says so itself."""
         wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-        answers = self.admin.list_offsets(wanted, request_timeout=_ASK_AGAIN_SECONDS).values()
-        return all(answer.exception(DEADLINE_SECONDS) is None for answer in answers)
+        (told,) = listed_offsets(self.admin, [wanted], _ASK_AGAIN_SECONDS)
+        return all(isinstance(each, int) for each in told.values())
 
     def own_config(self, kind: ResourceType, name: str) -> dict[str, str]:
         """What was set for just this topic or broker, throttles alone."""

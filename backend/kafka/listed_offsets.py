@@ -1,0 +1,65 @@
+"""Offsets of partitions as brokers tell them (ListOffsets), also of partitions that have just come to be.
+
+librdkafka asks the leaders that it has in mind. If one broker has told it of a topic, and another one, which is
+behind, that there is none, it says "No leaders found" for minutes, without asking any broker (seen with one of a
+hundred topics on a busy machine). So metadata is asked for then, and the offsets once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+
+from backend.kafka.errors import kafka_error
+
+Asked = Mapping[TopicPartition, OffsetSpec]
+Told = dict[TopicPartition, int | Exception]
+"""An offset of each partition, or why there is none: a KafkaException or TimeoutError."""
+
+
+def listed_offsets(
+    admin: AdminClient,
+    rounds: Sequence[Asked],
+    seconds: float,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
+) -> list[Told]:
+    """What each of the rounds asks, which go side by side. An offset is -1 where a time has no record.
+
+    Raises KafkaException if nothing can be asked.
+    """
+    found = _told(admin, rounds, seconds, isolation)
+    again = [
+        {place: asked[place] for place, each in told.items() if _is_unled(each)}
+        for asked, told in zip(rounds, found, strict=True)
+    ]
+    if any(again):
+        admin.list_topics(timeout=seconds)
+        for told, anew in zip(found, _told(admin, again, seconds, isolation), strict=True):
+            told.update(anew)
+    return found
+
+
+def _told(admin: AdminClient, rounds: Sequence[Asked], seconds: float, isolation: IsolationLevel) -> list[Told]:
+    going: list[Mapping[TopicPartition, Future[ListOffsetsResultInfo]]] = [
+        admin.list_offsets(dict(asked), isolation_level=isolation, request_timeout=seconds) if asked else {}
+        for asked in rounds
+    ]
+    return [dict(_results(each.items(), seconds)) for each in going]
+
+
+def _results(
+    going: Iterable[tuple[TopicPartition, Future[ListOffsetsResultInfo]]], seconds: float
+) -> Iterable[tuple[TopicPartition, int | Exception]]:
+    for place, future in going:
+        try:
+            yield place, int(future.result(seconds + 1).offset)
+        except (KafkaException, TimeoutError) as error:
+            yield place, error
+
+
+def _is_unled(told: int | Exception) -> bool:
+    error = None if isinstance(told, int) else kafka_error(told)
+    return error is not None and error.code() == KafkaError._NOENT
