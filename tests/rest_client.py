@@ -6,14 +6,14 @@ from typing import Any
 
 import httpx2
 
+from tests import http
+
 
 class RestClient:
     """Paths are below /api/v1; `ok` raises on anything but success."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._client = httpx2.Client(
-            base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=30, trust_env=False
-        )
+        self._client = http.client(base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {token}"})
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> httpx2.Response:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}

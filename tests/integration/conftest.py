@@ -22,6 +22,7 @@ from backend import logs
 from backend.api.app import create_app
 from backend.estate.ports import free_ports
 from backend.settings import PROJECT_ROOT, Settings
+from tests import http
 from tests.database_fixture import TEMPLATE, Content, Database, RunningPostgres, create_database
 
 logs.configure()
@@ -130,7 +131,7 @@ def served(database_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         deadline = time.monotonic() + WAIT_SECONDS
         while process.poll() is None and time.monotonic() < deadline:
             try:
-                if httpx2.get(f"{url}/readyz", trust_env=False).status_code == 200:
+                if http.get(f"{url}/readyz").status_code == 200:
                     break
             except httpx2.TransportError:
                 time.sleep(0.05)

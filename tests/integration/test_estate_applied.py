@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx2
 import yaml
 
 from backend.estate.control_plane import ControlPlane, apply_estate
@@ -12,6 +11,7 @@ from backend.estate.document import read_estate
 from backend.estate.home import Home
 from backend.estate.plan import lay_out
 from backend.estate.ports import Ports
+from tests import http
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, Rest, served
 
@@ -38,6 +38,6 @@ def test_applications_come_after_all_streams(database: Database, tmp_path: Path)
             changed = apply_estate(api, layout, {"c1", "c2"}, print)
             assert changed[-1] == "application acme/retail/prod/b"
             assert apply_estate(api, layout, {"c1", "c2"}, print) == []
-        rest = Rest(httpx2.Client(base_url=url, trust_env=False, timeout=30))
+        rest = Rest(http.client(base_url=url))
         there = "/tenants/acme/instances/retail/environments/prod/applications/b"
         assert rest("GET", there).json()["consumes"][0]["state"] == "granted"

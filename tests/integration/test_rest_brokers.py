@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from confluent_kafka import Producer
 
+from tests import http
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.integration.conftest import NOBODY_LISTENS, problem
@@ -22,7 +23,7 @@ STREAM = "/tenants/acme/instances/retail/environments/prod/streams"
 def api(estate: RunningEstate) -> Iterator[httpx2.Client]:
     """A client of the estate's control plane, below /api/v1."""
     headers = {"Authorization": f"Bearer {estate.token}"}
-    with httpx2.Client(base_url=f"{estate.url}/api/v1", headers=headers, trust_env=False, timeout=30) as client:
+    with http.client(base_url=f"{estate.url}/api/v1", headers=headers) as client:
         yield client
 
 

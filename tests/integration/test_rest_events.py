@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx2
 import pytest
 import sqlalchemy as sa
 
@@ -18,6 +17,7 @@ from backend.domain.tenant import TenantCreated
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
 from backend.eventlog.seed import seed
+from tests import http
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import TOKEN, WAIT_SECONDS, Rest, problem, served
@@ -116,7 +116,7 @@ class Stream:
 @contextmanager
 def stream(url: str, query: str = "", **headers: str) -> Iterator[Stream]:
     with (
-        httpx2.Client(trust_env=False, timeout=WAIT_SECONDS) as client,
+        http.client(timeout=WAIT_SECONDS) as client,
         client.stream("GET", f"{url}/api/v1/events/stream{query}", headers=BEARER | headers) as answer,
     ):
         assert answer.status_code == 200
@@ -129,7 +129,7 @@ def test_a_stream_gives_history_then_news_goes_on_where_it_broke_and_ends_with_t
 ) -> None:
     with (
         served(database.url) as (url, process),
-        httpx2.Client(base_url=url, headers=BEARER, trust_env=False, timeout=30) as client,
+        http.client(base_url=url, headers=BEARER) as client,
     ):
 
         def create(name: str) -> None:

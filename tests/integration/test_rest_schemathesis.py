@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
@@ -16,6 +15,7 @@ from schemathesis.openapi import from_url
 from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from tests import http
 from tests.database_fixture import RunningPostgres
 from tests.integration.conftest import TOKEN, Rest, new_database, served
 
@@ -28,7 +28,7 @@ NOT_CHECKED = [positive_data_acceptance]
 def described(postgres: RunningPostgres) -> Iterator[BaseSchema]:
     """The OpenAPI of an API with clusters, a tree and a tenant; the endless event stream left out."""
     with served(new_database(postgres)) as (url, _):
-        with httpx2.Client(base_url=url, trust_env=False, timeout=30) as client:
+        with http.client(base_url=url) as client:
             Rest(client).set_up()
         yield from_url(f"{url}/openapi.json").exclude(path_regex="/events/stream$")
 

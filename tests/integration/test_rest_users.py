@@ -6,7 +6,6 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx2
 import pytest
 import sqlalchemy as sa
 
@@ -15,6 +14,7 @@ from backend.eventlog.tables import idempotency_keys
 from backend.projections.users import api_tokens
 from backend.queries.login import login_links, sessions, use_link
 from backend.queries.secrets import password_hashes, token_hashes
+from tests import http
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.callers import As, new_token, new_user
@@ -250,7 +250,7 @@ def test_passwords_are_kept_as_scrypt_hashes_of_their_own(rest: Rest, database: 
 
 def test_what_one_process_takes_away_is_gone_in_the_other(database: Database, rest: Rest) -> None:
     with served(database.url) as (url, _):
-        here, there = rest, Rest(httpx2.Client(base_url=url, trust_env=False, timeout=30))
+        here, there = rest, Rest(http.client(base_url=url))
         for _ in range(20):
             new_user_token = new_token(here, "ada") if here("GET", "/users/ada").status_code == 200 else ""
             token = new_user_token or new_user(here, "ada", "viewer").token

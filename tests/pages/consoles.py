@@ -24,6 +24,7 @@ from backend.eventlog import listen
 from backend.registry.app import with_registries
 from backend.registry.directory import Directory
 from backend.settings import PROJECT_ROOT, Settings
+from tests import http
 from tests.eventually import eventually
 from tests.rest_client import RestClient
 
@@ -50,7 +51,7 @@ class Console:
     def get(self, path: str) -> httpx2.Response:
         """A page, by token and without a browser."""
         headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx2.get(f"{self.url}{path}", headers=headers, trust_env=False, timeout=30)
+        return http.get(f"{self.url}{path}", headers=headers)
 
 
 @contextmanager
@@ -105,7 +106,7 @@ def serve(
     def ready() -> bool:
         assert process.poll() is None, log.read_text()
         try:
-            return httpx2.get(f"{url}/readyz", trust_env=False).status_code == 200
+            return http.get(f"{url}/readyz").status_code == 200
         except httpx2.TransportError:
             return False
 

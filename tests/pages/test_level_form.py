@@ -10,6 +10,7 @@ import pytest
 
 from backend.registry.directory import Registry
 from backend.registry.records import ConfigSet, Content, SchemaVersion
+from tests import http
 from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here
 from tests.pages.test_schemas_pages import MINE, NOBODYS, THEIRS, avro, version, was_read
@@ -46,7 +47,7 @@ def by_rest(user: Visitor, method: str, subject: str, body: Any = None, cluster:
     """The registry's own answer to the user."""
     headers = {"Authorization": f"Bearer {user.token}"}
     address = f"{str(user.client.base_url).rstrip('/')}/registries/{cluster}/config/{subject}"
-    return httpx2.request(method, address, json=body, headers=headers, trust_env=False, timeout=60)
+    return http.request(method, address, json=body, headers=headers, timeout=60)
 
 
 def test_what_cannot_be_checked_or_is_no_level_is_said(primary: Registry, member: Visitor) -> None:
@@ -93,4 +94,4 @@ def test_who_may_not_set_a_level_is_told_what_the_registry_tells(
     assert member.client.post(FORM, data=data).status_code == 403
     foreign = {"Sec-Fetch-Site": "cross-site"}
     assert member.client.post(FORM, data={"key": member.key, **data}, headers=foreign).status_code == 403
-    assert httpx2.get(f"{console.url}{FORM}?subject={MINE}", trust_env=False, timeout=30).status_code == 401
+    assert http.get(f"{console.url}{FORM}?subject={MINE}").status_code == 401

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests import http
 from tests.estate_fixture import RunningEstate
 from tests.pages.consoles import Console
 from tests.pages.test_level_form import FORM, by_rest
@@ -47,7 +48,7 @@ def levelled(estate: RunningEstate) -> Levelled:
     )
     versions = f"{estate.url}/registries/cluster-1/subjects/{found.subject}/versions"
     headers = {"Authorization": f"Bearer {found.member.token}"}
-    registered = httpx2.post(versions, json={"schema": avro("id")}, headers=headers, trust_env=False, timeout=60)
+    registered = http.post(versions, json={"schema": avro("id")}, headers=headers, timeout=60)
     assert registered.status_code == 200, registered.text
     assert found.config("PUT", {"compatibility": "FULL", "normalize": True}).status_code == 200
     return found

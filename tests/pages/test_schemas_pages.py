@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx2
 import pytest
 import sqlalchemy as sa
 
@@ -15,6 +14,7 @@ from backend.queries.schemas import schema_targets
 from backend.registry.directory import Registry
 from backend.registry.records import ConfigSet, Content, Record, Reference, SchemaVersion, VersionGone
 from backend.web.differences import MOST_LINES, hunks
+from tests import http
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.pages.consoles import Console, serve_here
@@ -131,9 +131,7 @@ def test_the_list_is_the_registrys_for_whoever_looks(acme: Console) -> None:
         user = Visitor(acme, kind, role, **tenants)
         bearer = {"Authorization": f"Bearer {user.token}"}
         for cluster in ("c1", "c3"):
-            registry = httpx2.get(
-                f"{acme.url}/registries/{cluster}/subjects", headers=bearer, trust_env=False, timeout=30
-            )
+            registry = http.get(f"{acme.url}/registries/{cluster}/subjects", headers=bearer, timeout=30)
             page = user.get(f"/schemas?cluster={cluster}")
             assert list(rows(page, "data-subject")) == registry.json(), (kind, cluster)
             for subject in registry.json():
@@ -311,9 +309,7 @@ def test_what_the_registry_would_refuse_is_refused_by_its_status_and_nothing_is_
             assert [answer.status_code for answer in answers] == [200, status, status]
             bearer = {"Authorization": f"Bearer {user.token}"}
             address = f"{acme.url}/registries/c1/subjects/{subject}/versions"
-            by_rest = httpx2.post(
-                address, json={"schema": avro("id")}, headers=bearer, trust_env=False, timeout=30
-            )
+            by_rest = http.post(address, json={"schema": avro("id")}, headers=bearer, timeout=30)
             assert by_rest.status_code == status
             assert 'id="wrong-subject"' in answers[1].text
             told.add(said(answers[1]).replace(subject, "X"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import httpx2
 import pytest
 
+from tests import http
 from tests.pages.consoles import Console
 from tests.pages.visitors import (
     ALLOWED,
@@ -88,7 +88,7 @@ def test_what_there_is_not_is_said(owner: Visitor) -> None:
 
 @pytest.mark.parametrize("path", ["/tenants", PROD, f"{PROD}/orders", *FORMS])
 def test_without_a_session_pages_ask_for_one(acme: Console, path: str) -> None:
-    answer = httpx2.get(f"{acme.url}{path}", trust_env=False, timeout=30)
+    answer = http.get(f"{acme.url}{path}")
     assert answer.status_code == 401
     assert "Log in" in answer.text
     assert "orders" not in said(answer)

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from backend.web.login_page import ATTEMPTS
+from tests import http
 from tests.pages.consoles import Console
 from tests.rest_client import RestClient
 
@@ -165,7 +166,7 @@ def test_what_is_refused_is_said_on_the_page(console: Console, open_page) -> Non
 def client_of(console: Console, address: str = "127.0.0.1") -> httpx2.Client:
     """A client that asks from this address."""
     transport = httpx2.HTTPTransport(local_address=address)
-    return httpx2.Client(base_url=console.url, transport=transport, trust_env=False, timeout=30)
+    return http.client(base_url=console.url, transport=transport)
 
 
 def key_of(page: httpx2.Response) -> str:
@@ -221,10 +222,7 @@ def test_a_session_is_a_new_one_at_each_login(console: Console) -> None:
         assert client.cookies["treeline_session"] != first
         client.cookies.set("treeline_session", first)
         assert (
-            httpx2.get(
-                f"{console.url}/account", headers={"Cookie": f"treeline_session={first}"}, trust_env=False
-            ).status_code
-            == 401
+            http.get(f"{console.url}/account", headers={"Cookie": f"treeline_session={first}"}).status_code == 401
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 
 from backend.deciders import TENANT
-from tests import worker_records
+from tests import http, worker_records
 from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here
 
@@ -85,7 +85,7 @@ class Visitor:
     def __init__(self, console: Console, name: str, role: str = "tenant", **tenants: str) -> None:
         console.rest.ok("POST", "/users", {"name": name, "role": role, "tenants": tenants})
         self.token = console.rest.ok("POST", f"/users/{name}/tokens", {"name": "t"})["secret"]
-        self.client = httpx2.Client(base_url=console.url, trust_env=False, timeout=30)
+        self.client = http.client(base_url=console.url)
         assert self.client.get(Console(console.url, self.token).login_link()).status_code == 303
 
     def get(self, path: str) -> httpx2.Response:

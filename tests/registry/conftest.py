@@ -16,6 +16,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from backend.estate.home import Home
 from backend.estate.ports import free_ports
 from backend.estate.processes import load_plan
+from tests import http
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 
@@ -33,7 +34,7 @@ class Address:
         return SchemaRegistryClient({"url": self.url, "max.retries": 0})
 
     def __call__(self, method: str, path: str, body: Any = None) -> httpx2.Response:
-        return httpx2.request(method, f"{self.url}{path}", json=body, timeout=30, trust_env=False)
+        return http.request(method, f"{self.url}{path}", json=body)
 
     def get(self, path: str) -> Any:
         """A read that must be answered."""
@@ -78,7 +79,7 @@ class ApiProcess:
         def answers() -> bool:
             assert process.poll() is None, "the API has ended"
             try:
-                return httpx2.get(f"{self.url}/readyz", trust_env=False).status_code == 200
+                return http.get(f"{self.url}/readyz").status_code == 200
             except httpx2.TransportError:
                 return False
 

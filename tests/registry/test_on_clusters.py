@@ -7,13 +7,13 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
-import httpx2
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from backend.registry.records import Content, SchemaVersion, decode, encode
+from tests import http
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.kafka import create_topic, produce, read_all, topics
@@ -203,7 +203,7 @@ def test_records_that_are_none_are_passed_over(estate: RunningEstate, primary, c
     produce(servers, TOPIC, garbage)
     assert client.register_schema(subject, Schema(avro("b", name=named(subject)), "AVRO"))
     assert primary.get("/subjects?subjectPrefix=s&deleted=true") == []
-    told = httpx2.get(f"{estate.status()['control_plane']}/metrics", trust_env=False, timeout=30).text
+    told = http.get(f"{estate.status()['control_plane']}/metrics").text
     count = next(line for line in told.splitlines() if 'unreadable_records{cluster="cluster-1"}' in line)
     assert float(count.split()[-1]) >= 3
     assert 'treeline_schema_topic_read{cluster="cluster-1"} 1.0' in told

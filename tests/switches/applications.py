@@ -13,6 +13,7 @@ from typing import Any
 from treeline_client import OutcomeUnknown, SwitchingConsumer, SwitchingProducer
 
 from bench.switch.checker import Histories, anomalies, key_of
+from tests import http
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, read_all
 
@@ -173,7 +174,7 @@ class ByHand:
         import httpx2
 
         headers = {"Authorization": f"Bearer {self._tenant.token}"}
-        with httpx2.Client(base_url=self._tenant.url, headers=headers, timeout=5, trust_env=False) as client:
+        with http.client(base_url=self._tenant.url, headers=headers, timeout=5) as client:
             while not self._silent.is_set():
                 told = self._told
                 query = {**self._tenant.place, "client_id": self.name, "role": self._role, **told}

@@ -1,0 +1,30 @@
+"""HTTP as a stranger's program speaks it. One TLS context for all clients: each would read all certificates anew,
+which takes as long as some tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+
+_TLS = httpx2.create_ssl_context()
+SECONDS = 30.0
+
+
+def client(**settings: Any) -> httpx2.Client:
+    """As httpx2.Client, without what the environment says of proxies."""
+    return httpx2.Client(**{"trust_env": False, "timeout": SECONDS, "verify": _TLS} | settings)
+
+
+def request(method: str, url: str, **settings: Any) -> httpx2.Response:
+    """One request by a connection of its own, as httpx2.request."""
+    return httpx2.request(method, url, **{"trust_env": False, "timeout": SECONDS, "verify": _TLS} | settings)
+
+
+def get(url: str, **settings: Any) -> httpx2.Response:
+    return request("GET", url, **settings)
+
+
+def post(url: str, **settings: Any) -> httpx2.Response:
+    return request("POST", url, **settings)
