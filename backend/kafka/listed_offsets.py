@@ -7,6 +7,8 @@ hundred topics on a busy machine). So metadata is asked for then, and the offset
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 
@@ -14,6 +16,8 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from backend.kafka.errors import kafka_error
+
+_LEAST_SECONDS = 0.1
 
 Asked = Mapping[TopicPartition, OffsetSpec]
 Told = dict[TopicPartition, int | Exception]
@@ -30,15 +34,18 @@ def listed_offsets(
 
     Raises KafkaException if nothing can be asked.
     """
+    deadline = time.monotonic() + seconds
     found = _told(admin, rounds, seconds, isolation)
     again = [
         {place: asked[place] for place, each in told.items() if _is_unled(each)}
         for asked, told in zip(rounds, found, strict=True)
     ]
-    if any(again):
-        admin.list_topics(timeout=seconds)
-        for told, anew in zip(found, _told(admin, again, seconds, isolation), strict=True):
-            told.update(anew)
+    if any(again) and (left := deadline - time.monotonic()) > _LEAST_SECONDS:
+        with contextlib.suppress(KafkaException):  # what is there already is told
+            admin.list_topics(timeout=left)
+            left = max(deadline - time.monotonic(), _LEAST_SECONDS)
+            for told, anew in zip(found, _told(admin, again, left, isolation), strict=True):
+                told.update(anew)
     return found
 
 

@@ -16,10 +16,10 @@ from workers.zone_router.formats.block import BlockMalformed, Followed, block_na
 from workers.zone_router.formats.bulk import ChannelOffset
 from workers.zone_router.formats.wal import (
     Aborted,
+    Begins,
     Begun,
     Direct,
     Gone,
-    LedSince,
     Link,
     Partition,
     WalHead,
@@ -50,7 +50,7 @@ DIRECTS = st.builds(
 )
 ABORTED = st.builds(Aborted, st.sampled_from(PARTITIONS), OFFSETS, OFFSETS, OFFSETS)
 EPOCHS = st.integers(-1, 2**31 - 1)
-BEGUN = st.builds(Begun, st.sampled_from(PARTITIONS), EPOCHS, OFFSETS, st.builds(LedSince, EPOCHS, OFFSETS))
+BEGUN = st.builds(Begun, st.sampled_from(PARTITIONS), EPOCHS, OFFSETS, st.builds(Begins, EPOCHS, OFFSETS))
 GONE = st.builds(Gone, st.sampled_from(PARTITIONS))
 RECORDS = st.lists(LINKS | DIRECTS | ABORTED | BEGUN | GONE, max_size=12)
 
@@ -85,7 +85,7 @@ def test_a_block_tells_where_its_batches_are(tmp_path: Path):
         for partition in PARTITIONS
     }
     aborted = [Aborted(PARTITIONS[0], 9, 20, 55)]
-    followed = {PARTITIONS[1]: Followed(3, 120, {77: 100}, LedSince(2, 50)), PARTITIONS[5]: Followed(1, 5, {})}
+    followed = {PARTITIONS[1]: Followed(3, 120, {77: 100}, Begins(2, 50), 3), PARTITIONS[5]: Followed(1, 5, {})}
     cuts = {PARTITIONS[1]: 50, PARTITIONS[4]: 0}
     data = block.written(batches, aborted, followed, cuts, 40, 11)
 
@@ -130,15 +130,17 @@ def stretch(base: int, end: int, name: str = "w") -> Stretch:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.booleans()), max_size=30))
 def test_an_index_is_what_was_told_last_of_each_offset(told: list[tuple[int, int, bool]]):
-    """Against a list with an entry for each offset."""
+    """Against a list with an entry for each offset. A batch of the WAL is one: what is cut within is gone."""
     index, expected = Index(), dict[int, str]()
     for number, (base, size, is_block) in enumerate(told):
         end, name = base + size, f"{'b' if is_block else 'w'}{number}"
+        cut = {each for at, each in expected.items() if at >= base and each.startswith("w")}
         if is_block:
             index.replace([stretch(base, end, name)])
+            expected = {at: each for at, each in expected.items() if at >= end or each not in cut}
         else:
-            index.append(stretch(base, end, name))
-            expected = {at: each for at, each in expected.items() if at < base}
+            index.append(stretch(base, end, name), 1)
+            expected = {at: each for at, each in expected.items() if at < base and each not in cut}
         expected |= dict.fromkeys(range(base, end), name)
     found: dict[int, str] = {}
     for each in index.stretches:

@@ -10,9 +10,10 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from backend.kafka.wire.batches import Batch, batches
 from tests.zone_router.test_batches import marker
 from workers.zone_router.block_index import read_block_index
+from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import Followed, block_name
 from workers.zone_router.formats.route_messages import Snapshot
-from workers.zone_router.formats.wal import Begun, Direct, Partition
+from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Partition, wal_name
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirming import Confirming, ConfirmLimits
 from workers.zone_router.main.followed_batch import FollowedBatch
@@ -26,15 +27,17 @@ PARTITION = Partition(bytes(16), 0)
 PRODUCER = 99
 
 
-def sent(offset: int, *, is_transactional: bool = True, timestamp: int = 5) -> bytes:
-    """One record at an offset, as it is in the log."""
+def sent(offset: int, *, is_transactional: bool = True, timestamp: int = 5, epoch: int = 0) -> bytes:
+    """One record at an offset, as it is in the log, written by the leader of this epoch."""
     builder = DefaultRecordBatchBuilder(2, 0, is_transactional, PRODUCER, 1, 0, 10**6)
     builder.append(0, timestamp, b"k", b"v", [])
-    return offset.to_bytes(8) + bytes(builder.build())[8:]
+    built = bytes(builder.build())
+    return offset.to_bytes(8) + built[8:12] + epoch.to_bytes(4) + built[16:]
 
 
-def aborted(offset: int) -> bytes:
-    return offset.to_bytes(8) + marker(0)[8:]
+def aborted(offset: int, epoch: int = 0) -> bytes:
+    built = marker(0)
+    return offset.to_bytes(8) + built[8:12] + epoch.to_bytes(4) + built[16:]
 
 
 def found(data: bytes) -> tuple[Batch, memoryview, int]:
@@ -107,5 +110,73 @@ def test_a_block_has_no_partition_of_which_all_was_cut_off(tmp_path: Path):
         for segments in index.segments.values():
             Index().replace([Stretch(*each[:2], "b", *each[2:], -1, -1, True) for each in segments])
         assert index.segments == {}
+
+    asyncio.run(test())
+
+
+def test_of_a_log_that_is_not_followed_to_its_end_it_is_not_told_that_all_is_stable(tmp_path: Path):
+    """The broker's last stable offset is behind markers that the main has not seen yet."""
+
+    async def test() -> None:
+        storage = ObjectStorage(f"file://{tmp_path}")
+        confirming = Confirming(MAIN, lambda: None, storage, ConfirmLimits(wal_window_seconds=0.0), lambda: None)
+        confirming._blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+        said: list[Snapshot] = []
+        session = confirming.snapshots.session(said.append)
+        writing = asyncio.create_task(confirming._wal.run())
+        led = Led(PARTITION, "orders", 1, 0)
+        confirming.leads(led)
+        led.position, led.high_watermark, led.last_stable = 1, 1_000, 1_000
+        confirming.took(led, [found(sent(0))])
+        async with asyncio.timeout(30):
+            while confirming._wal.done < 2:
+                await asyncio.sleep(0.001)
+        confirming._tell_reached()
+        session.poll()
+        await asyncio.sleep(0)
+        (state,) = said[-1].states
+        assert (state.end, state.last_stable) == (1, 0)
+        writing.cancel()
+
+    asyncio.run(test())
+
+
+def test_an_aborted_transaction_is_told_before_what_cuts_it_off(tmp_path: Path):
+    """All in one object, as after some seconds in which storage was away."""
+
+    async def test() -> None:
+        storage = ObjectStorage(f"file://{tmp_path}")
+        confirming = Confirming(MAIN, lambda: None, storage, ConfirmLimits(), lambda: None)
+        confirming._blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+        led = Led(PARTITION, "orders", 1, 0)
+        confirming.leads(led)
+        for at, data in enumerate((sent(0), aborted(1))):
+            led.position = at + 1
+            confirming.took(led, [found(data)])
+        confirming.gone(PARTITION)
+        writing = asyncio.create_task(confirming._wal.run())
+        async with asyncio.timeout(30):
+            while confirming._wal.done < 4:
+                await asyncio.sleep(0.001)
+        kinds = [type(record) for record, _ in wal.read(await storage.whole(wal_name(MAIN, 0)))]
+        assert kinds == [Begun, Direct, Direct, Aborted, Gone]
+        writing.cancel()
+
+    asyncio.run(test())
+
+
+def test_a_batch_behind_a_gap_in_which_the_log_is_cut_is_not_in_a_block(tmp_path: Path):
+    async def test() -> None:
+        storage = ObjectStorage(f"file://{tmp_path}")
+        blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+        blocks.take(FollowedBatch.begun(Begun(PARTITION, 1, 0)))
+        blocks.take(followed(sent(0)))
+        blocks.take(followed(sent(8))._replace(base_offset=1))
+        blocks.take(FollowedBatch.begun(Begun(PARTITION, 2, 7)))
+        blocks.take(followed(sent(7)))
+        await blocks.write(5, 60)
+        index = await read_block_index(storage, block_name(MAIN, 0))
+        assert [each[:2] for each in index.segments[PARTITION]] == [(0, 1), (7, 8)]
+        assert index.cuts == {PARTITION: 0}
 
     asyncio.run(test())

@@ -18,7 +18,7 @@ from workers.zone_router.document import MainAt
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import Snapshot, State
-from workers.zone_router.formats.wal import Aborted, Begun, LedSince, WalHead, WalRecord, wal_name
+from workers.zone_router.formats.wal import Aborted, Begins, Begun, Direct, WalHead, WalRecord, wal_name
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.followed_batch import FollowedBatch
 from workers.zone_router.main.recovery import Stood
@@ -49,15 +49,15 @@ class Mains:
         start: int,
         end: int,
         *,
-        since: LedSince | None = None,
+        begins: Begins | None = None,
         stable: int | None = None,
         more: Sequence[WalRecord] = (),
         is_leader: bool = False,
     ) -> None:
         """A broker's main has followed a record at each of these offsets, in an epoch that began at the first."""
         main = ("east", broker)
-        begun = Begun(PARTITION, epoch, start, since or LedSince(epoch, start))
-        records = [begun, *(followed(sent(at)).record for at in range(start, end)), *more]
+        begun = Begun(PARTITION, epoch, start, begins or Begins(epoch - 1, start))
+        records = [begun, *(followed(sent(at, epoch=epoch)).record for at in range(start, end)), *more]
         sequence = self._ends.setdefault(main, 0)
         self._ends[main] += 1
         await self.storage.put_new(wal_name(main, sequence), wal.written(WalHead(sequence, 1), records))
@@ -111,12 +111,12 @@ def test_what_the_one_before_has_followed_is_read_up_to_where_the_leader_began(t
 
 
 def test_so_is_what_those_before_that_one_have(tmp_path: Path):
-    """The last but one led from two epochs on, one after the other; and was left behind by who came between."""
+    """The last but one led twice, and wrote the second time; the first has more than the log has now."""
 
     async def test() -> None:
         mains = Mains(tmp_path)
         await mains.led(1, 3, 0, 9)
-        await mains.led(3, 5, 4, 6, since=LedSince(4, 4))
+        await mains.led(3, 5, 4, 6, begins=Begins(3, 4))
         await mains.led(2, 6, 6, 8, is_leader=True)
         assert await mains.offsets(2, 1) == [1, 2, 3]
         assert await mains.offsets(2, 4) == [4, 5]
@@ -144,7 +144,7 @@ def test_who_began_at_the_end_of_the_log_says_nothing_of_the_one_before(tmp_path
     async def test() -> None:
         mains = Mains(tmp_path)
         await mains.led(1, 4, 0, 6)
-        await mains.led(2, 5, 5, 8, since=LedSince(-1, -1), is_leader=True)
+        await mains.led(2, 5, 5, 8, begins=Begins(-1, -1), is_leader=True)
         assert await mains.offsets(2, 0) is None
 
     asyncio.run(test())
@@ -155,8 +155,8 @@ def test_a_transaction_that_the_next_leader_ended_is_not_read_as_committed(tmp_p
 
     async def test() -> None:
         mains = Mains(tmp_path)
-        ended = [followed(aborted(2)).record, Aborted(PARTITION, PRODUCER, 0, 2)]
-        later = [followed(sent(at)).record for at in (3, 4)]
+        ended = [followed(aborted(2, epoch=4)).record, Aborted(PARTITION, PRODUCER, 0, 2)]
+        later = [followed(sent(at, epoch=4)).record for at in (3, 4)]
         await mains.led(1, 4, 0, 2, stable=3, more=[*ended, *later])
         await mains.led(2, 5, 5, 5, more=[followed(aborted(5)).record], is_leader=True)
         told = await mains.read(2, 0, COMMITTED)
@@ -173,13 +173,53 @@ def test_it_is_known_from_blocks_to_a_node_that_comes_later(tmp_path: Path):
         mains = Mains(tmp_path)
         open_one = {PRODUCER: 3}
         before = Blocks(mains.storage, ("east", 1), Stood([], [], {}, 0))
-        before.take(FollowedBatch.begun(Begun(PARTITION, 4, 0, LedSince(4, 0))))
+        before.take(FollowedBatch.begun(Begun(PARTITION, 4, 0, Begins(3, 0))))
         for at in range(5):
-            before.take(followed(sent(at))._replace(open_after={} if at < 3 else open_one))
+            before.take(followed(sent(at, epoch=4))._replace(open_after={} if at < 3 else open_one))
         await before.write(3, 60)
         await mains.replica(1)._follow(Snapshot(3, 3, 0, 1, [], []))
         await mains.led(2, 5, 5, 8, is_leader=True)
         assert await mains.offsets(2, 0) == [0, 1, 2, 3, 4]
         assert await mains.offsets(2, 0, COMMITTED) == [0, 1, 2]
+
+    asyncio.run(test())
+
+
+def test_what_a_leader_wrote_that_the_next_one_never_had_is_not_read(tmp_path: Path):
+    """It had led alone. The next one's log has other records there, of the epoch before."""
+
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        await mains.led(1, 4, 4, 8, begins=Begins(3, 4))
+        await mains.led(2, 5, 10, 12, begins=Begins(3, 10), is_leader=True)
+        assert await mains.offsets(2, 4) is None
+        await mains.led(3, 3, 0, 12)
+        assert await mains.offsets(2, 4) == [*range(4, 10)]
+
+    asyncio.run(test())
+
+
+def test_a_marker_that_the_next_leader_did_not_have_ended_nothing(tmp_path: Path):
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        ended = [followed(aborted(4, epoch=4)).record, Aborted(PARTITION, PRODUCER, 3, 4)]
+        await mains.led(1, 4, 0, 4, stable=5, more=ended)
+        await mains.led(2, 5, 4, 6, is_leader=True)
+        assert await mains.offsets(2, 3, COMMITTED) is None
+        assert await mains.offsets(2, 3) == [3]
+
+    asyncio.run(test())
+
+
+def test_a_gap_up_to_where_the_next_leader_began_is_the_leaders_to_tell(tmp_path: Path):
+    """Compaction took what was there: nobody is told again and again that there is nothing."""
+
+    async def test() -> None:
+        mains = Mains(tmp_path)
+        behind = Direct(PARTITION, 8, 9, sent(8, epoch=4), gap=3)
+        await mains.led(1, 4, 0, 5, more=[behind])
+        await mains.led(2, 5, 7, 9, is_leader=True)
+        assert await mains.offsets(2, 4) == [4]
+        assert await mains.offsets(2, 5) is None
 
     asyncio.run(test())

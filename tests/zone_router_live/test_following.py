@@ -44,6 +44,9 @@ class Taken:
             self.known = {**self.known, partition: led.followed}
             del self.led[partition.number]
 
+    def gone(self, partition: Partition) -> None:
+        raise AssertionError(f"{partition} was not cut")
+
     async def room(self) -> None:
         return
 

@@ -17,6 +17,7 @@ from backend.kafka.wire.encoding import INT32, INT64, Buffer, MessageMalformed, 
 _MAGIC = 2
 _MAGIC_AT = 16
 _EPOCH_AT = 12
+_LEADER_EPOCH_AT = 12
 _AHEAD = 12
 """Bytes of base offset and size, which the size does not count."""
 _HEADER = struct.Struct(">qiixIhiqqqhii")
@@ -100,6 +101,12 @@ def batches(records: Buffer) -> Iterator[Batch]:
             raise MessageMalformed(f"the batch at byte {at} ends before it begins")
         yield batch
         at += size
+
+
+def leader_epoch(batch: Buffer) -> int:
+    """Of the leader that wrote a batch, as it is in the log. Raises MessageMalformed."""
+    with reading():
+        return int32(batch, _LEADER_EPOCH_AT)
 
 
 def control_type(batch: Buffer) -> ControlType:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from backend.kafka.wire.encoding import Buffer
 from workers.zone_router.formats.bulk import Main
-from workers.zone_router.formats.wal import UNKNOWN_SINCE, Aborted, LedSince, Partition
+from workers.zone_router.formats.wal import UNKNOWN_BEGINNING, Aborted, Begins, Partition
 
 MAGIC = b"TRB\1"
 _HEAD = struct.Struct(">4sQ")
@@ -46,13 +46,15 @@ class Segment(NamedTuple):
 
 class Followed(NamedTuple):
     """Where the following of a partition stands: in which epoch, up to which offset, and the producers whose
-    transactions are open, with the offset of the first batch of each.
+    transactions are open, with the offset of the first batch of each; and where it began.
     """
 
     leader_epoch: int
     position: int
     open: Mapping[int, int]
-    led_since: LedSince = UNKNOWN_SINCE
+    begins: Begins = UNKNOWN_BEGINNING
+    last_epoch: int = -1
+    """Of the last batch before the position, if it was followed."""
 
     @property
     def decided(self) -> int:
@@ -127,8 +129,10 @@ def read_index(data: Buffer) -> BlockIndex:
             segments={partitions[at]: [Segment(*each) for each in those] for at, those in read["segments"]},
             aborted=[Aborted(partitions[at], *rest) for at, *rest in read["aborted"]],
             followed={
-                partitions[at]: Followed(epoch, position, {int(k): v for k, v in still_open}, LedSince(*since))
-                for at, epoch, position, still_open, since in read["followed"]
+                partitions[at]: Followed(
+                    epoch, position, {int(k): v for k, v in still_open}, Begins(*since), last_epoch
+                )
+                for at, epoch, position, still_open, since, last_epoch in read["followed"]
             },
             cuts={partitions[at]: int(offset) for at, offset in read["cuts"]},
             wal_end=int(read["wal_end"]),
@@ -155,7 +159,14 @@ def _document(
             [number(each.partition), each.producer_id, each.first_offset, each.last_offset] for each in aborted
         ],
         "followed": [
-            [number(partition), each.leader_epoch, each.position, list(each.open.items()), each.led_since]
+            [
+                number(partition),
+                each.leader_epoch,
+                each.position,
+                list(each.open.items()),
+                each.begins,
+                each.last_epoch,
+            ]
             for partition, each in followed.items()
         ],
         "cuts": [[number(partition), offset] for partition, offset in cuts.items()],

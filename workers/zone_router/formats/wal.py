@@ -83,16 +83,16 @@ class Aborted:
     last_offset: int
 
 
-class LedSince(NamedTuple):
-    """The first of the epochs in a row in which a broker has led a partition, and where in the log it began: what
-    is before that was the leader's of the epoch before it, too.
+class Begins(NamedTuple):
+    """Where what a main has followed of a log begins, and the epoch of the record before that: who has followed
+    that epoch's leader has the log up to there, too.
     """
 
-    epoch: int
+    epoch_before: int
     offset: int
 
 
-UNKNOWN_SINCE = LedSince(-1, -1)
+UNKNOWN_BEGINNING = Begins(-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Begun:
     partition: Partition
     leader_epoch: int
     offset: int
-    led_since: LedSince = UNKNOWN_SINCE
+    begins: Begins = UNKNOWN_BEGINNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def written(head: WalHead, records: Sequence[WalRecord]) -> bytes:
                 payload = _ABORTED.pack(record.producer_id, record.first_offset, record.last_offset)
                 pieces.append(_RECORD.pack(_KIND_ABORTED, at, 0, 0, 0, len(payload)))
             case Begun():
-                payload = _BEGUN.pack(record.offset, *record.led_since)
+                payload = _BEGUN.pack(record.offset, *record.begins)
                 pieces.append(_RECORD.pack(_KIND_BEGUN, at, record.leader_epoch, 0, 0, len(payload)))
             case Gone():
                 payload = b""
@@ -216,7 +216,7 @@ def _record(
         return Aborted(partition, *_ABORTED.unpack_from(data, at))
     if kind == _KIND_BEGUN:
         begun_at, *since = _BEGUN.unpack_from(data, at)
-        return Begun(partition, epoch, begun_at, LedSince(*since))
+        return Begun(partition, epoch, begun_at, Begins(*since))
     if kind == _KIND_GONE:
         return Gone(partition)
     if kind == _KIND_DIRECT:

@@ -69,20 +69,23 @@ class Blocks:
         if batch.aborted:
             self._aborted.append(batch.aborted)
         still_open = before.open if batch.open_after is None else batch.open_after
-        self.followed[batch.partition] = before._replace(position=batch.next_offset, open=still_open)
+        self.followed[batch.partition] = before._replace(
+            position=batch.next_offset, open=still_open, last_epoch=batch.batch_epoch
+        )
 
     def _begin(self, begun: Begun) -> None:
         partition, position = begun.partition, begun.offset
         self._cut(partition, position)
         before = self.followed.get(partition)
         still_open = open_before(before.open, position) if before else {}
-        self.followed[partition] = Followed(begun.leader_epoch, position, still_open, begun.led_since)
+        last_epoch = before.last_epoch if before and before.position == position else -1
+        self.followed[partition] = Followed(begun.leader_epoch, position, still_open, begun.begins, last_epoch)
 
     def _cut(self, partition: Partition, position: int) -> None:
         """What was gathered of it from there on is not in the log any more, nor what blocks have."""
         self._cuts[partition] = min(self._cuts.get(partition, position), position)
         those = self._batches.pop(partition, [])
-        while those and those[-1].base_offset >= position:
+        while those and those[-1].next_offset > position:
             self.bytes -= len(those.pop().batch)
         if those:
             self._batches[partition] = those

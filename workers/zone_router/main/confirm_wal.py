@@ -73,7 +73,9 @@ class ConfirmWal:
             await self._changed.wait()
             begun = loop.time()
             taken = self._take()
-            await self._put([each.record for each in taken] + [each.aborted for each in taken if each.aborted])
+            # Each aborted transaction with its marker: what comes behind may say that it is in the log no more.
+            records = [(each.record, each.aborted) for each in taken]
+            await self._put([each for pair in records for each in pair if each])
             self.end += 1
             self.waiting_bytes -= sum(len(each.batch) for each in taken)
             self.done += len(taken)

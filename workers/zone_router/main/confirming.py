@@ -192,7 +192,7 @@ class Confirming:
         partition = led.partition
         # The log may have been cut there.
         self._ends[partition] = min(self._ends.get(partition, led.position), led.position)
-        self._wal.add(FollowedBatch.begun(Begun(partition, led.leader_epoch, led.position, led.led_since)))
+        self._wal.add(FollowedBatch.begun(Begun(partition, led.leader_epoch, led.position, led.begins)))
         self._led[partition] = led
         self._names[led.topic, partition.number] = partition
         self._tell(led)
@@ -206,9 +206,9 @@ class Confirming:
             then()  # the broker has it; whoever leads now tells of it
 
     def gone(self, partition: Partition) -> None:
-        if self._known.pop(partition, None):
-            self._ends.pop(partition, None)
-            self._wal.add(FollowedBatch.gone(Gone(partition)))
+        self._known.pop(partition, None)
+        self._ends.pop(partition, None)
+        self._wal.add(FollowedBatch.gone(Gone(partition)))
 
     async def room(self) -> None:
         assert self._blocks is not None
@@ -270,8 +270,9 @@ class Confirming:
 
     def _tell(self, led: Led) -> None:
         end, stable = self._ends.get(led.partition, led.position), led.last_stable
-        if end < led.position and self._blocks and (stored := self._blocks.followed.get(led.partition)):
-            # That a transaction was aborted stands in the WAL with its marker: until then it is an open one.
+        is_behind = end < max(led.position, led.high_watermark)
+        if is_behind and self._blocks and (stored := self._blocks.followed.get(led.partition)):
+            # How a transaction ended stands in the WAL with its marker: until then it is an open one.
             stable = min([stable, *stored.open.values()])
         self.snapshots.tell(
             State(

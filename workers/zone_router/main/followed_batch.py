@@ -22,6 +22,8 @@ class FollowedBatch(NamedTuple):
     next_offset: int
     leader_epoch: int
     """Of the leader from which it was followed."""
+    batch_epoch: int
+    """Of the leader that wrote it."""
     open_after: dict[int, int] | None
     """Transactions that are open behind it, if it is of one."""
     aborted: Aborted | None
@@ -30,11 +32,11 @@ class FollowedBatch(NamedTuple):
     @classmethod
     def begun(cls, record: Begun) -> FollowedBatch:
         at = record.offset
-        return cls(record.partition, record, memoryview(b""), at, at, record.leader_epoch, None, None)
+        return cls(record.partition, record, memoryview(b""), at, at, record.leader_epoch, -1, None, None)
 
     @classmethod
     def gone(cls, record: Gone) -> FollowedBatch:
-        return cls(record.partition, record, memoryview(b""), 0, 0, -1, None, None)
+        return cls(record.partition, record, memoryview(b""), 0, 0, -1, -1, None, None)
 
     @classmethod
     def of(
@@ -53,6 +55,7 @@ class FollowedBatch(NamedTuple):
             batch.base_offset - record.gap,
             batch.next_offset,
             leader_epoch,
+            batch.leader_epoch,
             dict(still_open) if batch.is_transactional else None,
             aborted,
         )

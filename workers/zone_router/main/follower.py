@@ -2,10 +2,9 @@
 
 Where the following of a partition begins:
 
-- where it stood, if this main has followed it before; or where the leader's epoch began, if that is before it,
-  since the log was cut there then;
-- where the leader's epoch began, if another broker has led it until now (what was before, its main follows), or if
-  it has come while this main was away;
+- where it stood, if this main has followed it before, and the log has not been cut since;
+- where the leader's epoch began, if another broker has led it until now (what was before, its main follows), if it
+  has come while this main was away, or if the log was cut;
 - at its first record, if it is new, or all history is wanted; else at its end.
 """
 
@@ -24,8 +23,7 @@ from backend.kafka.wire.encoding import MessageMalformed
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
-from workers.zone_router.formats.wal import UNKNOWN_SINCE, LedSince, Partition
-from workers.zone_router.main.followed_batch import open_before
+from workers.zone_router.formats.wal import UNKNOWN_BEGINNING, Begins, Partition
 from workers.zone_router.main.leader import CLIENT_ID, Leader, LeaderLost, connected
 
 _FETCH_VERSION = 13
@@ -58,13 +56,15 @@ class Led:
     log_start: int = 0
     open: dict[int, int] = field(default_factory=dict)
     """Producers with an open transaction, and the offset of its first batch."""
-    led_since: LedSince = UNKNOWN_SINCE
+    begins: Begins = UNKNOWN_BEGINNING
+    last_epoch: int = -1
+    """Of the last batch before the position, if it was followed."""
     is_asked: bool = False
     """Whether it was asked for; what is answered before is of one whose place it has taken."""
 
     @property
     def followed(self) -> Followed:
-        return Followed(self.leader_epoch, self.position, dict(self.open), self.led_since)
+        return Followed(self.leader_epoch, self.position, dict(self.open), self.begins, self.last_epoch)
 
 
 class _NotTold(Exception):
@@ -138,6 +138,7 @@ class Follower:
     async def _follow(self) -> None:
         asked = await connected(self._broker())
         fetching = looking = None
+        self._missed = {}  # nobody has looked meanwhile
         try:
             fetching = await connected(self._broker())
             await self._look(asked)
@@ -205,28 +206,48 @@ class Follower:
         before = self._led.get(partition)
         known = before.followed if before else self._sink.known.get(partition)
         if known is None or partition in self._cut:
-            position, since = await self._first(leader, partition, name, epoch)
-            led = Led(partition, name, epoch, position, led_since=since)
+            led = await self._first(leader, partition, name, epoch)
         else:
-            position, since = known.position, known.led_since
-            if known.leader_epoch != epoch:
-                start = await self._epoch_start(leader, partition, name, epoch)
-                position = min(position, start)
-                is_in_a_row = known.leader_epoch == epoch - 1
-                since = LedSince(since.epoch, min(since.offset, start)) if is_in_a_row else LedSince(epoch, start)
-            led = Led(partition, name, epoch, position, open=open_before(known.open, position), led_since=since)
+            led = await self._on_from(leader, partition, name, epoch, known)
         if before:
             self._forgotten.append(partition)  # or the broker tells nothing of what has not moved since
         self._led[partition] = led
         self._unsaid.add(partition)
         self._sink.leads(led)
 
-    async def _first(self, leader: Leader, partition: Partition, name: str, epoch: int) -> tuple[int, LedSince]:
-        """Where one begins that was not followed before, or not there."""
+    async def _on_from(self, leader: Leader, partition: Partition, name: str, epoch: int, known: Followed) -> Led:
+        """One that was followed before: where it stood, if the log is that one still (KIP-101, KIP-279)."""
+        if known.leader_epoch != epoch:
+            if known.last_epoch < 0:  # of nothing
+                return await self._led_anew(leader, partition, name, epoch)
+            told = await self._epoch_end(leader, partition, name, epoch, known.last_epoch)
+            if told.epoch != known.last_epoch or told.end_offset < known.position:
+                # An unclean election cut it. What was before is of no use either: which of its transactions have
+                # ended, nobody knows any more.
+                led = await self._led_anew(leader, partition, name, epoch)
+                self._sink.gone(partition)
+                return led
+        return Led(
+            partition,
+            name,
+            epoch,
+            known.position,
+            open=dict(known.open),
+            begins=known.begins,
+            last_epoch=known.last_epoch,
+        )
+
+    async def _led_anew(self, leader: Leader, partition: Partition, name: str, epoch: int) -> Led:
+        """One that another broker has led before, from where its leader's epoch began."""
+        told = await self._epoch_end(leader, partition, name, epoch, epoch - 1)
+        start = max(told.end_offset, 0)
+        return Led(partition, name, epoch, start, begins=Begins(told.epoch, start))
+
+    async def _first(self, leader: Leader, partition: Partition, name: str, epoch: int) -> Led:
+        """One that was not followed before, or not there."""
         is_led_anew = partition in self._elsewhere or (not self._has_looked and bool(self._sink.known))
         if is_led_anew and partition not in self._cut:
-            start = await self._epoch_start(leader, partition, name, epoch)
-            return start, LedSince(epoch, start)
+            return await self._led_anew(leader, partition, name, epoch)
         is_whole = self._has_looked or self._all_history or partition in self._cut
         self._cut.discard(partition)
         at = offsets.EARLIEST if is_whole else offsets.LATEST
@@ -235,16 +256,18 @@ class Follower:
         (told,) = offsets.read_list_offsets(await leader.ask(request))
         if told.error:
             raise _NotTold(f"where {name}-{partition.number} begins is not told: error {told.error}")
-        return told.offset, UNKNOWN_SINCE
+        return Led(partition, name, epoch, told.offset)
 
-    async def _epoch_start(self, leader: Leader, partition: Partition, name: str, epoch: int) -> int:
-        """Of the leader's epoch: where the one before it ended."""
-        asked = offsets.EpochAsked(name, partition.number, epoch, epoch - 1)
+    async def _epoch_end(
+        self, leader: Leader, partition: Partition, name: str, current: int, epoch: int
+    ) -> offsets.EpochEnd:
+        """Of the last epoch up to this one that the leader's log has."""
+        asked = offsets.EpochAsked(name, partition.number, current, epoch)
         request = offsets.epoch_ends_request(0, CLIENT_ID, [asked])
         (told,) = offsets.read_epoch_ends(await leader.ask(request))
         if told.error:
-            raise _NotTold(f"where epoch {epoch} of {name}-{partition.number} began is not told: {told.error}")
-        return max(told.end_offset, 0)
+            raise _NotTold(f"where epoch {epoch} of {name}-{partition.number} ended is not told: {told.error}")
+        return told
 
     def _leave(self, partition: Partition) -> None:
         if self._led.pop(partition, None):
@@ -320,7 +343,7 @@ class Follower:
                     if batch.next_offset > led.position:
                         gap = max(0, batch.base_offset - led.position)
                         found.append((batch, view[batch.at : batch.at + batch.size], gap))
-                        led.position = batch.next_offset
+                        led.position, led.last_epoch = batch.next_offset, batch.leader_epoch
         except MessageMalformed as error:
             # Batches of a form that Kafka has not written for years; the leader gives them to whoever reads.
             _LOG.warning(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from workers.zone_router.formats.block import Followed
-from workers.zone_router.formats.wal import UNKNOWN_SINCE, Aborted, Begun, LedSince
+from workers.zone_router.formats.wal import UNKNOWN_BEGINNING, Aborted, Begins, Begun
 
 _MOST_PLACES = 50_000
 """Of one partition; the oldest are forgotten, and read from the leader."""
@@ -48,24 +48,30 @@ class Index:
     """By producer and first offset; in the order in which they ended."""
     _cuts: list[_Cut] = field(default_factory=list)
     """Those that blocks do not tell of yet; farther in the WAL is farther in the log."""
-    leader_epoch: int = -1
-    """In which the broker has led last."""
-    led_since: LedSince = UNKNOWN_SINCE
+    last_epoch: int = -1
+    """Of the last batch that is known; -1 if that is not."""
+    begins: Begins = UNKNOWN_BEGINNING
     decided: int = 0
     """Before this offset it is known of all transactions how they ended."""
     wanted_at: float = float("-inf")
     """When a client asked for it last."""
 
     @property
+    def end(self) -> int:
+        """Of what is known."""
+        return self.stretches[-1].next_offset if self.stretches else 0
+
+    @property
     def is_needed(self) -> bool:
         """Whether there is anything that is known."""
         return bool(self.stretches or self._cuts)
 
-    def append(self, stretch: Stretch) -> None:
+    def append(self, stretch: Stretch, epoch: int) -> None:
         """What comes behind all that is known; if something was known there, that is not in the log any more."""
         self.cut(stretch.base_offset)
         self.stretches.append(stretch)
         self._nexts.append(stretch.next_offset)
+        self.last_epoch = epoch
         if len(self.stretches) > _MOST_PLACES:
             del self.stretches[: _MOST_PLACES // 10], self._nexts[: _MOST_PLACES // 10]
 
@@ -83,8 +89,10 @@ class Index:
             if end is None or each.last_offset < end:
                 self.note(each)
         if followed and end is None:
-            self.leader_epoch, self.led_since = followed.leader_epoch, followed.led_since
+            self.begins = followed.begins
             self.decided = max(self.decided, followed.decided)
+            if self.end <= followed.position:
+                self.last_epoch = followed.last_epoch
 
     def replace(self, those: Sequence[Stretch]) -> None:
         """The same batches stand somewhere else now: in a block."""
@@ -111,10 +119,13 @@ class Index:
         offset = begun.offset
         self.was_cut(offset)
         self._cuts = [each for each in self._cuts if each.offset < offset] + [_Cut(sequence, offset)]
-        self.leader_epoch, self.led_since = begun.leader_epoch, begun.led_since
+        self.begins = begun.begins
 
     def was_cut(self, offset: int) -> None:
         """As `begin`, where nobody tells more."""
+        if self.stretches and self.stretches[-1].next_offset > offset:
+            self.decided = 0  # transactions whose markers are gone may have begun anywhere
+            self.last_epoch = -1
         self.cut(offset)
         self._aborted = {key: each for key, each in self._aborted.items() if each.last_offset < offset}
         self.decided = min(self.decided, offset)
@@ -145,7 +156,8 @@ class Index:
         while self.stretches and self.stretches[-1].next_offset > offset:
             last = self.stretches.pop()
             self._nexts.pop()
-            if last.base_offset < offset:
+            # One batch alone begins behind it, or is cut off: what is before is a gap.
+            if last.base_offset < offset and last.is_of_block:
                 self.stretches.append(last._replace(next_offset=offset))
                 self._nexts.append(offset)
                 break

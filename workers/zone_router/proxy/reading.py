@@ -89,6 +89,8 @@ class Reading:
         """When a partition that is not known was first asked for."""
         self._ahead: dict[tuple[str | bytes, int, int], float] = {}
         """When an offset ahead of what is known was first asked for."""
+        self._before_since: dict[tuple[str | bytes, int], float] = {}
+        """When what was before the leader's time was first waited for, of a partition."""
         self._late: dict[tuple[str | bytes, int], float] = {}
         """When one who is ahead was last waited for in vain: else each of its requests would wait anew while the
         main stands still."""
@@ -130,32 +132,36 @@ class Reading:
                 turn.views[at] = view
             elif before := self._before(view, each.fetch_offset, asked.isolation):
                 turn.views[at] = before
-            elif each.fetch_offset < view.where.led_since.offset and self._others_may_come(now):
+            elif each.fetch_offset < view.where.begins.offset and self._others_may_come(each, now):
                 turn.failed = True
             else:
                 turn.cold.append(at)
 
     def _before(self, view: View, offset: int, isolation: int) -> View | None:
-        """What is before the leader's time, by who led in the epoch before it, or in those before that.
+        """What is before where the leader's main began to follow, from who has the epoch of the record before that
+        as its last; and so on.
 
-        Each of them has a piece of the log as it was at the end of its time, and the next one's log up to where
-        its own time began is the same.
+        Records of one epoch were written by one leader: where two logs have some of the same epoch, they are the
+        same up to the last that both have (KIP-101).
         """
-        epoch, until = view.where.led_since
+        epoch, until = view.where.begins
         while offset < until:
             held = (each.held(view.state.partition) for each in self._others())
-            where = next((each for each in held if each and each.leader_epoch == epoch - 1), None)
+            where = next((each for each in held if each and each.last_epoch == epoch >= 0), None)
             if where is None:
                 return None
             if where.has(offset):
-                # A transaction that was open then was ended by another leader: its main tells of it.
-                until = min(until, where.decided) if isolation == _COMMITTED else until
-                return View(view.state, where, until) if offset < until else None
-            epoch, until = where.led_since.epoch, min(until, where.led_since.offset)
+                if isolation == _COMMITTED:
+                    # A transaction that was open then was ended by another leader: its main tells of it. One whose
+                    # marker the next leader did not have was not ended.
+                    until = min(until, where.decided) if where.end <= until else 0
+                return View(view.state, where, until, is_earlier=True) if offset < until else None
+            epoch, until = where.begins.epoch_before, min(until, where.begins.offset)
         return None
 
-    def _others_may_come(self, now: float) -> bool:
-        return any(
+    def _others_may_come(self, asked: PartitionAsked, now: float) -> bool:
+        since = self._before_since.setdefault((asked.topic, asked.partition), now)
+        return now - since < _UNKNOWN_SECONDS and any(
             each.away_since is not None and now - each.away_since < _UNKNOWN_SECONDS for each in self._others()
         )
 
@@ -204,6 +210,11 @@ class Reading:
                 turn.failed = True
                 if turn.is_last:
                     turn.cold.append(at)
+                continue
+            if view.is_earlier and not found.pieces and not turn.size:
+                turn.cold.append(
+                    at
+                )  # nothing is there up to where the next leader began, as where a log was compacted
                 continue
             turn.read[at] = found
             turn.size += found.size
@@ -265,7 +276,7 @@ def _is_for_the_leader(asked: PartitionAsked, view: View) -> bool:
 def _batches(stretch: Stretch, data: memoryview, offset: int, upper: int, most: int, *, is_first: bool) -> ReadIn:
     """Those of a stretch that are wanted. Raises MessageMalformed if it isn't what it was said to be."""
     if stretch.leader_epoch >= 0:
-        if not is_first and len(data) > most:
+        if stretch.placed_at >= upper or (not is_first and len(data) > most):
             return ReadIn([], 0, offset)
         return ReadIn([*placed(data, stretch.placed_at, stretch.leader_epoch)], len(data), stretch.next_offset)
     first = last = 0

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import structlog
 
+from backend.kafka.wire.batches import leader_epoch
 from workers.zone_router.block_index import read_block_index
 from workers.zone_router.document import MainAt
 from workers.zone_router.formats import wal
@@ -40,6 +41,8 @@ class View(NamedTuple):
     where: Index
     until: int
     """Before this offset all of it may be read; of transactions that are not decided, by who wants these, too."""
+    is_earlier: bool = False
+    """Whether it is what a leader before has left."""
 
 
 class Replica:
@@ -177,7 +180,9 @@ class Replica:
                 index.begin(record, self._wal)
                 continue
             stretch = _stretch(name, record, start)
-            index.append(stretch)
+            index.append(
+                stretch, leader_epoch(record.batch) if isinstance(record, Direct) else record.leader_epoch
+            )
             if index.wanted_at > late and not isinstance(record, Direct):
                 first, last = ahead.get(stretch.name, (stretch.start, 0))
                 ahead[stretch.name] = (min(first, stretch.start), max(last, stretch.start + stretch.size))
