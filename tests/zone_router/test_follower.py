@@ -41,7 +41,7 @@ class Told:
 
 
 class WithHistory(Follower):
-    """Of a leader whose log has these epochs, each with its first offset; brokers answer OffsetForLeaderEpoch so."""
+    """Of a leader whose log has these epochs, each with its first offset: as brokers answer it."""
 
     def __init__(self, sink: Told, epochs: Mapping[int, int], end: int, *, elsewhere: bool) -> None:
         super().__init__(MAIN, lambda: None, sink, all_history=False)
