@@ -56,6 +56,13 @@ class Index:
     wanted_at: float = float("-inf")
     """When a client asked for it last."""
 
+    @classmethod
+    def anew(cls, sequence: int) -> Index:
+        """Of a partition of which nothing that was known before is of use, as an object of the WAL has told; nor what
+        blocks have of it that were written before.
+        """
+        return cls(_cuts=[_Cut(sequence, 0)])
+
     @property
     def end(self) -> int:
         """Of what is known."""
@@ -81,7 +88,7 @@ class Index:
         """A block has these batches, which the WAL had before `wal_end`; some of them may have been cut off since,
         as those objects of the WAL tell that were read already.
         """
-        self._cuts = [each for each in self._cuts if each.sequence >= wal_end]
+        self.passed(wal_end)
         end = min((each.offset for each in self._cuts), default=None)
         if there := _before(stretches, end):
             self.replace(there)
@@ -93,6 +100,10 @@ class Index:
             self.decided = max(self.decided, followed.decided)
             if self.end <= followed.position:
                 self.last_epoch = followed.last_epoch
+
+    def passed(self, wal_end: int) -> None:
+        """Blocks have all of the WAL before `wal_end`."""
+        self._cuts = [each for each in self._cuts if each.sequence >= wal_end]
 
     def replace(self, those: Sequence[Stretch]) -> None:
         """The same batches stand somewhere else now: in a block."""

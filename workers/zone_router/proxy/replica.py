@@ -170,7 +170,7 @@ class Replica:
         late = asyncio.get_running_loop().time() - _WANTED_SECONDS
         for record, start in wal.read(data):
             if isinstance(record, Gone):
-                self._indexes.pop(record.partition, None)
+                self._indexes[record.partition] = Index.anew(self._wal)
                 continue
             index = self._index(record.partition)
             if isinstance(record, Aborted):
@@ -233,6 +233,8 @@ class Replica:
             ]
             followed = block.followed.get(partition)
             self._index(partition).committed(stretches, aborted.get(partition, ()), followed, block.wal_end)
+        for index in self._indexes.values():
+            index.passed(block.wal_end)
         kept = self._states.keys() | block.followed.keys()
         self._indexes = {key: each for key, each in self._indexes.items() if each.is_needed or key in kept}
 
