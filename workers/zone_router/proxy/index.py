@@ -58,8 +58,8 @@ class Index:
 
     @classmethod
     def anew(cls, sequence: int) -> Index:
-        """Of a partition of which nothing that was known before is of use, as an object of the WAL has told; nor what
-        blocks have of it that were written before.
+        """Of a partition of which nothing that was known before is of use, as this object of the WAL has told; nor
+        what blocks have of it that were written before.
         """
         return cls(_cuts=[_Cut(sequence, 0)])
 
