@@ -73,11 +73,11 @@ def ends_by(
     found: dict[Place, tuple[int, int]] = {}
     failed: Exception | None = None
     for place in wanted:
-        low, high = lows[place], highs[place]
-        if isinstance(low, int) and isinstance(high, int):
-            found[place.topic, place.partition] = low, high
-        else:
-            failed = high if isinstance(low, int) else low  # type: ignore[assignment]
+        match lows[place], highs[place]:
+            case int(low), int(high):
+                found[place.topic, place.partition] = low, high
+            case (Exception() as why, _) | (_, Exception() as why):
+                failed = why
     if failed is not None and not found and _is_away(failed):
         raise KafkaCallFailed(sentence(failed)) from failed
     return found

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from confluent_kafka import (
     Consumer,
-    IsolationLevel,
     KafkaError,
     KafkaException,
     TopicCollection,
@@ -30,6 +30,7 @@ from confluent_kafka.admin import (
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, kafka_error, sentence
 from backend.kafka.listed_offsets import listed_offsets
+from backend.kafka.log_ends import ends_by
 from backend.kafka.probe import ClusterFacts, ConnectionReasons, describe
 
 _CONFIGS_AT_ONCE = 500
@@ -168,21 +169,16 @@ class TopicAdmin:
 
         Control records count, and holes that compaction left. Two requests, whatever the number of topics.
         """
-        places = [TopicPartition(topic.name, p) for topic in topics for p in range(topic.partitions)]
-        if not places:
+        places = {topic.name: [(topic.name, p) for p in range(topic.partitions)] for topic in topics}
+        try:
+            ends = ends_by(self._admin, chain.from_iterable(places.values()), self._timeout, undecided_too=True)
+        except KafkaCallFailed:
             return {}
-        specs = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        rounds = [dict.fromkeys(places, spec) for spec in specs]
-        firsts, lasts = listed_offsets(self._admin, rounds, self._timeout, IsolationLevel.READ_UNCOMMITTED)
-        found: dict[str, int] = {}
-        unread: set[str] = set()
-        for place in places:
-            first, last = firsts[place], lasts[place]
-            if isinstance(first, int) and isinstance(last, int):
-                found[place.topic] = found.get(place.topic, 0) + last - first
-            else:
-                unread.add(place.topic)
-        return {topic: count for topic, count in found.items() if topic not in unread}
+        return {
+            topic: sum(ends[place][1] - ends[place][0] for place in those)
+            for topic, those in places.items()
+            if those and all(place in ends for place in those)
+        }
 
     def end(self, topic: str, partition: int = 0) -> int:
         """Where a partition ends for readers of committed records. One that was created just now, or is getting

@@ -50,6 +50,20 @@ def followed(data: bytes) -> FollowedBatch:
     return FollowedBatch.of(record, batch, view, 1, {}, None)
 
 
+def begun(storage: ObjectStorage) -> Confirming:
+    """A main whose storage has nothing of it; its WAL is not written yet."""
+    confirming = Confirming(MAIN, lambda: None, storage, ConfirmLimits(wal_window_seconds=0.0), lambda: None)
+    confirming._blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+    return confirming
+
+
+async def are_stored(confirming: Confirming, count: int) -> None:
+    """So many of what was given to its WAL."""
+    async with asyncio.timeout(30):
+        while confirming._wal.done < count:
+            await asyncio.sleep(0.001)
+
+
 def test_what_is_stable_is_told_when_it_is_stored_which_transaction_was_aborted(tmp_path: Path):
     """The broker tells with the marker that all is stable, while the object with the marker is not written yet."""
 
@@ -63,17 +77,14 @@ def test_what_is_stable_is_told_when_it_is_stored_which_transaction_was_aborted(
 
     async def test() -> None:
         storage = Held(f"file://{tmp_path}")
-        confirming = Confirming(MAIN, lambda: None, storage, ConfirmLimits(wal_window_seconds=0.0), lambda: None)
-        confirming._blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+        confirming = begun(storage)
         said: list[Snapshot] = []
         session = confirming.snapshots.session(said.append)
         led = Led(PARTITION, "orders", 1, 0)
 
         async def stored(count: int) -> tuple[int, int]:
             storage.may.release()
-            async with asyncio.timeout(30):
-                while confirming._wal.done < count:
-                    await asyncio.sleep(0.001)
+            await are_stored(confirming, count)
             session.poll()
             await asyncio.sleep(0)
             (state,) = said[-1].states
@@ -119,8 +130,7 @@ def test_of_a_log_that_is_not_followed_to_its_end_it_is_not_told_that_all_is_sta
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
-        confirming = Confirming(MAIN, lambda: None, storage, ConfirmLimits(wal_window_seconds=0.0), lambda: None)
-        confirming._blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+        confirming = begun(storage)
         said: list[Snapshot] = []
         session = confirming.snapshots.session(said.append)
         writing = asyncio.create_task(confirming._wal.run())
@@ -128,9 +138,7 @@ def test_of_a_log_that_is_not_followed_to_its_end_it_is_not_told_that_all_is_sta
         confirming.leads(led)
         led.position, led.high_watermark, led.last_stable = 1, 1_000, 1_000
         confirming.took(led, [found(sent(0))])
-        async with asyncio.timeout(30):
-            while confirming._wal.done < 2:
-                await asyncio.sleep(0.001)
+        await are_stored(confirming, 2)
         confirming._tell_reached()
         session.poll()
         await asyncio.sleep(0)
@@ -146,8 +154,7 @@ def test_an_aborted_transaction_is_told_before_what_cuts_it_off(tmp_path: Path):
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
-        confirming = Confirming(MAIN, lambda: None, storage, ConfirmLimits(), lambda: None)
-        confirming._blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+        confirming = begun(storage)
         led = Led(PARTITION, "orders", 1, 0)
         confirming.leads(led)
         for at, data in enumerate((sent(0), aborted(1))):
@@ -155,9 +162,7 @@ def test_an_aborted_transaction_is_told_before_what_cuts_it_off(tmp_path: Path):
             confirming.took(led, [found(data)])
         confirming.gone(PARTITION)
         writing = asyncio.create_task(confirming._wal.run())
-        async with asyncio.timeout(30):
-            while confirming._wal.done < 4:
-                await asyncio.sleep(0.001)
+        await are_stored(confirming, 4)
         kinds = [type(record) for record, _ in wal.read(await storage.whole(wal_name(MAIN, 0)))]
         assert kinds == [Begun, Direct, Direct, Aborted, Gone]
         writing.cancel()

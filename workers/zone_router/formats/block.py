@@ -130,9 +130,9 @@ def read_index(data: Buffer) -> BlockIndex:
             aborted=[Aborted(partitions[at], *rest) for at, *rest in read["aborted"]],
             followed={
                 partitions[at]: Followed(
-                    epoch, position, {int(k): v for k, v in still_open}, Begins(*since), last_epoch
+                    epoch, position, {int(k): v for k, v in still_open}, Begins(*begins), last_epoch
                 )
-                for at, epoch, position, still_open, since, last_epoch in read["followed"]
+                for at, epoch, position, still_open, begins, last_epoch in read["followed"]
             },
             cuts={partitions[at]: int(offset) for at, offset in read["cuts"]},
             wal_end=int(read["wal_end"]),

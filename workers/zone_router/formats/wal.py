@@ -4,7 +4,7 @@ An object is a head, a table of the partitions that it tells of, and records in 
 **link** record says where in the router channel a batch stands; a **direct** record is a batch itself, which came
 by another way, or which the broker has changed; an **aborted** record is a transaction that has ended so; a
 **begun** record says from where on a partition is followed, in which epoch of its leader; a **gone** record that
-its topic was deleted. Source: the zone router's document, "Link Record":
+nothing that was told of it is of use any more. Source: the zone router's document, "Link Record":
 `magic | sourceNodeId | channelOffset | partitionOffset | timestamp`.
 """
 
@@ -107,7 +107,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The topic was deleted: nothing of the partition is needed."""
+    """Nothing that was told of the partition is of use: its topic was deleted, or its log was cut."""
 
     partition: Partition
 
@@ -215,8 +215,8 @@ def _record(
     if kind == _KIND_ABORTED:
         return Aborted(partition, *_ABORTED.unpack_from(data, at))
     if kind == _KIND_BEGUN:
-        begun_at, *since = _BEGUN.unpack_from(data, at)
-        return Begun(partition, epoch, begun_at, Begins(*since))
+        offset, *begins = _BEGUN.unpack_from(data, at)
+        return Begun(partition, epoch, offset, Begins(*begins))
     if kind == _KIND_GONE:
         return Gone(partition)
     if kind == _KIND_DIRECT:

@@ -11,7 +11,7 @@ from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Link, 
 
 
 class FollowedBatch(NamedTuple):
-    """Or the beginning of a partition's following, or the end of its topic, which have no batch."""
+    """Or where the following of a partition begins, or that nothing of it is of use, which have no batch."""
 
     partition: Partition
     record: WalRecord

@@ -90,7 +90,7 @@ class Sink(Protocol):
         """It is not led by this broker any more, or the broker is away."""
 
     def gone(self, partition: Partition) -> None:
-        """Its topic was deleted."""
+        """Its topic was deleted, or its log was cut: nothing that was followed of it is of use."""
 
     async def room(self) -> None:
         """Until more can be taken."""
