@@ -8,22 +8,21 @@ home's estate; it is left alone, and the estate takes another port.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import random
 import socket
 import tempfile
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 from backend.estate.processes import write_private
 
 # Below the range from which the kernel takes ports for outgoing connections (32768 on): otherwise a client's
 # connection could sit on a broker's port while that broker restarts.
 SPARE = range(20000, 32000)
-CLAIM_SECONDS = 60.0
-"""How long one who has drawn a port has to begin to listen, before somebody else may draw it."""
 
 
 def is_free(port: int) -> bool:
@@ -37,34 +36,67 @@ def is_free(port: int) -> bool:
     return True
 
 
-def _is_claimed_now(port: int) -> bool:
-    """Claim a port that nobody has claimed lately: whoever draws it has not begun to listen yet.
+def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
+    """Distinct spare ports that are free now, and this process's for as long as it lives.
 
-    Of two who look at the same moment whether a port is free, both would take it.
+    Drawn by lot, so that two estates that start together differ. Raises OSError if there are not so many.
     """
-    folder = Path(tempfile.gettempdir()) / f"treeline-ports-{os.getuid()}"
-    folder.mkdir(exist_ok=True)
-    claim = folder / str(port)
-    try:
-        claim.touch(exist_ok=False)
-    except FileExistsError:
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - claim.stat().st_mtime < CLAIM_SECONDS:
-                return False
-        claim.touch()
+    avoid = set(taken)
+    found: list[int] = []
+    drawing = iter(random.sample(SPARE, len(SPARE)))
+    while len(found) < count:
+        port = next(drawing, None)
+        if port is None:
+            raise OSError(f"{len(found)} of the ports from {SPARE.start} to {SPARE.stop - 1} are free, no {count}")
+        if port not in avoid and is_free(port) and _claim(port):
+            found.append(port)
+    return found
+
+
+def hold(ports: Iterable[int]) -> None:
+    """Make them this process's for as long as it lives, whosever they were: who drew them was to hand them on."""
+    for port in ports:
+        with _claim_on(port) as claim:
+            _write(claim)
+
+
+def _claim(port: int, *, again: bool = False) -> bool:
+    """Make it this process's; False if a living process has it, also this one if not `again`.
+
+    Nobody may listen there yet, or not at this moment: a broker that restarts would find its port given away.
+    """
+    with _claim_on(port) as claim:
+        owner = claim.read()
+        if owner == _identity(os.getpid()):
+            return again
+        if owner and _identity(int(owner.partition(" ")[0])) == owner:
+            return False
+        _write(claim)
     return True
 
 
-def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
-    """Distinct spare ports that are free now. Drawn by lot, so that two estates that start together differ."""
-    avoid = set(taken)
-    found: list[int] = []
-    for port in random.sample(SPARE, len(SPARE)):
-        if len(found) == count:
-            break
-        if port not in avoid and is_free(port) and _is_claimed_now(port):
-            found.append(port)
-    return found
+@contextlib.contextmanager
+def _claim_on(port: int) -> Iterator[IO[str]]:
+    """The file that says whose a port is, read and written by one process at a time."""
+    folder = Path(tempfile.gettempdir()) / f"treeline-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    with (folder / str(port)).open("a+") as claim:
+        fcntl.flock(claim, fcntl.LOCK_EX)
+        claim.seek(0)
+        yield claim
+
+
+def _write(claim: IO[str]) -> None:
+    claim.truncate(0)
+    claim.write(_identity(os.getpid()))
+
+
+def _identity(pid: int) -> str:
+    """Of a living process: its id and when it began, as ids are given again; empty if there is none."""
+    try:
+        return f"{pid} {Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[19]}"
+    except OSError:
+        return ""
 
 
 class Ports:
@@ -84,7 +116,8 @@ class Ports:
     def take(self, use: str, preferred: int | None = None) -> int:
         """The port that is remembered for this use, else the preferred one, else any spare one; free now."""
         wanted = self._remembered.get(use, preferred if self._prefer_defaults else None)
-        if wanted is not None and wanted not in self._given.values() and is_free(wanted):
+        others = self._given.values()
+        if wanted is not None and wanted not in others and is_free(wanted) and _claim(wanted, again=True):
             port = wanted
         else:
             port = free_ports(1, {*self._given.values(), *self._remembered.values()})[0]
@@ -96,6 +129,10 @@ class Ports:
     def forget(self, name: str) -> None:
         """Give back the ports of the uses that end with this name, such as `:cluster-1:4`."""
         self._given = {use: port for use, port in self._given.items() if not use.endswith(name)}
+
+    def hold(self) -> None:
+        """All that are remembered; see `hold`."""
+        hold(self._remembered.values())
 
     def remember(self) -> None:
         """Write down what was given."""

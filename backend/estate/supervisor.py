@@ -35,6 +35,7 @@ from pathlib import Path
 
 from backend.estate import children
 from backend.estate.home import Home, try_lock
+from backend.estate.ports import Ports
 from backend.estate.processes import Plan, ProcessSpec, load_plan, write_private
 from backend.estate.readiness import is_ready
 from backend.parent_death import die_with_parent
@@ -74,6 +75,7 @@ class Supervisor:
         self._written = ""
 
     def run(self) -> None:
+        self._hold_ports()
         with children.Wakeup() as wakeup, selectors.DefaultSelector() as selector:
             selector.register(wakeup, selectors.EVENT_READ)
             self._watch_owner(selector)
@@ -87,6 +89,10 @@ class Supervisor:
                     self.stopping = True
         self._stop_all()
         self._write_state()
+
+    def _hold_ports(self) -> None:
+        """Who drew them ends soon, and processes are restarted."""
+        Ports(self.home.data(self.plan.estate) / "ports.json").hold()
 
     def _watch_owner(self, selector: selectors.BaseSelector) -> None:
         """Let the selector wake us when the process ends that this estate was started for."""
@@ -108,6 +114,7 @@ class Supervisor:
 
     def _take_up_plan(self) -> None:
         self.plan = load_plan(self.home.plan)
+        self._hold_ports()
         specs = {spec.name: spec for spec in self.plan.processes}
         leaving = {name: process for name, process in self.processes.items() if name not in specs}
         known = self.processes

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
+from backend.estate import ports as drawing
 from backend.estate.ports import SPARE, Ports, free_ports, is_free
+from backend.settings import PROJECT_ROOT
 
 
 def listening(port: int, address: str = "127.0.0.1") -> socket.socket:
@@ -60,6 +67,55 @@ def test_spare_ports_lie_below_those_of_outgoing_connections() -> None:
 
 def test_two_who_draw_at_the_same_time_draw_different_ports():
     """Nobody listens yet on what the other one has drawn."""
-    with ThreadPoolExecutor(4) as drawing:
-        drawn = list(drawing.map(lambda _: free_ports(300), range(8)))
+    with ThreadPoolExecutor(4) as pool:
+        drawn = list(pool.map(lambda _: free_ports(300), range(8)))
     assert len({port for each in drawn for port in each}) == 8 * 300
+
+
+def drawer(*words: str) -> subprocess.Popen[str]:
+    """A process that draws a port, or holds those that are given, says so, and lives until its input ends."""
+    code = (
+        "import sys; from backend.estate.ports import free_ports, hold; given = [int(w) for w in sys.argv[1:]]; "
+        "hold(given); print(*(given or free_ports(1)), flush=True); sys.stdin.read()"
+    )
+    argv = [sys.executable, "-c", code, *words]
+    return subprocess.Popen(argv, cwd=PROJECT_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_a_port_is_its_drawers_for_as_long_as_it_lives_though_nobody_listens(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    process = drawer()
+    assert process.stdout is not None
+    port = int(process.stdout.readline())
+    monkeypatch.setattr(drawing, "SPARE", range(port, port + 1))
+    with pytest.raises(OSError, match="0 of the ports from"):
+        free_ports(1)
+    remembering = tmp_path / "ports.json"
+    remembering.write_text(json.dumps({"api": port}))
+    monkeypatch.setattr(drawing, "SPARE", SPARE)
+    assert Ports(remembering).take("api") != port
+    monkeypatch.setattr(drawing, "SPARE", range(port, port + 1))
+    ended(process)
+    assert free_ports(1) == [port]
+    with pytest.raises(OSError, match="0 of the ports from"):
+        free_ports(1)
+
+
+def test_who_takes_ports_over_keeps_them_when_their_drawer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = drawer()
+    assert first.stdout is not None
+    port = first.stdout.readline().strip()
+    second = drawer(port)
+    assert second.stdout is not None and second.stdout.readline().strip() == port
+    ended(first)
+    monkeypatch.setattr(drawing, "SPARE", range(int(port), int(port) + 1))
+    with pytest.raises(OSError, match="0 of the ports from"):
+        free_ports(1)
+    ended(second)
+    assert free_ports(1) == [int(port)]
