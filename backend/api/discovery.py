@@ -6,9 +6,11 @@ Clients that know where they are sent go on without us; nothing of a record's wa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -33,6 +35,7 @@ from backend.queries.discovery import Sent, Snapshot
 from backend.queries.discovery_clients import ClientRow, Report, Word
 from backend.queries.switch_clients import margin_ms
 from backend.queries.tenants import find_environment
+from backend.queries.zone_router import zone_servers
 from backend.settings import Settings
 
 router = APIRouter(prefix="/discovery", tags=["discovery"])
@@ -41,6 +44,8 @@ LONGEST_WAIT_MS = 60_000
 _TIDY_SECONDS = 600.0
 # Also how late a waiting client notices that the process is to end.
 _LOOK_SECONDS = 1.0
+_NODES_SECONDS = 2.0
+"""As often as they report."""
 _MOST = 2**31 - 1
 Name = Annotated[str, Query(max_length=300)]
 _TEXT = r"^[^\x00-\x1f\x7f]+$"
@@ -61,6 +66,8 @@ class Discovery:
         self._reading = asyncio.Lock()
         self._last: Snapshot | None = None
         self._tidied_at = time.monotonic()
+        self._zone_servers: Mapping[tuple[str, str], str] = {}
+        self._zone_servers_until = 0.0
 
     async def at_least(self, position: int) -> Snapshot:
         """The state at this position of the event log, or later."""
@@ -69,6 +76,19 @@ class Discovery:
                 if self._last is None or self._last.position < position:
                     self._last = await run_in_threadpool(self._read)
         return self._last
+
+    async def zone_servers(self) -> Mapping[tuple[str, str], str]:
+        """Where the zone router has clients of a zone begin, by cluster and zone. What its nodes report is no
+        event: it is read again after a while."""
+        if time.monotonic() > self._zone_servers_until:
+            self._zone_servers_until = time.monotonic() + _NODES_SECONDS
+            with contextlib.suppress(DatabaseUnavailable):
+                self._zone_servers = await run_in_threadpool(self._read_nodes)
+        return self._zone_servers
+
+    def _read_nodes(self) -> Mapping[tuple[str, str], str]:
+        with self._services.reading() as connection:
+            return zone_servers(connection)
 
     def _read(self) -> Snapshot:
         with self._services.reading() as connection:
@@ -165,7 +185,10 @@ async def discover(
         # Before it hears that it may go on: from then on nobody may count on it.
         await run_in_threadpool(shared.end_word, report, word)
     base = str(services.config.url or request.base_url).rstrip("/")
-    body = {**_shown(sent, told, services.config, base), "arrived": _has_arrived(report, word, sent.active)}
+    in_zone = {} if zone is None else await shared.zone_servers()
+    servers = {cluster: found for (cluster, of_zone), found in in_zone.items() if of_zone == zone}
+    shown = _shown(sent, told, services.config, base, servers)
+    body = {**shown, "arrived": _has_arrived(report, word, sent.active)}
     return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
 
 
@@ -198,14 +221,14 @@ def _has_arrived(report: Report | None, word: Word | None, active: ActiveRow) ->
     )
 
 
-def _shown(sent: Sent, told: str, config: Settings, base: str) -> dict[str, Any]:
+def _shown(sent: Sent, told: str, config: Settings, base: str, zone_servers: Mapping[str, str]) -> dict[str, Any]:
     row, cluster = sent.active, sent.cluster
     holds = told == rule.HOLD
     return {
         "tenant": row.tenant,
         "instance": row.instance,
         "environment": row.environment,
-        **_reached(cluster),
+        **_reached(cluster, zone_servers),
         "registry": f"{base}/registries/{cluster.name}",
         "generation": row.generation,
         "phase": told,
@@ -215,14 +238,14 @@ def _shown(sent: Sent, told: str, config: Settings, base: str) -> dict[str, Any]
         "distributor_distance": sent.distance,
         "mode": row.mode,
         "switch": sent.switch.id if sent.switch and holds else row.switch,
-        "next": _reached(sent.next) if sent.next and holds else None,
+        "next": _reached(sent.next, zone_servers) if sent.next and holds else None,
     }
 
 
-def _reached(cluster: ClusterRow) -> dict[str, Any]:
+def _reached(cluster: ClusterRow, zone_servers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "cluster": cluster.name,
-        "bootstrap_servers": cluster.bootstrap_servers,
+        "bootstrap_servers": zone_servers.get(cluster.name, cluster.bootstrap_servers),
         "formats": {
             "topic": cluster.topic_format,
             "group": cluster.group_format,

@@ -27,6 +27,7 @@ router = APIRouter(prefix="/route-epochs", tags=["zones"])
 
 _MOST = 2**53
 """Of numbers that only grow: all that JSON keeps everywhere."""
+_SERVER = r"^[^\s,/]+:[0-9]{1,5}$"
 _MOST_BROKERS, _MOST_CLUSTERS, _MOST_HOPS = 10_000, 1_000, 5_000
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -73,6 +74,11 @@ class Report(Body):
     open_streams: int = Field(0, ge=0, lt=2**31, description="Of a main: clients that it has not done with.")
     stands_for: dict[Name, Annotated[list[Broker], Field(max_length=_MOST_BROKERS)]] = Field(
         default_factory=dict, max_length=_MOST_CLUSTERS, description="Of a proxy: brokers, by cluster."
+    )
+    bootstrap_servers: dict[Name, Annotated[str, Field(max_length=300, pattern=_SERVER)]] = Field(
+        default_factory=dict,
+        max_length=_MOST_CLUSTERS,
+        description="Of a proxy: where clients of its zone begin, by cluster; discovery tells them.",
     )
     traffic: list[HopTold] = Field(default_factory=list, max_length=_MOST_HOPS)
     cold_reads: ColdReadsTold = Field(default_factory=ColdReadsTold)

@@ -67,6 +67,8 @@ class NodeReport:
     open_streams: int = 0
     stands_for: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Of a proxy: brokers by cluster, in its own zone."""
+    bootstrap_servers: Mapping[str, str] = field(default_factory=dict)
+    """Of a proxy: where clients of its zone begin, by cluster."""
     traffic: Sequence[Hop] = ()
     cold_reads: ColdReads = ColdReads()
     cache: Cache = Cache()
@@ -158,6 +160,16 @@ def list_nodes(connection: Connection) -> list[NodeRow]:
         found.append((report, _heard(report, max(0.0, float(silent)), float(unbroken))))
     dead = dead_nodes([heard for _, heard in found])
     return [NodeRow(report=report, heard=heard, is_dead=report.node in dead) for report, heard in found]
+
+
+def zone_servers(connection: Connection) -> dict[tuple[str, str], str]:
+    """Bootstrap servers of each cluster in each zone where a proxy lives, by cluster and zone."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in list_nodes(connection):
+        if not row.is_dead:
+            for cluster, server in row.report.bootstrap_servers.items():
+                found.setdefault((cluster, row.report.zone), []).append(server)
+    return {place: ",".join(servers) for place, servers in found.items()}
 
 
 def forget_node(connection: Connection, node: str) -> None:

@@ -80,6 +80,9 @@ def read(given: Mapping[str, Any]) -> Configuration:
     kafka = {key: value for key, value in given.items() if not key.startswith("treeline.")}
     # Clusters and discovery are to know the client by the same name: librdkafka's own default is "rdkafka".
     kafka.setdefault("client.id", "treeline")
+    if ours.get("treeline.zone") and "zone=" not in str(kafka["client.id"]):
+        # By it the nodes of a zone router know whose brokers' addresses they are to tell.
+        kafka["client.id"] = f"{kafka['client.id']}-zone={ours['treeline.zone']}"
     for key in ("bootstrap.servers", "metadata.broker.list"):
         if key in kafka:
             raise ConfigurationRefused(f"{key} is not for this client: discovery says which cluster is active")

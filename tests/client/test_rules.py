@@ -20,10 +20,10 @@ from treeline_client.standing import CONSUMER, PRODUCER, Leave, Move, Phase, Res
 GIVEN = {"tenant": "acme", "instance": "retail", "environment": "prod"}
 
 
-def answer(generation=3, hold=False, emergency=False, arrived=False, at=None):
+def answer(generation=3, hold=False, emergency=False, arrived=False, at=None, servers="b:1"):
     there = Destination(
         cluster=f"cluster-{at or generation}",
-        bootstrap_servers="b:1",
+        bootstrap_servers=servers,
         topic_format="{topic}",
         group_format="{group}",
     )
@@ -76,6 +76,8 @@ HEARD = [
     (PRODUCER, Phase.ACTIVE, answer(6, at=3), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.ACTIVE, answer(4, at=3), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.SETTLING, answer(4, at=3), Phase.ACTIVE, Stay),
+    # Meanwhile a node of its zone has ended: the cluster is the same.
+    (PRODUCER, Phase.ACTIVE, answer(4, at=3, servers="c:2"), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.HELD, answer(4, at=3), Phase.ACTIVE, Way.HELD),
     (CONSUMER, Phase.ACTIVE, answer(5, at=3), Phase.ACTIVE, Way.LATE),
     (PRODUCER, Phase.WAITING, answer(3), Phase.WAITING, None),

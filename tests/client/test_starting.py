@@ -150,6 +150,22 @@ def test_two_clients_of_one_configuration_are_two_for_the_control_plane(plane: C
     assert sorted(plane.gone) == names
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"treeline.zone": "az2"}, "treeline-zone=az2-"),
+        ({"treeline.zone": "az2", "client.id": "billing"}, "billing-zone=az2-"),
+        ({"treeline.zone": "az2", "client.id": "billing-zone=az3"}, "billing-zone=az3-"),
+        ({"client.id": "billing"}, "billing-"),
+    ],
+)
+def test_a_client_says_its_zone_by_its_id(plane: ControlPlane, given: dict[str, str], told: str):
+    with SwitchingProducer({**plane.conf(), **given}):
+        plane.wait(lambda: plane.reports)
+        (name,) = plane.reports
+    assert name.rpartition("-")[0] + "-" == told
+
+
 def test_discovery_is_asked_over_tls_by_whom_is_trusted_only(plane, tmp_path):
     certificate = _certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from workers.zone_router.formats.bulk import ChannelOffset, Entry, Place
+from workers.zone_router.formats.bulk import ChannelOffset, Entry, Place, object_name
 from workers.zone_router.object_storage import AlreadyWritten, ObjectStorage, StorageFailed
 from workers.zone_router.proxy.channel import Limits, Part, RouterChannel
 from workers.zone_router.proxy.succession import ChannelFenced, Holder, Succession
@@ -234,5 +235,20 @@ def test_who_was_overtaken_while_it_came_ends(tmp_path: Path):
             await late.come()
         name = f"channel/{7:010d}/{begun.sequence:020d}"
         assert await last.put(name, last.empty(name)) is Holder.EARLIER, "what it took is in the way, and no more"
+
+    asyncio.run(test())
+
+
+def test_two_that_drew_one_number_do_not_take_each_others_bulks_for_their_own(tmp_path: Path) -> None:
+    async def test() -> None:
+        storage = ObjectStorage(f"file://{tmp_path}")
+        one, other = Succession(storage, 7, SIDE_BY_SIDE), Succession(storage, 7, SIDE_BY_SIDE)
+        begins = await one.come()
+        shutil.rmtree(tmp_path / "processes")  # by whom nobody knows
+        await other.come()
+        assert one.number == other.number
+        for sequence, holders in ((-1, (Holder.OURS, Holder.LATER)), (0, (Holder.LATER, Holder.OURS))):
+            name = object_name(7, begins.sequence + sequence)
+            assert (await one.put(name, one.empty(name)), await other.put(name, other.empty(name))) == holders
 
     asyncio.run(test())

@@ -136,6 +136,7 @@ class Channel(_Section):
     url: Name
     options: dict[str, str] = {}
     window_ms: Annotated[int, Field(ge=1, le=10_000)] = 250
+    apart_ms: Annotated[int, Field(ge=0, le=1_000)] = 5
     bulk_bytes: Annotated[int, Field(ge=1_024, le=1 << 30)] = 8 * 1024 * 1024
     held_bytes: Annotated[int, Field(ge=1_024)] = 256 * 1024 * 1024
     same_zone: Literal["channel", "direct"] = "channel"
@@ -227,6 +228,11 @@ class Node(_Section):
     @property
     def bound_to(self) -> str:
         return self.bind or self.host
+
+    def bootstrap_servers(self) -> dict[str, str]:
+        """Where clients of its zone begin, by cluster."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return {cluster: f"{host}:{listeners.bootstrap}" for cluster, listeners in self.listeners.items()}
 
 
 class RouterFile(_Section):

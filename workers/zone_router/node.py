@@ -120,7 +120,10 @@ class RouterNode:
         if channel is None or self._storage is None or described.id is None or not described.listeners:
             return None
         limits = Limits(
-            window_seconds=channel.window_ms / 1_000, bulk_bytes=channel.bulk_bytes, held_bytes=channel.held_bytes
+            window_seconds=channel.window_ms / 1_000,
+            apart_seconds=channel.apart_ms / 1_000,
+            bulk_bytes=channel.bulk_bytes,
+            held_bytes=channel.held_bytes,
         )
         return Routes(
             described.id,
@@ -206,6 +209,7 @@ class RouterNode:
             "reported_epoch": self._reported_epoch(),
             "open_streams": self._main.open_streams() if self._main else 0,
             "stands_for": {cluster: brokers for cluster, brokers in standing.items() if brokers},
+            "bootstrap_servers": self._described.bootstrap_servers(),
             "traffic": [
                 {"plane": plane, "from_zone": from_zone, "to_zone": to_zone, "bytes": size}
                 for plane, from_zone, to_zone, size in self._traffic.hops()

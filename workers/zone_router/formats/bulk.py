@@ -122,8 +122,8 @@ class Given(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Of an object: whose it is. `process`: of all that have called themselves this node, the how manieth; where
-    such a number is drawn, by chance.
+    """Of an object: whose it is. `process`: of all that have called themselves this node, the how manieth, and 32
+    bits by chance behind it; where such a number is drawn, these alone.
     """
 
     node: int

@@ -30,6 +30,9 @@ from workers.zone_router.formats.bulk import (
 )
 from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage, StorageFailed
 
+_CHANCE_BITS = 32
+"""Of a process's number in a bulk's head, behind the number itself."""
+
 
 class ChannelFenced(Exception):
     """Another process writes under this node's name."""
@@ -58,7 +61,7 @@ class Succession:
 
     def __init__(self, storage: ObjectStorage, node: int, side_by_side: int) -> None:
         self._storage, self._node, self._side_by_side = storage, node, side_by_side
-        self._drawn = secrets.randbits(64)
+        self._drawn = secrets.randbits(_CHANCE_BITS)
         self.number = 0
         """Of this process, among all that were this node; 0 before it has come."""
 
@@ -109,7 +112,7 @@ class Succession:
         return len(await self._storage.end_of(name, HEAD_BYTES + 1)) <= HEAD_BYTES
 
     def head(self, sequence: int) -> Head:
-        return Head(self._node, sequence, self.number)
+        return Head(self._node, sequence, self.number << _CHANCE_BITS | self._drawn)
 
     async def put(self, name: str, data: bytes) -> Holder:
         """Write an object that is not there yet; whose it is that is there now.
@@ -120,11 +123,13 @@ class Succession:
             await self._storage.put_new(name, data)
         except AlreadyWritten:
             try:
-                number = read_head(await self._storage.get(name, 0, HEAD_BYTES)).process
+                head = read_head(await self._storage.get(name, 0, HEAD_BYTES))
             except BulkMalformed:
                 return Holder.LATER  # who writes such a thing is none of us
-            if number != self.number:
-                return Holder.EARLIER if number < self.number else Holder.LATER
+            if head.process != self.head(head.sequence).process:
+                # With our own number, where somebody has deleted the objects that say which were drawn: nobody can
+                # tell who came later. So both end, and draw new ones.
+                return Holder.EARLIER if head.process >> _CHANCE_BITS < self.number else Holder.LATER
         return Holder.OURS
 
     async def _draw(self) -> int:
