@@ -18,6 +18,7 @@ from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.domain.errors import ValueInvalid
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.queries import events as queries
+from backend.queries.differences import Difference, differences
 
 router = APIRouter(prefix="/events", tags=["events"])
 
@@ -71,6 +72,34 @@ def verify(
         raise ValueInvalid("an exported head is a position and a hash; give both or none")
     expected = Head(position, hash) if position is not None and hash is not None else None
     return asdict(queries.verification(connection, expected))
+
+
+@router.get("/differences", openapi_extra=needs(Action.READ_ESTATE))
+def list_differences(
+    connection: Reading,
+    before: Annotated[int, Query(ge=0, le=LAST_POSITION, alias="from", description="A position.")],
+    after: Annotated[
+        int | None, Query(ge=0, le=LAST_POSITION, alias="to", description="Another; now, if left out.")
+    ] = None,
+) -> dict[str, Any]:
+    """What is configured otherwise at one position than at another, by kind and name; backwards where the first is
+    the later one, as going back would change it."""
+    head = queries.head(connection).position
+    last = head if after is None else after
+    if max(before, last) > head:
+        raise ValueInvalid(f"position {max(before, last)} lies in the future; the newest event is at {head}")
+    found = differences(connection, before, last)
+    return {"from": before, "to": last, "items": [_difference(each) for each in found], "next_cursor": None}
+
+
+def _difference(found: Difference) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "name": found.name,
+        "change": found.change,
+        "before": found.before,
+        "after": found.after,
+    }
 
 
 def _start(

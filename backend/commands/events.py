@@ -84,6 +84,29 @@ def export_head() -> None:
         typer.echo(json.dumps(answer(client.get("/events/head"))))
 
 
+@events_app.command()
+def diff(
+    before: Annotated[int, typer.Argument(min=0, metavar="FROM", help="A position of the event log.")],
+    after: Annotated[int | None, typer.Argument(min=0, metavar="[TO]", help="Another; now, if left out.")] = None,
+    output: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is configured otherwise at one position than at another; backwards if the first is the later."""
+    params = {"from": before} if after is None else {"from": before, "to": after}
+    with rest_client() as client:
+        found = answer(client.get("/events/differences", params=params))
+    rows = [row for item in found["items"] for row in _fields(item)]
+    show(found, Form.JSON if as_json else output, ("kind", "name", "change", "field", "before", "after"), rows)
+
+
+def _fields(item: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each field that differs; one for what has none."""
+    before, after = item["before"] or {}, item["after"] or {}
+    said = {name: item[name] for name in ("kind", "name", "change")}
+    names = list(before or after) or [None]
+    return [{**said, "field": name, "before": before.get(name), "after": after.get(name)} for name in names]
+
+
 @projections_app.command()
 def rebuild(
     name: Annotated[str | None, typer.Argument(help="One projection; without it, all of them.")] = None,

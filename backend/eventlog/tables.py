@@ -33,7 +33,12 @@ events = sa.Table(
     sa.UniqueConstraint("stream", "version", name="events_stream_version"),
     # The newest of the others is asked for each second, and may be a year of epochs ago.
     sa.Index("events_but_route_epochs", "position", postgresql_where=BUT_ROUTE_EPOCHS),
+    # What somebody did, and where something was done, among a million others.
+    sa.Index("events_name_position", "name", "position"),
+    sa.Index("events_actor_position", sa.text("(metadata ->> 'actor')"), "position"),
 )
+actor_of = sa.literal_column("metadata ->> 'actor'", sa.Text)
+"""Who caused an event; a text, so that its index is used."""
 
 event_log_head = sa.Table(
     "event_log_head",

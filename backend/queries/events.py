@@ -9,15 +9,16 @@ from collections.abc import Collection
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection
 
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.store import PostgresEventLog, stored_of
-from backend.eventlog.tables import BUT_ROUTE_EPOCHS, events
+from backend.eventlog.tables import BUT_ROUTE_EPOCHS, actor_of, events
 from backend.eventlog.verification import Verification
 
 _NO_EVENTS_TO_DECODE = EventRegistry()
+_NEAR_EVENTS = 10_000
 
 
 def list_events(
@@ -36,8 +37,7 @@ def list_events(
     log = PostgresEventLog(connection, _NO_EVENTS_TO_DECODE)
     if tenants is None:
         return log.stored(after, limit, stream_prefix)
-    streams = [f"tenant-{tenant}" for tenant in sorted(tenants)]
-    below = [f"application-{tenant}/" for tenant in sorted(tenants)]
+    streams, below = _streams_of(tenants)
     return log.stored(after, limit, stream_prefix, streams=streams, below=below)
 
 
@@ -57,6 +57,62 @@ def newest_events(connection: Connection, position: int, most: int) -> list[Stor
     seconds, aside."""
     query = sa.select(events).where(BUT_ROUTE_EPOCHS, events.c.position <= position)
     return [stored_of(row) for row in connection.execute(query.order_by(events.c.position.desc()).limit(most))]
+
+
+def events_before(
+    connection: Connection,
+    before: int,
+    most: int,
+    *,
+    stream_prefix: str = "",
+    name: str = "",
+    actor: str = "",
+    tenants: Collection[str] | None = None,
+) -> list[StoredEvent]:
+    """The newest below a position, the newest first; of these streams, this kind and this actor, where they are
+    given. Route epochs only where their stream is named. `tenants`: as of `list_events`.
+    """
+    query = sa.select(events).where(events.c.position < before)
+    query = query.where(_begins(stream_prefix) if stream_prefix else BUT_ROUTE_EPOCHS)
+    if name:
+        query = query.where(events.c.name == name)
+    if actor:
+        query = query.where(actor_of == actor)
+    if tenants is not None:
+        query = query.where(_of_tenants(tenants))
+    return [stored_of(row) for row in connection.execute(query.order_by(events.c.position.desc()).limit(most))]
+
+
+def event_at(connection: Connection, position: int, tenants: Collection[str] | None = None) -> StoredEvent | None:
+    """The event at a position, if there is one and it is of these tenants."""
+    query = sa.select(events).where(events.c.position == position)
+    if tenants is not None:
+        query = query.where(_of_tenants(tenants))
+    row = connection.execute(query).one_or_none()
+    return None if row is None else stored_of(row)
+
+
+def of_same_request(connection: Connection, event: StoredEvent, most: int) -> list[StoredEvent]:
+    """Other events of an event's request, as far as they stand near it in the log, in their order."""
+    near = sa.between(events.c.position, event.position - _NEAR_EVENTS, event.position + _NEAR_EVENTS)
+    same = events.c.metadata["request_id"].as_string() == event.metadata.request_id
+    query = sa.select(events).where(near, same, events.c.position != event.position)
+    return [stored_of(row) for row in connection.execute(query.order_by(events.c.position).limit(most))]
+
+
+def _begins(stream: str) -> ColumnElement[bool]:
+    return events.c.stream.startswith(stream, autoescape=True)
+
+
+def _of_tenants(tenants: Collection[str]) -> ColumnElement[bool]:
+    streams, below = _streams_of(tenants)
+    return sa.or_(events.c.stream.in_(streams), *map(_begins, below))
+
+
+def _streams_of(tenants: Collection[str]) -> tuple[list[str], list[str]]:
+    """Event streams of tenants, and how those of their applications begin."""
+    named = sorted(tenants)
+    return [f"tenant-{tenant}" for tenant in named], [f"application-{tenant}/" for tenant in named]
 
 
 def newest_of(connection: Connection, stream: str, name: str) -> StoredEvent | None:

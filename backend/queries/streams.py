@@ -145,6 +145,25 @@ def count_streams(connection: Connection, tenant: str | None = None) -> dict[tup
     return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query.group_by(*place))}
 
 
+@dataclass(frozen=True)
+class Topics:
+    """How many of a cluster's topics of streams are in each state."""
+
+    applied: int = 0
+    pending: int = 0
+    failed: int = 0
+
+
+def topics_of_clusters(connection: Connection, at: int | None = None) -> dict[str, Topics]:
+    """By cluster, as far as anybody has looked for them there."""
+    t = stream_topics.c
+    query = sa.select(t.cluster, t.state, sa.func.count()).where(as_of(stream_topics, at), ~t.removing)
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for cluster, state, count in connection.execute(query.group_by(t.cluster, t.state)):
+        found[cluster][state] = count
+    return {cluster: Topics(**counts) for cluster, counts in found.items()}
+
+
 def troubles(connection: Connection) -> dict[str, list[str]]:
     """Per cluster, why distributed streams are not as declared there; clusters without any are left out."""
     same = sa.and_(*(stream_topics.c[part] == streams.c[part] for part in STREAM))

@@ -12,7 +12,9 @@ from backend.web import (
     account_page,
     application_forms,
     application_page,
+    clusters_page,
     credentials_form,
+    find_page,
     grants_page,
     lab_page,
     level_form,
@@ -38,6 +40,7 @@ from backend.web import (
     switches_page,
     tenant_forms,
     tenants_page,
+    timeline_page,
     tree_page,
     users_page,
     zones_page,
@@ -49,11 +52,12 @@ def routes() -> Sequence[BaseRoute]:
     """Every page's routes, which all applications of a process share."""
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
-        *(static, login_page, tree_page, users_page, account_page),
+        *(find_page, static, login_page, tree_page, users_page, account_page),
         *(switch_plan_page, switch_force_form, switch_page, switches_page),
         *(placement_form, placement_page, placement_run_form, placements_page),
+        clusters_page,
         *(replication_elect_form, replication_page, replication_what_if_page, placement_policy_form),
-        *(lab_page, zones_page),
+        *(lab_page, zones_page, timeline_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),

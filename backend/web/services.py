@@ -66,15 +66,21 @@ SharedRegistries = Annotated[Registries, Depends(_registries)]
 Viewer = Annotated[Caller | None, Depends(_viewer)]
 
 
+def pages_for(viewer: Caller) -> list[tuple[str, str]]:
+    """The pages that a viewer may see: name and address."""
+    estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
+    offered = [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Switches", "/switches", estate)]
+    offered += [("Placements", "/placements", estate), ("Zones", "/zones", estate), ("Drills", "/drills", estate)]
+    offered += [("Tenants", "/tenants", tenants), ("Schemas", "/schemas", tenants)]
+    offered += [("Timeline", "/timeline", tenants), ("Users", "/users", estate), ("Account", "/account", True)]
+    return [(name, address) for name, address, seen in offered if seen]
+
+
 def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
     """What every page shows around its content: who looks, the pages that it may see, the key of its forms."""
-    estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
-    offered = [("Tree", "/tree", estate), ("Switches", "/switches", estate), ("Placements", "/placements", estate)]
-    offered += [("Zones", "/zones", estate), ("Drills", "/drills", estate), ("Tenants", "/tenants", tenants)]
-    offered += [("Schemas", "/schemas", tenants), ("Users", "/users", estate), ("Account", "/account", True)]
     here = f"/{request.url.path.split('/')[1] or 'tree'}"
     return {
         "viewer": viewer.name,
-        "pages": [(name, address, address == here) for name, address, seen in offered if seen],
+        "pages": [(name, address, address == here) for name, address in pages_for(viewer)],
         "form_key": form_key(request),
     }

@@ -24,8 +24,8 @@ from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.distributors import DistributorRow, read_distributors
 from backend.queries.trees import TreeRow, get_tree
-from backend.web.figures import clock, compact, counted, day, full, wrapped
-from backend.web.sentences import TROUBLES, sentence
+from backend.web.figures import compact, counted, full, wrapped
+from backend.web.timeline_view import TimelineItem, timeline_item
 from backend.web.tree_layout import Arrow, Diagram, layout
 
 EVENTS_SHOWN = 60
@@ -178,21 +178,6 @@ class Distributor:
 
 
 @dataclass(frozen=True)
-class TimelineItem:
-    """An event as the timeline shows it."""
-
-    position: int
-    time: str
-    day: str
-    moment: str
-    stream: str
-    name: str
-    actor: str
-    sentence: str
-    trouble: bool
-
-
-@dataclass(frozen=True)
 class Notice:
     """Something that needs attention; `kind` is bad, or note. `lines` are the details, one each."""
 
@@ -247,7 +232,7 @@ class Picture:
 
     @cached_property
     def timeline(self) -> list[TimelineItem]:
-        return [_item(event) for event in self.state.events]
+        return [timeline_item(event) for event in self.state.events]
 
     @property
     def online(self) -> int:
@@ -311,17 +296,3 @@ def _gist(reason: str) -> str:
     """What a card has room for: of librdkafka's "<address>: Connect to <address> failed: Connection refused (after
     0ms in state CONNECT)" the end."""
     return _DETAILS.sub("", reason.rpartition(" failed: ")[2])
-
-
-def _item(event: StoredEvent) -> TimelineItem:
-    return TimelineItem(
-        position=event.position,
-        time=clock(event.time),
-        day=day(event.time),
-        moment=event.time.isoformat(timespec="milliseconds"),
-        stream=event.stream,
-        name=event.name,
-        actor=event.metadata.actor,
-        sentence=sentence(event.name, event.stream, event.data),
-        trouble=event.name in TROUBLES,
-    )

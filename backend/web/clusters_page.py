@@ -1,0 +1,123 @@
+"""`/clusters`: every cluster, and one with its place in the tree, whose clients it has, and what fails on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain import tree_shape
+from backend.domain.access import Action
+from backend.domain.client_properties import masked
+from backend.queries.active_clusters import list_active
+from backend.queries.at_risk import records_at_risk
+from backend.queries.clusters import ClusterRow, find_cluster, list_clusters
+from backend.queries.distributors import DistributorRow, read_distributors
+from backend.queries.streams import Topics, topics_of_clusters
+from backend.queries.trees import get_tree
+from backend.web import templates
+from backend.web.pages import PageRoute, enter
+from backend.web.position_asked import At, position_asked
+from backend.web.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.tree_view import Distributor
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+CLUSTERS = "/clusters"
+CLUSTER = CLUSTERS + "/{cluster}"
+MOST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """A cluster as pages show it."""
+
+    row: ClusterRow
+    is_primary: bool
+    is_leaf: bool
+    environments: int
+    """Whose clients are sent there."""
+    topics: Topics
+    only_here: int | None
+    """Records that no other leaf has yet, at most; None: not known."""
+
+
+@router.get(CLUSTERS)
+def clusters_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The list, now or at an earlier position."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    return templates.page("clusters.html", {**frame(request, caller), **_listed(services, at)})
+
+
+@router.get(CLUSTERS + "/-live")
+def clusters_live(services: Shared, viewer: Viewer) -> Response:
+    """What changes on it."""
+    enter(viewer, Action.READ_ESTATE)
+    return HTMLResponse(templates.block("clusters.html", "cockpit", _listed(services, None)))
+
+
+@router.get(CLUSTER)
+def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """One cluster."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = _one(services, cluster, at)
+    return templates.page("cluster.html", {**frame(request, caller), **context})
+
+
+@router.get(CLUSTER + "/-live")
+def cluster_live(cluster: str, services: Shared, viewer: Viewer) -> Response:
+    """What changes on it."""
+    enter(viewer, Action.READ_ESTATE)
+    return HTMLResponse(templates.block("cluster.html", "cockpit", _one(services, cluster, None)))
+
+
+def _listed(services: ConsoleServices, at: str | None) -> dict[str, object]:
+    with services.reading() as connection:
+        position, past = position_asked(connection, at)
+        views = _views(connection, list_clusters(connection, position), position)
+    return {"clusters": views, "past": past, "offline": sum(each.row.state == "offline" for each in views)}
+
+
+def _one(services: ConsoleServices, cluster: str, at: str | None) -> dict[str, object]:
+    with services.reading() as connection:
+        position, past = position_asked(connection, at)
+        row = find_cluster(connection, cluster, position)
+        (view,) = _views(connection, [row], position)
+        found = read_distributors(connection, position)
+        places = sorted({each.place for each in list_active(connection, position) if each.cluster == row.name})
+    return {
+        "view": view,
+        "past": past,
+        "properties": sorted(masked(row.properties).items()),
+        "reading": _shown(each for each in found if each.cluster == row.name),
+        "writing": _shown(each for each in found if each.target == row.name),
+        "places": ["/".join(place) for place in places[:MOST_SHOWN]],
+        "more_places": max(0, len(places) - MOST_SHOWN),
+    }
+
+
+def _views(connection: Connection, rows: Sequence[ClusterRow], at: int | None) -> list[ClusterView]:
+    tree = get_tree(connection, at)
+    leaves = tree_shape.leaves(tree.shape) if tree else ()
+    active = Counter(cluster for cluster, _ in {(row.cluster, row.place) for row in list_active(connection, at)})
+    topics = topics_of_clusters(connection, at)
+    only_here = records_at_risk(connection) if at is None else {}
+    return [
+        ClusterView(
+            row=row,
+            is_primary=tree is not None and row.name == tree.primary_cluster,
+            is_leaf=row.name in leaves,
+            environments=active[row.name],
+            topics=topics.get(row.name, Topics()),
+            only_here=only_here.get(row.name),
+        )
+        for row in rows
+    ]
+
+
+def _shown(rows: Iterable[DistributorRow]) -> list[Distributor]:
+    return [Distributor(row) for row in rows]

@@ -1,0 +1,168 @@
+"""`/timeline`: the event log, one event with all that it did, and what differs between two positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access import Action, Caller, may
+from backend.domain.errors import NotFound
+from backend.eventlog.recorded import StoredEvent
+from backend.queries import events
+from backend.queries.differences import differences
+from backend.web import templates
+from backend.web.pages import PageRoute, enter, enter_somewhere
+from backend.web.position_asked import position_asked
+from backend.web.sentences import SENTENCES
+from backend.web.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.timeline_view import changed, stored, timeline_item
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+TIMELINE = "/timeline"
+TEMPLATE = "timeline.html"
+MOST_SHOWN = 100
+MOST_CHANGES = 300
+_SAME_REQUEST = 50
+Text = Annotated[str, Query(max_length=300)]
+Position = Annotated[str, Query(max_length=40)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which events a page is to show."""
+
+    stream: str
+    name: str
+    actor: str
+
+    def query(self, **more: int) -> str:
+        """As the address says it."""
+        given = {"stream": self.stream, "name": self.name, "actor": self.actor, **more}
+        return urlencode({key: value for key, value in given.items() if value})
+
+
+@router.get(TIMELINE)
+def timeline_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    stream: Text = "",
+    name: Text = "",
+    actor: Text = "",
+    before: Position = "",
+) -> Response:
+    """Events, the newest first: all, or those below a position."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    asked = Asked(_plain(stream), _plain(name), _plain(actor))
+    context = _listed(services, caller, asked, before)
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(TIMELINE + "/-live")
+def timeline_live(
+    services: Shared, viewer: Viewer, stream: Text = "", name: Text = "", actor: Text = ""
+) -> Response:
+    """What changes on it while it shows the newest."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    context = _listed(services, caller, Asked(_plain(stream), _plain(name), _plain(actor)), "")
+    return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
+
+
+@router.get(TIMELINE + "/-differences")
+def differences_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    first: Annotated[str, Query(max_length=40, alias="from")] = "",
+    last: Annotated[str, Query(max_length=40, alias="to")] = "",
+) -> Response:
+    """What is configured otherwise at one position than at another, or now."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        head = events.head(connection).position
+        start, _ = position_asked(connection, first or "0")
+        end, _ = position_asked(connection, last)
+        start, end = start or 0, head if end is None else end
+        found = differences(connection, start, end)
+    context = {
+        "first": start,
+        "last": end,
+        "head": head,
+        "changes": [changed(each) for each in found[:MOST_CHANGES]],
+        "total": len(found),
+    }
+    return templates.page("differences.html", {**frame(request, caller), **context})
+
+
+@router.get(TIMELINE + "/{position}")
+def event_page(position: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """One event: what it says, what it changed, and what else its request did."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    with services.reading() as connection:
+        event = _event(connection, caller, position)
+        head = events.head(connection).position
+        sees_all = may(caller, Action.READ_ESTATE)
+        changes = differences(connection, event.position - 1, event.position) if sees_all else []
+        beside = events.of_same_request(connection, event, _SAME_REQUEST) if sees_all else []
+    context = {
+        "event": event,
+        "item": timeline_item(event),
+        "data": stored(event),
+        "head": head,
+        "changes": [changed(each) for each in changes[:MOST_CHANGES]],
+        "total": len(changes),
+        "beside": [timeline_item(each) for each in beside],
+        "sees_all": sees_all,
+    }
+    return templates.page("event.html", {**frame(request, caller), **context})
+
+
+def _event(connection: Connection, caller: Caller, position: str) -> StoredEvent:
+    number = int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else 0
+    event = events.event_at(connection, number, _tenants(caller)) if number else None
+    if event is None:
+        raise NotFound(f"there is no event at position {position[:40]!a}")
+    return event
+
+
+def _listed(services: ConsoleServices, caller: Caller, asked: Asked, before: str) -> Mapping[str, Any]:
+    with services.reading() as connection:
+        newest = events.head(connection).position
+        limit, past = position_asked(connection, before)
+        found = events.events_before(
+            connection,
+            newest + 1 if limit is None else limit,
+            MOST_SHOWN + 1,
+            stream_prefix=asked.stream,
+            name=asked.name,
+            actor=asked.actor,
+            tenants=_tenants(caller),
+        )
+    items = [timeline_item(event) for event in found[:MOST_SHOWN]]
+    return {
+        "items": items,
+        "asked": asked,
+        "kinds": sorted(SENTENCES),
+        "before": past and past[0],
+        "head": newest,
+        "earlier": asked.query(before=items[-1].position) if len(found) > MOST_SHOWN else None,
+        "newest": asked.query(),
+        "sees_all": may(caller, Action.READ_ESTATE),
+    }
+
+
+def _tenants(caller: Caller) -> frozenset[str] | None:
+    """Whose events the viewer may see; None for all."""
+    return None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
+
+
+def _plain(text: str) -> str:
+    """What is asked for, without what no name has."""
+    return "".join(sign for sign in text.strip() if sign.isprintable())

@@ -1,0 +1,80 @@
+// The window that Ctrl-K opens, on any page: finds whatever has a name while one types.
+(() => {
+  const WAIT_MS = 120;
+  const button = document.getElementById("find");
+  const finder = document.getElementById("finder");
+  if (!button || !finder) return;
+  const text = document.getElementById("finder-text");
+  const hits = document.getElementById("finder-hits");
+  let waiting = 0;
+  let asking = null;
+
+  const links = () => [...hits.querySelectorAll("a")];
+  const chosen = () => links().findIndex((link) => link.classList.contains("chosen"));
+
+  const choose = (number) => {
+    const all = links();
+    all.forEach((link, index) => link.classList.toggle("chosen", index === number));
+    all[number]?.scrollIntoView({ block: "nearest" });
+  };
+
+  const ask = async () => {
+    asking?.abort();
+    asking = new AbortController();
+    try {
+      const answer = await fetch(`/find/-hits?q=${encodeURIComponent(text.value)}`, { signal: asking.signal });
+      if (answer.redirected || answer.status === 401) hits.textContent = "Log in again.";
+      else if (!answer.ok) hits.textContent = "The control plane does not answer; try again.";
+      else {
+        hits.innerHTML = await answer.text(); // made of the same template as the page
+        choose(0);
+      }
+    } catch (error) {
+      if (error.name !== "AbortError") hits.textContent = "The control plane does not answer; try again.";
+    }
+  };
+
+  const open = () => {
+    if (finder.open) return;
+    finder.showModal();
+    text.select();
+    ask();
+  };
+
+  addEventListener("keydown", (event) => {
+    if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+      event.preventDefault();
+      open();
+    }
+  });
+  button.addEventListener("click", (event) => {
+    event.preventDefault();
+    open();
+  });
+  finder.addEventListener("click", (event) => {
+    if (event.target === finder) finder.close(); // beside it
+  });
+  text.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(ask, WAIT_MS);
+  });
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      event.preventDefault(); // else the first one only empties the field
+      finder.close();
+    }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const count = links().length;
+    if (step && count) {
+      event.preventDefault();
+      choose((chosen() + step + count) % count);
+    }
+  });
+  finder.querySelector("form").addEventListener("submit", (event) => {
+    const link = links()[chosen()];
+    if (link) {
+      event.preventDefault();
+      location.assign(link.href);
+    }
+  });
+})();

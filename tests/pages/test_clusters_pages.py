@@ -1,0 +1,95 @@
+"""Clusters: the list and one of them, now and as they were; what a cluster's secrets are is shown nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.eventually import eventually
+from tests.pages.consoles import Console
+from tests.pages.test_switch_pictures import folder as folder
+from tests.pages.test_switch_pictures import taken
+from tests.pages.visitors import Visitor, head, rows, said, visitor
+
+PAGE = "/clusters"
+PROPERTIES = {
+    "security.protocol": "SASL_SSL",
+    "sasl.username": "u",
+    "sasl.password": "${env:C1_PASSWORD}",
+}
+
+
+@pytest.fixture
+def viewer(acme: Console) -> Visitor:
+    return visitor(acme, "viewer")
+
+
+def test_without_any_it_says_how_to_have_one(console: Console) -> None:
+    page = visitor(console, "viewer").get(PAGE)
+    assert "0 clusters None yet. treeline apply -f adds those that a file declares" in said(page)
+
+
+def test_each_is_listed_with_its_state_and_what_it_is_for(acme: Console, viewer: Visitor) -> None:
+    acme.rest.ok(
+        "POST", "/clusters", {"name": "spare", "bootstrap_servers": "127.0.0.1:8", "accept_offline": True}
+    )
+    found = rows(viewer.get(PAGE), "data-cluster")
+    assert list(found) == ["c1", "c2", "c3", "spare"]
+    assert found["c1"] == "c1 1 offline – – the primary 2 0 –"
+    assert found["c2"] == "c2 2 offline – – a leaf 0 0 –"
+    assert found["spare"] == "spare 4 offline – – no 0 0 –"
+    page = viewer.get(PAGE)
+    assert "4 clusters 4 offline" in said(page) and "Connection refused" in said(page)
+
+
+def test_one_says_what_it_is_and_what_reads_and_writes_it(acme: Console, viewer: Visitor) -> None:
+    page = viewer.get(f"{PAGE}/c1")
+    text = said(page)
+    assert "In the tree the primary Number in copy origins 1" in text
+    assert "Topics {tenant}-{instance}-{environment}-{topic}" in text and "None: Treeline connects without" in text
+    assert list(rows(page, "data-distributor-row")) == ["c1:2", "c2:2", "c3:2"]
+    assert "acme/retail/prod globex/shop/prod" in text
+    assert viewer.get(f"{PAGE}/c2").text.count('href="/tenants/acme') == 0
+
+
+def test_as_it_was(acme: Console, viewer: Visitor) -> None:
+    before = head(acme)["position"]
+    acme.rest.ok("PATCH", f"{PAGE}/c1", {"zone": "az9", "accept_offline": True})
+    assert "Zone az9" in said(viewer.get(f"{PAGE}/c1"))
+    page = viewer.get(f"{PAGE}/c1?at={before}")
+    assert "Zone –" in said(page) and f"You are looking at position {before}" in said(page)
+    assert "hx-get" not in page.text and "Records that no other" not in said(page)
+    assert rows(viewer.get(f"{PAGE}?at=1"), "data-cluster")["c1"].startswith("c1 1 offline – – no 0")
+    assert viewer.get(f"{PAGE}/c3?at=1").status_code == 404
+    assert viewer.get(f"{PAGE}?at=99999").status_code == 422
+
+
+def test_its_secrets_are_shown_nowhere(acme: Console, viewer: Visitor) -> None:
+    acme.rest.ok("PATCH", f"{PAGE}/c1", {"properties": PROPERTIES, "accept_offline": True})
+    page = viewer.get(f"{PAGE}/c1")
+    assert "sasl.password ***" in said(page) and "sasl.username u" in said(page)
+    assert "C1_PASSWORD" not in page.text
+
+
+@pytest.mark.parametrize(("kind", "status"), [("operator", 200), ("owner", 403), ("stranger", 403)])
+def test_they_are_for_those_who_see_the_estate(acme: Console, kind: str, status: int) -> None:
+    who = visitor(acme, kind)
+    for path in ("", "/-live", "/c1", "/c1/-live"):
+        assert who.get(PAGE + path).status_code == status
+    for path in ("/none", "/none/-live", "/%3Cb%3E"):
+        assert who.get(PAGE + path).status_code == (404 if status == 200 else 403)
+
+
+def test_it_follows_by_itself(acme: Console, open_page) -> None:
+    page = open_page(acme, f"{PAGE}/c3")
+    acme.rest.ok("PATCH", f"{PAGE}/c3", {"zone": "az7", "accept_offline": True})
+    eventually(lambda: "az7" in page.inner_text("#facts"), "the new zone is shown")
+
+
+def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
+    acme.rest.ok("PATCH", f"{PAGE}/c1", {"properties": PROPERTIES, "zone": "az1", "accept_offline": True})
+    page = open_page(acme, PAGE)
+    taken(page, "clusters", folder)
+    page.goto(f"{acme.url}{PAGE}/c1")
+    taken(page, "cluster", folder)

@@ -1,0 +1,116 @@
+"""Finding: whatever has a name, as far as its viewer may see it; by page, and by the window that Ctrl-K opens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx2
+import pytest
+from playwright.sync_api import expect
+
+from tests.pages.consoles import Console
+from tests.pages.test_switch_pictures import folder as folder
+from tests.pages.test_switch_pictures import taken
+from tests.pages.visitors import API_PROD, Visitor, said, visitor
+
+
+@pytest.fixture
+def viewer(acme: Console) -> Visitor:
+    return visitor(acme, "viewer")
+
+
+def hits(page: httpx2.Response) -> list[tuple[str, str, str]]:
+    """(kind, name, address) of each."""
+    found = re.findall(r'<a href="([^"]*)" data-kind="(\w+)"><span class="soft">\w+</span>([^<]*)</a>', page.text)
+    return [(kind, name, address) for address, kind, name in found]
+
+
+def test_each_kind_is_found_by_parts_of_its_name(acme: Console, viewer: Visitor) -> None:
+    acme.rest.ok("POST", f"{API_PROD}/applications", {"name": "billing"})
+    assert hits(viewer.get("/find?q=prod orders")) == [
+        ("stream", "acme/retail/prod/orders", "/tenants/acme/retail/prod/orders")
+    ]
+    assert hits(viewer.get("/find?q=ACME")) == [
+        ("tenant", "acme", "/tenants/acme"),
+        ("instance", "acme/retail", "/tenants/acme/retail"),
+        ("environment", "acme/retail/prod", "/tenants/acme/retail/prod"),
+        ("stream", "acme/retail/prod/orders", "/tenants/acme/retail/prod/orders"),
+        ("application", "acme/retail/prod/billing", "/tenants/acme/retail/prod/-applications/billing"),
+    ]
+    assert hits(viewer.get("/find?q=c2")) == [("cluster", "c2", "/clusters/c2")]
+    assert hits(viewer.get("/find?q=%233")) == [("event", "position 3", "/timeline/3")]
+    assert ("page", "Switches", "/switches") in hits(viewer.get("/find?q=swi"))
+    assert ("user", "viewer", "/users/viewer") in hits(viewer.get("/find?q=view"))
+    assert "Nothing that you may see has a name with that in it." in said(viewer.get("/find?q=nowhere"))
+    assert "all of that" in said(viewer.get("/find?q=acme globex"))
+
+
+def test_every_way_leads_somewhere(acme: Console, viewer: Visitor) -> None:
+    acme.rest.ok("POST", f"{API_PROD}/applications", {"name": "billing"})
+    ways = {address for text in ("a", "o", "c", "3", "") for *_, address in hits(viewer.get(f"/find?q={text}"))}
+    assert len(ways) > 15
+    assert {viewer.client.get(way, follow_redirects=True).status_code for way in ways} == {200}
+
+
+def test_signs_that_mean_something_to_the_database_are_signs(acme: Console, viewer: Visitor) -> None:
+    for text in ("%25", "_", "%5C", "'", "%00", "%22%3E%3Cscript%3E"):
+        page = viewer.get(f"/find?q={text}")
+        assert page.status_code == 200 and "<script>" not in page.text.partition("<main>")[2]
+    assert hits(viewer.get("/find?q=%25")) == [] and hits(viewer.get("/find?q=_")) == []
+
+
+def test_a_tenant_finds_its_own_and_no_other(acme: Console) -> None:
+    owner = visitor(acme, "owner")
+    assert (
+        hits(owner.get("/find?q=globex"))
+        == hits(owner.get("/find?q=items"))
+        == hits(owner.get("/find?q=c1"))
+        == []
+    )
+    assert {kind for kind, *_ in hits(owner.get("/find?q=prod"))} == {"environment", "stream"}
+    assert [name for _, name, _ in hits(owner.get("/find"))] == ["Tenants", "Schemas", "Timeline", "Account"]
+
+
+def test_nobody_finds_anything_without_a_login(acme: Console, viewer: Visitor) -> None:
+    viewer.client.cookies.clear()
+    for path in ("/find?q=acme", "/find/-hits?q=acme"):
+        answer = viewer.get(path)
+        assert answer.status_code == 401 and "retail" not in answer.text
+
+
+def test_by_keyboard_from_any_page(acme: Console, open_page) -> None:
+    page = open_page(acme, "/switches")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#finder")).to_be_visible()
+    page.keyboard.type("retail ord")
+    expect(page.locator("#finder-hits a")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.locator("#finder")).to_be_hidden()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("acme")
+    expect(page.locator("#finder-hits a")).to_have_count(4)
+    expect(page.locator("#finder-hits a.chosen")).to_contain_text("tenant")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#finder-hits a.chosen")).to_contain_text("acme/retail/prod/orders")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/tenants/acme/retail/prod/orders")
+
+
+def test_by_mouse_without_javascript(acme: Console, open_page) -> None:
+    page = open_page(acme, "/switches", java_script_enabled=False)
+    page.get_by_role("link", name="Find").click()
+    page.get_by_label("Words of its name").fill("orders")
+    page.get_by_role("button", name="Find").click()
+    page.get_by_role("link", name="acme/retail/prod/orders").click()
+    assert page.url.endswith("/tenants/acme/retail/prod/orders")
+
+
+def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
+    page = open_page(acme, "/find?q=c")
+    taken(page, "find", folder)
+    page.goto(f"{acme.url}/clusters")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("retail")
+    expect(page.locator("#finder-hits a")).to_have_count(3)
+    taken(page, "finder", folder)

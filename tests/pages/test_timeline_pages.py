@@ -1,0 +1,170 @@
+"""The timeline: events as their viewer may see them, one with what it changed, and two positions compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.eventually import eventually
+from tests.pages.consoles import Console
+from tests.pages.test_switch_pictures import folder as folder
+from tests.pages.test_switch_pictures import taken
+from tests.pages.visitors import API_PROD, Visitor, head, rows, said, visitor
+
+PAGE = "/timeline"
+ORDERS = f"{API_PROD}/streams/orders"
+
+
+@pytest.fixture
+def viewer(acme: Console) -> Visitor:
+    return visitor(acme, "viewer")
+
+
+def changed(page: httpx2.Response) -> list[tuple[str, str]]:
+    """(what, how it changed), a row each."""
+    return [(of, change) for change, of in re.findall(r'data-change="(\w+)" data-of="([^"]*)"', page.text)]
+
+
+def positions(page: httpx2.Response) -> list[int]:
+    return [int(found) for found in re.findall(r'data-event="(\d+)"', page.text)]
+
+
+def test_events_are_listed_the_newest_first(acme: Console, viewer: Visitor) -> None:
+    newest = head(acme)["position"]
+    page = viewer.get(PAGE)
+    assert positions(page) == list(range(newest, 0, -1))
+    first = rows(page, "data-event")["1"]
+    assert re.fullmatch(r"1 \d\d:\d\d:\d\d c1 added as number 1 cluster-c1 ClusterAdded admin", first)
+    assert 'aria-current="page">Timeline</a>' in page.text
+
+
+def test_they_are_found_by_stream_kind_and_who(acme: Console, viewer: Visitor) -> None:
+    acme.rest.ok("PATCH", ORDERS, {"partitions": 8})
+    found = rows(viewer.get(f"{PAGE}?stream=tenant-acme&name=StreamDeclared"), "data-event")
+    assert [text.partition("Stream ")[2].partition(" declared")[0] for text in found.values()] == [
+        "acme/retail/prod/orders"
+    ]
+    whose = viewer.get(f"{PAGE}?actor=admin&stream=cluster-")
+    assert len(positions(whose)) == 6 and "tenant-" not in said(whose).partition("Position")[2]
+    nobody = viewer.get(f"{PAGE}?actor=nobody")
+    assert "None of this kind." in said(nobody) and positions(nobody) == []
+    assert positions(viewer.get(f"{PAGE}?before=3")) == [2, 1]
+
+
+@pytest.mark.parametrize("before", ["x", "-1", "9999999", "99999999999999999999999"])
+def test_a_position_that_is_none_is_told(acme: Console, viewer: Visitor, before: str) -> None:
+    assert viewer.get(f"{PAGE}?before={before}").status_code == 422
+    assert viewer.get(f"{PAGE}/-differences?from={before}").status_code == 422
+    assert viewer.get(f"{PAGE}/{before}").status_code == 404
+
+
+def test_many_events_come_page_by_page(acme: Console, viewer: Visitor) -> None:
+    for number in range(110):
+        acme.rest.ok("POST", "/tenants", {"name": f"t{number}"})
+    newest = head(acme)["position"]
+    page, seen = viewer.get(f"{PAGE}?name=TenantCreated"), []
+    while True:
+        seen += positions(page)
+        earlier = re.search(r'href="(/timeline\?[^"]*before=\d+)">Earlier events', page.text)
+        if earlier is None:
+            break
+        page = viewer.get(earlier[1].replace("&amp;", "&"))
+        assert "The newest" in said(page) and "hx-get" not in page.text
+    assert len(seen) == len(set(seen)) == 112 and seen[0] == newest and seen == sorted(seen, reverse=True)
+
+
+def test_an_event_says_what_it_changed_and_what_its_request_did_besides(acme: Console, viewer: Visitor) -> None:
+    acme.rest.ok("PATCH", ORDERS, {"partitions": 8})
+    newest = head(acme)["position"]
+    page = viewer.get(f"{PAGE}/{newest}")
+    assert changed(page) == [("stream acme/retail/prod/orders", "changed")]
+    assert "partitions 4 8" in said(page) and "StreamChanged" in said(page)
+    assert f'"/timeline/{newest - 1}"' in page.text and f'"/timeline/{newest + 1}"' not in page.text
+    added = viewer.get(f"{PAGE}/1")
+    assert ("cluster c1", "added") in changed(added) and positions(added) == [2], "it was offline at once"
+    assert re.search(r"Hash [0-9a-f]{64}", said(added))
+
+
+def test_two_positions_are_compared_both_ways(acme: Console, viewer: Visitor) -> None:
+    before = head(acme)["position"]
+    acme.rest.ok("PATCH", ORDERS, {"partitions": 8})
+    acme.rest.ok("POST", "/tenants", {"name": "initech"})
+    acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": "c3"})
+    page = viewer.get(f"{PAGE}/-differences?from={before}")
+    assert changed(page) == [
+        ("distributor c1:2", "changed"),
+        ("tenant initech", "added"),
+        ("stream acme/retail/prod/orders", "changed"),
+    ]
+    assert "target c2 c3" in said(page) and "partitions 4 8" in said(page)
+    back = viewer.get(f"{PAGE}/-differences?from={before + 3}&to={before}")
+    assert "target c3 c2" in said(back) and ("tenant initech", "removed") in changed(back)
+    nothing = viewer.get(f"{PAGE}/-differences?from={before}&to={before}")
+    assert "The same is configured at both positions." in said(nothing)
+    found = acme.rest.ok("GET", f"/events/differences?from={before}")
+    assert [(each["kind"], each["name"], each["change"]) for each in found["items"]] == [
+        ("distributor", "c1:2", "changed"),
+        ("tenant", "initech", "added"),
+        ("stream", "acme/retail/prod/orders", "changed"),
+    ]
+    assert found["items"][2]["before"] == {"partitions": 4} and found["items"][2]["after"] == {"partitions": 8}
+
+
+def test_a_thing_that_came_and_went_in_between_is_no_difference(acme: Console, viewer: Visitor) -> None:
+    before = head(acme)["position"]
+    acme.rest.ok("POST", f"{API_PROD}/streams", {"name": "brief", "partitions": 1})
+    acme.rest.ok("DELETE", f"{API_PROD}/streams/brief?confirm=acme/retail/prod/brief")
+    acme.rest.ok("PATCH", ORDERS, {"retention_ms": 1000})
+    acme.rest.ok("PATCH", ORDERS, {"retention_ms": 604_800_000})
+    assert changed(viewer.get(f"{PAGE}/-differences?from={before}")) == []
+
+
+def test_secrets_of_clusters_are_shown_nowhere(acme: Console, viewer: Visitor) -> None:
+    before = head(acme)["position"]
+    properties = {"sasl.username": "u", "sasl.password": "${env:C1_PASSWORD}"}
+    acme.rest.ok("PATCH", "/clusters/c1", {"properties": properties, "accept_offline": True})
+    page = viewer.get(f"{PAGE}/-differences?from={before}")
+    assert "sasl.password" in page.text and "***" in page.text
+    assert "C1_PASSWORD" not in page.text
+
+
+def test_a_tenant_sees_its_own_events_and_no_other(acme: Console) -> None:
+    owner = visitor(acme, "owner")
+    page = owner.get(PAGE)
+    streams = {text.split()[-3] for text in rows(page, "data-event").values()}
+    assert streams == {"tenant-acme"} and "Compare" not in page.text
+    mine, others = positions(page)[0], set(range(1, head(acme)["position"] + 1)) - set(positions(page))
+    assert owner.get(f"{PAGE}/{mine}").status_code == 200 and others
+    assert {owner.get(f"{PAGE}/{position}").status_code for position in others} == {404}
+    assert owner.get(f"{PAGE}/-differences?from=1").status_code == 403
+    assert positions(owner.get(f"{PAGE}?stream=tenant-globex")) == []
+    assert positions(owner.get(f"{PAGE}/-live?stream=tenant-globex")) == []
+
+
+def test_words_of_others_are_text(acme: Console, viewer: Visitor) -> None:
+    page = viewer.get(f"{PAGE}?stream=<script>&actor=%22><b>&name=<i>")
+    assert (
+        page.status_code == 200 and "<script>" not in page.text.partition("<main>")[2] and "<b>" not in page.text
+    )
+    assert viewer.get(f"{PAGE}?stream=%00").status_code == 200
+
+
+def test_it_follows_by_itself(acme: Console, open_page) -> None:
+    page = open_page(acme, f"{PAGE}?name=TenantCreated")
+    acme.rest.ok("POST", "/tenants", {"name": "initech"})
+    eventually(lambda: "initech" in page.inner_text("#events tbody tr:nth-child(2)"), "the event is shown")
+    page.get_by_role("link", name=f"{head(acme)['position']:,}").click()
+    assert page.inner_text("h1") == "Tenant initech created"
+
+
+def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
+    acme.rest.ok("PATCH", ORDERS, {"partitions": 8})
+    page = open_page(acme, PAGE)
+    taken(page, "timeline", folder)
+    page.goto(f"{acme.url}/timeline/{head(acme)['position']}")
+    taken(page, "event", folder)
+    page.goto(f"{acme.url}/timeline/-differences?from=6")
+    taken(page, "differences", folder)
