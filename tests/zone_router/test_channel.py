@@ -37,30 +37,6 @@ def test_who_is_alone_does_not_wait_for_the_window(tmp_path: Path):
     run(test())
 
 
-def test_those_that_come_one_after_the_other_share_a_bulk(tmp_path: Path):
-    async def test() -> None:
-        async with Written(tmp_path, window_seconds=3_600, apart_seconds=3_600, bulk_bytes=5_000) as written:
-            written.take()
-            await written.until(lambda: written.count == 1)
-            for _ in range(6):
-                written.take(900)
-                await asyncio.sleep(0.02)  # time enough to write each alone
-            await written.until(lambda: written.count == 7)
-            assert [len(places) for _, _, places in written.told] == [1, 6], "and a bulk that is full is written"
-
-    run(test())
-
-
-def test_who_waits_for_others_waits_no_longer_than_the_window(tmp_path: Path):
-    async def test() -> None:
-        async with Written(tmp_path, window_seconds=0.02, apart_seconds=3_600) as written:
-            for count in (1, 2, 3):
-                written.take()
-                await written.until(lambda count=count: written.count == count)
-
-    run(test())
-
-
 def test_entries_of_one_main_are_one_range(tmp_path: Path):
     async def test() -> None:
         async with Written(tmp_path, window_seconds=3_600) as written:

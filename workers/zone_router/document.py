@@ -136,7 +136,6 @@ class Channel(_Section):
     url: Name
     options: dict[str, str] = {}
     window_ms: Annotated[int, Field(ge=1, le=10_000)] = 250
-    apart_ms: Annotated[int, Field(ge=0, le=1_000)] = 5
     bulk_bytes: Annotated[int, Field(ge=1_024, le=1 << 30)] = 8 * 1024 * 1024
     held_bytes: Annotated[int, Field(ge=1_024)] = 256 * 1024 * 1024
     same_zone: Literal["channel", "direct"] = "channel"

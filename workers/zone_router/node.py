@@ -121,7 +121,6 @@ class RouterNode:
             return None
         limits = Limits(
             window_seconds=channel.window_ms / 1_000,
-            apart_seconds=channel.apart_ms / 1_000,
             bulk_bytes=channel.bulk_bytes,
             held_bytes=channel.held_bytes,
         )

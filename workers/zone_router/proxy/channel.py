@@ -1,17 +1,15 @@
 """The router channel of one node: what clients produce, written to object storage in bulks.
 
 A bulk is closed when it has a window's age or a bulk's bytes; while nothing is being written, at once: who is
-alone does not wait. Where requests come one after the other, bulks begin some milliseconds apart, as each costs
-about what a request does. Bulks are written side by side, and told in their order, so that what one client sent
-first is first everywhere. An object's name is the next of a sequence and is written only if it is not there: a
-node that was replaced, and goes on, finds its names taken and stops (`succession`). Source: the zone router's
-document, "Write".
+alone does not wait. Bulks are written side by side, and told in their order, so that what one client sent first is
+first everywhere. An object's name is the next of a sequence and is written only if it is not there: a node that
+was replaced, and goes on, finds its names taken and stops (`succession`). Source: the zone router's document,
+"Write".
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -56,8 +54,6 @@ class Limits:
     """Of a node's bulks."""
 
     window_seconds: float = 0.25
-    apart_seconds: float = 0.005
-    """From the beginning of one bulk to that of the next at least, unless it is full."""
     bulk_bytes: int = 8 * 1024 * 1024
     side_by_side: int = 4
     """Bulks that are written at the same time."""
@@ -92,8 +88,7 @@ class RouterChannel:
         self._traffic, self._left, self._kept = traffic, left or self.trim, kept
         self._waiting: list[Entry] = []
         self._waiting_bytes = 0
-        self._waiting_since = self._begun_at = -math.inf
-        """When the oldest that waits was taken, and when the last bulk began."""
+        self._waiting_since = 0.0
         self._writing: deque[asyncio.Task[None]] = deque()
         self._filling = 0
         """Names that a failed bulk has left, and that are not taken yet."""
@@ -192,21 +187,16 @@ class RouterChannel:
             self._changed.clear()
             timeout = None
             if self._waiting and not self._filling and len(self._writing) < self._limits.side_by_side:
-                timeout = self._due_in(asyncio.get_running_loop().time())
-                if timeout <= 0:
+                age = asyncio.get_running_loop().time() - self._waiting_since
+                is_full = self._waiting_bytes >= self._limits.bulk_bytes
+                if not self._writing or is_full or age >= self._limits.window_seconds:
                     return
+                timeout = self._limits.window_seconds - age
             try:
                 async with asyncio.timeout(timeout):
                     await self._changed.wait()
             except TimeoutError:
                 continue
-
-    def _due_in(self, now: float) -> float:
-        """Seconds until the bulk that waits is to be closed, if nothing else happens."""
-        if self._waiting_bytes >= self._limits.bulk_bytes:
-            return 0.0
-        window = self._waiting_since + self._limits.window_seconds - now
-        return window if self._writing else min(window, self._begun_at + self._limits.apart_seconds - now)
 
     def _leave_out(self) -> None:
         """What nobody waits for any more."""
@@ -230,7 +220,6 @@ class RouterChannel:
         self._waiting_bytes -= size
         epoch, sequence = self._epoch(), self._sequence
         self._sequence += 1
-        self._begun_at = asyncio.get_running_loop().time()
         self._before = asyncio.create_task(self._write(epoch, sequence, entries, self._before))
         self._writing.append(self._before)
         self._before.add_done_callback(self._ended)
