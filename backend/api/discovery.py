@@ -77,14 +77,14 @@ class Discovery:
                     self._last = await run_in_threadpool(self._read)
         return self._last
 
-    async def zone_servers(self) -> Mapping[tuple[str, str], str]:
-        """Where the zone router has clients of a zone begin, by cluster and zone. What its nodes report is no
-        event: it is read again after a while."""
-        if time.monotonic() > self._zone_servers_until:
+    async def zone_servers(self, zone: str | None) -> Mapping[str, str]:
+        """Where the zone router has clients of a zone begin, by cluster. What its nodes report is no event: it is
+        read again after a while."""
+        if zone is not None and time.monotonic() > self._zone_servers_until:
             self._zone_servers_until = time.monotonic() + _NODES_SECONDS
             with contextlib.suppress(DatabaseUnavailable):
                 self._zone_servers = await run_in_threadpool(self._read_nodes)
-        return self._zone_servers
+        return {cluster: found for (cluster, at), found in self._zone_servers.items() if at == zone}
 
     def _read_nodes(self) -> Mapping[tuple[str, str], str]:
         with self._services.reading() as connection:
@@ -158,7 +158,6 @@ async def discover(
         )
     shared: Discovery = request.app.state.discovery
     received = time.monotonic()
-    deadline = received + wait_ms / 1000
     # Whether there is such an environment comes before anything is written about it.
     if (await shared.at_least(0)).sent(place, zone) is None:
         position, _ = await run_in_threadpool(shared.note, None, received)
@@ -174,7 +173,7 @@ async def discover(
         if sent is None:
             raise _unknown(place)
         told = rule.told(role or rule.ANY, sent.switch.state if sent.switch else None)
-        left = deadline - time.monotonic()
+        left = received + wait_ms / 1000 - time.monotonic()
         if left <= 0 or services.closing.is_set():
             break
         if rule.is_news(sent.active.generation, told, known_generation=generation, known_phase=phase):
@@ -185,9 +184,7 @@ async def discover(
         # Before it hears that it may go on: from then on nobody may count on it.
         await run_in_threadpool(shared.end_word, report, word)
     base = str(services.config.url or request.base_url).rstrip("/")
-    in_zone = {} if zone is None else await shared.zone_servers()
-    servers = {cluster: found for (cluster, of_zone), found in in_zone.items() if of_zone == zone}
-    shown = _shown(sent, told, services.config, base, servers)
+    shown = _shown(sent, told, services.config, base, await shared.zone_servers(zone))
     body = {**shown, "arrived": _has_arrived(report, word, sent.active)}
     return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
 

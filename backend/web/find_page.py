@@ -69,7 +69,7 @@ def _hits(services: ConsoleServices, caller: Caller, text: str, most: int) -> li
     words = [part for word in text.split() if (part := "".join(sign for sign in word if sign.isprintable()))]
     pages = [
         Hit("page", name, address)
-        for name, address in pages_for(caller)
+        for name, address in (*pages_for(caller), ("Account", "/account"))
         if all(word.lower() in name.lower() for word in words)
     ]
     if not words:

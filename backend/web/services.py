@@ -69,10 +69,11 @@ Viewer = Annotated[Caller | None, Depends(_viewer)]
 def pages_for(viewer: Caller) -> list[tuple[str, str]]:
     """The pages that a viewer may see: name and address."""
     estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
-    offered = [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Switches", "/switches", estate)]
-    offered += [("Placements", "/placements", estate), ("Zones", "/zones", estate), ("Drills", "/drills", estate)]
-    offered += [("Tenants", "/tenants", tenants), ("Schemas", "/schemas", tenants)]
-    offered += [("Timeline", "/timeline", tenants), ("Users", "/users", estate), ("Account", "/account", True)]
+    offered = [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Tenants", "/tenants", tenants)]
+    offered += [("Schemas", "/schemas", tenants), ("Offsets", "/offsets", tenants)]
+    offered += [("Switches", "/switches", estate), ("Placements", "/placements", estate)]
+    offered += [("Zones", "/zones", estate), ("Drills", "/drills", estate), ("Timeline", "/timeline", tenants)]
+    offered += [("Trace", "/trace", tenants), ("Users", "/users", estate)]
     return [(name, address) for name, address, seen in offered if seen]
 
 
@@ -82,5 +83,6 @@ def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
     return {
         "viewer": viewer.name,
         "pages": [(name, address, address == here) for name, address in pages_for(viewer)],
+        "at_account": here == "/account",
         "form_key": form_key(request),
     }

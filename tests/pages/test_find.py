@@ -69,7 +69,14 @@ def test_a_tenant_finds_its_own_and_no_other(acme: Console) -> None:
         == []
     )
     assert {kind for kind, *_ in hits(owner.get("/find?q=prod"))} == {"environment", "stream"}
-    assert [name for _, name, _ in hits(owner.get("/find"))] == ["Tenants", "Schemas", "Timeline", "Account"]
+    assert [name for _, name, _ in hits(owner.get("/find"))] == [
+        "Tenants",
+        "Schemas",
+        "Offsets",
+        "Timeline",
+        "Trace",
+        "Account",
+    ]
 
 
 def test_nobody_finds_anything_without_a_login(acme: Console, viewer: Visitor) -> None:

@@ -80,10 +80,10 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
 @pytest.mark.parametrize(
     ("role", "offered", "first"),
     [
-        ("tenant", "Tenants Schemas Timeline Account", "/tenants"),
+        ("tenant", "Tenants Schemas Offsets Timeline Trace", "/tenants"),
         (
             "viewer",
-            "Tree Clusters Switches Placements Zones Drills Tenants Schemas Timeline Users Account",
+            "Tree Clusters Tenants Schemas Offsets Switches Placements Zones Drills Timeline Trace Users",
             "/",
         ),
     ],

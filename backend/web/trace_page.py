@@ -1,0 +1,140 @@
+"""`/trace`: one record on all clusters: where it was born, how its copies came, and where it is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from backend.domain import copy_flags
+from backend.domain.access import Action, Caller, refusal
+from backend.domain.errors import DomainError, NotFound, ValueInvalid
+from backend.domain.trace import hops
+from backend.queries.clusters import list_clusters
+from backend.tracing import run, scene
+from backend.tracing.run import Trace, TracedCopy
+from backend.web import templates
+from backend.web.figures import NOTHING
+from backend.web.pages import PageRoute, enter_somewhere
+from backend.web.services import ConsoleServices, Shared, Viewer, frame
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+TRACE = "/trace"
+_HIGHEST_PARTITION, _HIGHEST_OFFSET = 2**31 - 1, 2**63 - 1
+Text = Annotated[str, Query(max_length=1200)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which record."""
+
+    stream: str
+    cluster: str
+    partition: str
+    offset: str
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.stream and self.cluster and self.partition and self.offset)
+
+
+@dataclass(frozen=True)
+class TraceView:
+    """A trace as the page shows it."""
+
+    found: Trace
+
+    @property
+    def home(self) -> str:
+        origin = self.found.origin
+        return origin.cluster or f"cluster number {origin.number}, which is no leaf any more"
+
+    @property
+    def presence(self) -> str:
+        said = {
+            True: "it is there",
+            False: "it is not there any more",
+            None: "nobody could look whether it is there",
+        }
+        return said[self.found.origin.present]
+
+    @property
+    def produced_at(self) -> str:
+        return _moment(self.found.origin.timestamp_ms)
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.found.missing
+
+    def flags(self, copy: TracedCopy) -> str:
+        return copy_flags.text(copy.flags)
+
+    def hops(self, copy: TracedCopy) -> int:
+        return hops(copy.flags)
+
+    def arrived_at(self, copy: TracedCopy) -> str:
+        return _moment(copy.arrived_at_ms)
+
+    def took(self, copy: TracedCopy) -> str:
+        """From its production to its arrival there."""
+        if copy.arrived_at_ms is None or copy.arrived_at_ms < self.found.origin.timestamp_ms:
+            return NOTHING
+        milliseconds = copy.arrived_at_ms - self.found.origin.timestamp_ms
+        return f"{milliseconds:,} ms" if milliseconds < 10_000 else f"{milliseconds / 1000:,.0f} s"
+
+
+@router.get(TRACE)
+def trace_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    stream: Text = "",
+    cluster: Text = "",
+    partition: Annotated[str, Query(max_length=20)] = "",
+    offset: Annotated[str, Query(max_length=20)] = "",
+) -> Response:
+    """A form, and the record that it asks for. Clusters that do not answer in some seconds are told as such."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    asked = Asked(*(text.strip() for text in (stream, cluster, partition, offset)))
+    trace, refused, status = None, "", 200
+    if asked.is_whole:
+        try:
+            trace = TraceView(_traced(services, caller, asked))
+        except DomainError as error:
+            refused, status = error.detail, 404 if isinstance(error, NotFound) else 422
+    with services.looking() as connection:
+        clusters = [each.name for each in list_clusters(connection)]
+    context = {"asked": asked, "trace": trace, "refused": refused, "clusters": clusters}
+    return templates.page("trace.html", {**frame(request, caller), **context}, status)
+
+
+def _traced(services: ConsoleServices, caller: Caller, asked: Asked) -> Trace:
+    partition = _number(asked.partition, "partition", _HIGHEST_PARTITION)
+    offset = _number(asked.offset, "offset", _HIGHEST_OFFSET)
+    refused = refusal(caller, Action.READ_TENANT, asked.stream.partition("/")[0])
+    if refused is not None or not asked.stream.isprintable() or not asked.cluster.isprintable():
+        raise scene.no_stream(asked.stream)
+    with services.reading() as connection:
+        known = scene.read(connection, services.config, asked.cluster, asked.stream, partition)
+    return run.run(known, asked.cluster, offset)
+
+
+def _number(text: str, what: str, highest: int) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if not 0 <= number <= highest:
+        raise ValueInvalid(f"{text!a} is no {what}: a whole number from 0 on")
+    return number
+
+
+def _moment(milliseconds: int | None) -> str:
+    """In UTC, to the millisecond."""
+    try:
+        if milliseconds is None or milliseconds < 0:
+            return NOTHING
+        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+    except (ValueError, OverflowError, OSError):
+        return NOTHING  # a record may say any time

@@ -1,0 +1,81 @@
+"""The page that follows one record, on the real estate, and what it says where there is none."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import pytest
+
+from tests.eventually import eventually
+from tests.kafka import produce, read_all
+from tests.pages.consoles import Console
+from tests.pages.visitors import Visitor, said, visitor
+
+PAGE = "/trace"
+STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
+
+
+@pytest.fixture
+def viewer(acme: Console) -> Visitor:
+    return visitor(acme, "viewer")
+
+
+def test_it_says_what_it_is_for(acme: Console, viewer: Visitor) -> None:
+    page = viewer.get(PAGE)
+    assert "Name a record by its stream, partition, and its offset" in said(page)
+    assert re.findall(r"<option>(\w+)</option>", page.text) == ["c1", "c2", "c3"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("stream=acme/retail/prod/none&cluster=c1&partition=0&offset=0", 404, "There is no stream"),
+        ("stream=acme/retail/prod/orders&cluster=c9&partition=0&offset=0", 404, "c9"),
+        ("stream=acme/retail/prod/orders&cluster=c1&partition=99&offset=0", 404, "has no topic on c1"),
+        ("stream=acme/retail/prod/orders&cluster=c1&partition=x&offset=0", 422, "no partition"),
+        ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=-1", 422, "no offset"),
+        ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=99999999999999999999", 422, "no offset"),
+        ("stream=%00&cluster=c1&partition=0&offset=0", 404, "There is no stream"),
+        ("stream=<script>&cluster=<b>&partition=0&offset=0", 404, "There is no cluster"),
+        ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=0", 404, "has no topic on c1"),
+    ],
+)
+def test_what_is_not_there_is_told_beside_the_form(
+    acme: Console, viewer: Visitor, query: str, status: int, words: str
+) -> None:
+    page = viewer.get(f"{PAGE}?{query}")
+    banner = re.search(r'id="refused">([^<]*)<', page.text)
+    assert page.status_code == status and banner is not None and words in banner[1]
+    assert 'name="offset"' in page.text and "<script>" not in page.text.partition("<main>")[2]
+
+
+def test_a_stream_of_another_tenant_is_one_that_there_is_not(acme: Console) -> None:
+    stranger = visitor(acme, "stranger")
+    asked = "cluster=c1&partition=0&offset=0"
+    theirs = stranger.get(f"{PAGE}?stream=acme/retail/prod/orders&{asked}")
+    none = stranger.get(f"{PAGE}?stream=acme/retail/prod/nothing&{asked}")
+    assert theirs.status_code == none.status_code == 404
+    assert said(theirs).replace("orders", "nothing") == said(none)
+
+
+def test_a_record_is_followed_over_all_clusters(estate) -> None:
+    console = Console(estate.url, estate.token)
+    name = f"traced-{uuid.uuid4().hex[:8]}"
+    console.rest.ok("POST", STREAMS, {"name": name, "partitions": 1})
+
+    def applied() -> dict[str, str] | None:
+        row = console.rest.ok("GET", f"{STREAMS}/{name}")
+        return row["technical_names"] if set(row["applied"].values()) == {"applied"} else None
+
+    topics = eventually(applied, "the stream is applied")
+    servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}
+    produce(servers["cluster-3"], topics["cluster-3"], [{"value": b"x", "partition": 0}])
+    for cluster in topics:
+        eventually(lambda at=cluster: read_all(servers[at], topics[at]), f"it is on {cluster}")
+    asked = f"stream=acme/retail/prod/{name}&cluster=cluster-5&partition=0&offset=0"
+    page = console.get(f"{PAGE}?{asked}")
+    assert page.status_code == 200 and "It is on every cluster of its tree" in said(page)
+    assert "Cluster cluster-3 Offset there 0, it is there" in said(page)
+    copies = dict(re.findall(r'data-copy="([^"]*)">.*?<td class="code">(\d+)</td>', page.text, re.DOTALL))
+    assert copies == {"cluster-2": "0001", "cluster-4": "0100", "cluster-1": "0010", "cluster-5": "0101"}
