@@ -3,7 +3,7 @@
 FROM node:20-slim AS frontend
 WORKDIR /frontend
 COPY frontend/package.json frontend/package-lock.json frontend/.npmrc ./
-RUN npm ci --no-progress --loglevel=error
+RUN npm ci --omit=dev --no-progress --loglevel=error
 
 FROM python:3.11-slim AS packages
 RUN python -m venv /venv

@@ -1,0 +1,99 @@
+"""Every page against WCAG 2.2 AA, by axe in Chromium: wide in the dark, and narrow in the light."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page
+
+from backend.domain.cluster_switch import Phase
+from backend.settings import PROJECT_ROOT
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.placing import GROWN, ask, documents, failed, planned
+from tests.pages.replicating import look, looked_at, online
+from tests.pages.switching import client, commands, start
+from tests.pages.switching import to as goes_to
+from tests.pages.test_offsets_page import ORDERS, committed
+from tests.pages.visitors import API_PROD
+from tests.pages.zoning import begin, reports
+
+AXE = PROJECT_ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+LOOKS = {"dark, wide": ("dark", 1280), "light, narrow": ("light", 390)}
+PROD = "/tenants/acme/retail/prod"
+PAGES = (
+    *("/tree", "/tree?at=9", "/clusters", "/clusters/c1", "/clusters/c1?at=9", "/clusters/c1/replication"),
+    *("/clusters/c1/replication/-elect", "/clusters/c1/replication/what-if", "/tenants", "/tenants/-new"),
+    *(
+        "/tenants/acme",
+        "/tenants/acme/-grants",
+        "/tenants/acme/-members/-new",
+        PROD,
+        f"{PROD}/-new",
+        f"{PROD}/-change",
+    ),
+    *(f"{PROD}/orders", f"{PROD}/orders/-change", f"{PROD}/orders/-delete", f"{PROD}/-applications/-new"),
+    *(f"{PROD}/-applications/billing", f"{PROD}/-applications/billing/-change", "/offsets", "/switches"),
+    *("/switches/s1", "/switches/plan", "/placements", "/placements/p1", "/placements/p2", "/placements/-new"),
+    *("/zones", "/drills", "/drills/replication/log-divergence", "/drills/schedule", "/timeline", "/timeline/3"),
+    *(
+        "/timeline/-differences?from=3",
+        "/trace",
+        "/users",
+        "/users/ada",
+        "/account",
+        "/find?q=a",
+        "/tenants/nobody",
+    ),
+)
+
+
+@pytest.fixture
+def filled(acme: Console, database: Database) -> Console:
+    """Something on every page."""
+    rest = acme.rest
+    rest.ok("POST", f"{API_PROD}/applications", {"name": "billing", "consumes": [ORDERS]})
+    rest.ok("POST", "/users", {"name": "ada", "role": "viewer", "tenants": {"acme": "member"}})
+    rest.ok("POST", "/users/ada/tokens", {"name": "ci"})
+    reports(acme, epochs=(41, 12, None), crossing=1000)
+    begin(database, 43, committed=39)
+    online(database)
+    look(database, looked_at(away=(2,)))
+    committed(database, ORDERS, "billing")
+    ask(database, "p1")
+    planned(database, "p1", documents(GROWN))
+    ask(database, "p2")
+    failed(database, "p2", "no broker answered")
+    client(database, "checkout-1")
+    commands(database, start(), goes_to(Phase.HOLDING))
+
+    return acme
+
+
+def wrong(page: Page) -> list[str]:
+    """What axe finds: the rule, and the element."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("rules => axe.run({runOnly: {type: 'tag', values: rules}})", RULES)
+    return [
+        f"{each['id']}: {node['html'][:160]}: {node['failureSummary'][:300]}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_nothing(filled: Console, open_page, look: str) -> None:
+    theme, width = LOOKS[look]
+    page = open_page(filled, "/account", expect_errors=True, color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 844})
+    found = {}
+    for address in PAGES:
+        answer = page.goto(f"{filled.url}{address}", wait_until="domcontentloaded")
+        assert answer is not None and answer.status in (200, 404, 503), f"{address}: {answer and answer.status}"
+        if problems := wrong(page):
+            found[address] = problems
+    page.context.clear_cookies()
+    page.goto(f"{filled.url}/login")
+    if problems := wrong(page):
+        found["/login"] = problems
+    assert not found, "\n".join(f"{address}: {each}" for address, all_of in found.items() for each in all_of)
