@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -67,7 +68,8 @@ class Discovery:
         self._last: Snapshot | None = None
         self._tidied_at = time.monotonic()
         self._zone_servers: Mapping[tuple[str, str], str] = {}
-        self._zone_servers_until = 0.0
+        self._zone_servers_until = -math.inf
+        self._reading_nodes = asyncio.Lock()
 
     async def at_least(self, position: int) -> Snapshot:
         """The state at this position of the event log, or later."""
@@ -81,9 +83,11 @@ class Discovery:
         """Where the zone router has clients of a zone begin, by cluster. What its nodes report is no event: it is
         read again after a while."""
         if zone is not None and time.monotonic() > self._zone_servers_until:
-            self._zone_servers_until = time.monotonic() + _NODES_SECONDS
-            with contextlib.suppress(DatabaseUnavailable):
-                self._zone_servers = await run_in_threadpool(self._read_nodes)
+            async with self._reading_nodes:  # who asks meanwhile gets what is read, and nothing older
+                if time.monotonic() > self._zone_servers_until:
+                    with contextlib.suppress(DatabaseUnavailable):
+                        self._zone_servers = await run_in_threadpool(self._read_nodes)
+                    self._zone_servers_until = time.monotonic() + _NODES_SECONDS
         return {cluster: found for (cluster, at), found in self._zone_servers.items() if at == zone}
 
     def _read_nodes(self) -> Mapping[tuple[str, str], str]:
@@ -242,13 +246,20 @@ def _shown(sent: Sent, told: str, config: Settings, base: str, zone_servers: Map
 def _reached(cluster: ClusterRow, zone_servers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "cluster": cluster.name,
-        "bootstrap_servers": zone_servers.get(cluster.name, cluster.bootstrap_servers),
+        "bootstrap_servers": cluster.bootstrap_servers
+        if _speaks_tls(cluster)
+        else zone_servers.get(cluster.name, cluster.bootstrap_servers),
         "formats": {
             "topic": cluster.topic_format,
             "group": cluster.group_format,
             "subject": cluster.subject_format,
         },
     }
+
+
+def _speaks_tls(cluster: ClusterRow) -> bool:
+    """Nodes of the zone router do not."""
+    return "SSL" in cluster.properties.get("security.protocol", "").upper()
 
 
 def _answer(body: dict[str, Any], if_none_match: str | None, *, may_be_kept: bool) -> Response:

@@ -23,6 +23,8 @@ from backend.estate.processes import write_private
 # Below the range from which the kernel takes ports for outgoing connections (32768 on): otherwise a client's
 # connection could sit on a broker's port while that broker restarts.
 SPARE = range(20000, 32000)
+_ENDED = ("Z", "X")
+"""States of processes that only wait to be forgotten."""
 
 
 def is_free(port: int) -> bool:
@@ -69,7 +71,8 @@ def _claim(port: int, *, again: bool = False) -> bool:
         owner = claim.read()
         if owner == _identity(os.getpid()):
             return again
-        if owner and _identity(int(owner.partition(" ")[0])) == owner:
+        pid = owner.partition(" ")[0]
+        if pid.isdecimal() and _identity(int(pid)) == owner:
             return False
         _write(claim)
     return True
@@ -80,7 +83,7 @@ def _claim_on(port: int) -> Iterator[IO[str]]:
     """The file that says whose a port is, read and written by one process at a time."""
     folder = Path(tempfile.gettempdir()) / f"treeline-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
-    with (folder / str(port)).open("a+") as claim:
+    with (folder / str(port)).open("a+", errors="replace") as claim:
         fcntl.flock(claim, fcntl.LOCK_EX)
         claim.seek(0)
         yield claim
@@ -94,9 +97,10 @@ def _write(claim: IO[str]) -> None:
 def _identity(pid: int) -> str:
     """Of a living process: its id and when it began, as ids are given again; empty if there is none."""
     try:
-        return f"{pid} {Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[19]}"
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
+    return "" if state in _ENDED else f"{pid} {fields[18]}"
 
 
 class Ports:

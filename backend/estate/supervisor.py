@@ -24,6 +24,7 @@ that forked it ends, and the loop sleeps in the kernel while nothing happens.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -91,8 +92,10 @@ class Supervisor:
         self._write_state()
 
     def _hold_ports(self) -> None:
-        """Who drew them ends soon, and processes are restarted."""
-        Ports(self.home.data(self.plan.estate) / "ports.json").hold()
+        """Who drew them ends soon, and processes are restarted. Where it cannot be written down, others may draw a
+        port while nobody listens there; the estate does not end for that."""
+        with contextlib.suppress(OSError):
+            Ports(self.home.data(self.plan.estate) / "ports.json").hold()
 
     def _watch_owner(self, selector: selectors.BaseSelector) -> None:
         """Let the selector wake us when the process ends that this estate was started for."""

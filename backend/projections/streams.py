@@ -65,6 +65,13 @@ stream_topics = temporal_table(
     # {partition: [[offset, incarnation], ...]} of the partitions that lost a tail.
     sa.Column("tails", JSONB, nullable=False),
 )
+# Pages count a cluster's topics by their states.
+sa.Index(
+    "stream_topics_of_cluster",
+    stream_topics.c.cluster,
+    stream_topics.c.state,
+    postgresql_where=sa.text("valid_to IS NULL AND NOT removing"),
+)
 STREAM = ("tenant", "instance", "environment", "stream")
 _NO_TOPIC: dict[str, Any] = {
     "state": "pending",

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Table
 
-from backend.domain.client_properties import masked
+from backend.domain.client_properties import MASK, masked
 from backend.projections.active_clusters import active_clusters
 from backend.projections.applications import applications, grants
 from backend.projections.clusters import clusters
@@ -72,10 +72,10 @@ def _grant(row: Row) -> str:
 
 _APPLICATION = _path("tenant", "instance", "environment", "application")
 _KINDS = (
-    _Kind("cluster", clusters, _path("name")),
+    _Kind("cluster", clusters, _path("name"), frozenset({"state", "reason", "kafka_cluster_id", "brokers"})),
     _Kind("tree", trees, _path("name")),
     _Kind("distributor", tree_targets, _distributor),
-    _Kind("distributor", distributor_settings, _distributor),
+    _Kind("settings of distributor", distributor_settings, _distributor),
     _Kind("tenant", tenants, _path("name")),
     _Kind("instance", instances, _path("tenant", "name")),
     _Kind("environment", environments, _path("tenant", "instance", "name")),
@@ -115,6 +115,8 @@ def _rows(connection: Connection, table: Table, first: int, last: int, *, new: b
         if new
         else sa.and_(start <= first, end > first, end <= last)
     )
+    if "deleted" in table.c:  # it is kept until all clusters are clean
+        where = sa.and_(where, ~table.c.deleted)
     keys = _keys(table)
     rows = connection.execute(sa.select(table).where(where).order_by(*(table.c[key] for key in keys))).mappings()
     return {tuple(row[key] for key in keys): dict(row) for row in rows}
@@ -132,9 +134,10 @@ def _compared(kind: _Kind, old: Mapping[Key, Row], new: Mapping[Key, Row]) -> It
             and (was is None or is_now is None or was[name] != is_now[name])
         ]
         if fields or was is None or is_now is None:
-            yield Difference(
-                kind=kind.name, name=kind.named(known), before=_shown(was, fields), after=_shown(is_now, fields)
-            )
+            before, after = _shown(was, fields), _shown(is_now, fields)
+            if was and is_now and before and after and "properties" in fields:
+                after = {**after, "properties": _told_apart(was["properties"], is_now["properties"])}
+            yield Difference(kind=kind.name, name=kind.named(known), before=before, after=after)
 
 
 def _keys(table: Table) -> Sequence[str]:
@@ -146,6 +149,13 @@ def _shown(row: Row | None, fields: Sequence[str]) -> Row | None:
     if row is None:
         return None
     return {name: masked(row[name]) if name == "properties" else _plain(row[name]) for name in fields}
+
+
+def _told_apart(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """The new ones masked; of a secret that is another one it is said."""
+    shown = masked(new)
+    changed = [key for key in new if key in old and old[key] != new[key] and masked(old)[key] == shown[key]]
+    return {**shown, **dict.fromkeys(changed, f"{MASK}, another one")}
 
 
 def _plain(value: Any) -> Any:

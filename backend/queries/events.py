@@ -64,23 +64,31 @@ def events_before(
     before: int,
     most: int,
     *,
+    stream: str = "",
     stream_prefix: str = "",
     name: str = "",
     actor: str = "",
     tenants: Collection[str] | None = None,
 ) -> list[StoredEvent]:
-    """The newest below a position, the newest first; of these streams, this kind and this actor, where they are
-    given. Route epochs only where their stream is named. `tenants`: as of `list_events`.
+    """The newest below a position, the newest first; of this stream, those that begin so, this kind and this
+    actor, where they are given. Route epochs only where something is. `tenants`: as of `list_events`.
     """
     query = sa.select(events).where(events.c.position < before)
-    query = query.where(_begins(stream_prefix) if stream_prefix else BUT_ROUTE_EPOCHS)
+    order = events.c.position.desc()
+    if stream:
+        # Within a stream versions are in the order of positions, and have an index.
+        query, order = query.where(events.c.stream == stream), events.c.version.desc()
+    elif stream_prefix:
+        query = query.where(_begins(stream_prefix))
+    elif not (name or actor):
+        query = query.where(BUT_ROUTE_EPOCHS)
     if name:
         query = query.where(events.c.name == name)
     if actor:
         query = query.where(actor_of == actor)
     if tenants is not None:
         query = query.where(_of_tenants(tenants))
-    return [stored_of(row) for row in connection.execute(query.order_by(events.c.position.desc()).limit(most))]
+    return [stored_of(row) for row in connection.execute(query.order_by(order).limit(most))]
 
 
 def event_at(connection: Connection, position: int, tenants: Collection[str] | None = None) -> StoredEvent | None:

@@ -64,6 +64,8 @@ group_commits = sa.Table(
     sa.Column("kafka_cluster_id", sa.Text),
     sa.Column("read_at", sa.BigInteger),
     sa.Column("published_at_ms", sa.BigInteger, nullable=False),
+    sa.Index("group_commits_stream", "stream"),
+    sa.Index("group_commits_group", "group"),
 )
 
 # Groups whose offsets are not distributed, with the reason.
@@ -117,6 +119,7 @@ applied_offsets = sa.Table(
     sa.Column("incarnation", sa.BigInteger),
     # Time of the progress for which it was set: the columns above are of the newest that is known.
     sa.Column("set_for_ms", sa.BigInteger),
+    sa.Index("applied_offsets_origin", "origin_cluster", "stream", "partition", "group"),
 )
 
 TABLES = (log_marks, group_commits, groups_not_followed, commit_log_positions, applied_offsets)

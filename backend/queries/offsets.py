@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
 
@@ -110,8 +112,14 @@ def _elsewhere(connection: Connection, made: Mapping[Place, int]) -> dict[Place,
     if not made:
         return {}
     t = applied_offsets.c
-    origin = (t.origin_cluster, t.stream, t.partition, t.group)
-    query = sa.select(applied_offsets).where(sa.tuple_(*origin).in_(list(made))).order_by(t.cluster)
+    # Four arrays, however many places: a parameter for each part would soon be more than there may be.
+    columns = zip(*made, strict=True)
+    types = (sa.Text, sa.Text, sa.Integer, sa.Text)
+    arrays: list[Any] = [sa.cast(list(each), ARRAY(kind)) for each, kind in zip(columns, types, strict=True)]
+    names = ("origin_cluster", "stream", "partition", "group")
+    wanted = sa.func.unnest(*arrays).table_valued(*names, name="wanted").render_derived()
+    same = sa.and_(*(t[name] == wanted.c[name] for name in names))
+    query = sa.select(applied_offsets).join(wanted, same).order_by(t.cluster)
     found: dict[Place, list[ElsewhereRow]] = {}
     for row in connection.execute(query):
         place = (row.origin_cluster, row.stream, row.partition, row.group)
@@ -133,11 +141,12 @@ def _elsewhere(connection: Connection, made: Mapping[Place, int]) -> dict[Place,
     return found
 
 
-def list_not_followed(connection: Connection) -> list[NotFollowedRow]:
-    """Groups whose offsets are not distributed, in no order."""
+def list_not_followed(connection: Connection, most: int | None = None) -> list[NotFollowedRow]:
+    """Groups whose offsets are not distributed, by cluster, group and topic."""
+    query = sa.select(groups_not_followed).order_by(*groups_not_followed.primary_key.columns).limit(most)
     return [
         NotFollowedRow(
             cluster=row.cluster, technical_group=row.technical_group, topic=row.topic, reason=row.reason
         )
-        for row in connection.execute(sa.select(groups_not_followed))
+        for row in connection.execute(query)
     ]

@@ -163,13 +163,21 @@ def list_nodes(connection: Connection) -> list[NodeRow]:
 
 
 def zone_servers(connection: Connection) -> dict[tuple[str, str], str]:
-    """Bootstrap servers of each cluster in each zone where a proxy lives, by cluster and zone."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Bootstrap servers of each cluster in each zone where a proxy lives, by cluster and zone.
+
+    Behind those of the zone stand those of other zones: a client whose zone has no node any more finds its way by
+    them, which tell it brokers' own addresses then.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
     for row in list_nodes(connection):
         if not row.is_dead:
             for cluster, server in row.report.bootstrap_servers.items():
-                found.setdefault((cluster, row.report.zone), []).append(server)
-    return {place: ",".join(servers) for place, servers in found.items()}
+                found.setdefault(cluster, {}).setdefault(row.report.zone, []).append(server)
+    return {
+        (cluster, zone): ",".join([*servers, *(each for other in zones if other != zone for each in zones[other])])
+        for cluster, zones in found.items()
+        for zone, servers in zones.items()
+    }
 
 
 def forget_node(connection: Connection, node: str) -> None:

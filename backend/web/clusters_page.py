@@ -20,6 +20,7 @@ from backend.queries.distributors import DistributorRow, read_distributors
 from backend.queries.streams import Topics, topics_of_clusters
 from backend.queries.trees import get_tree
 from backend.web import templates
+from backend.web.kept import kept
 from backend.web.pages import PageRoute, enter
 from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
@@ -54,10 +55,11 @@ def clusters_page(request: Request, services: Shared, viewer: Viewer, at: At = N
 
 
 @router.get(CLUSTERS + "/-live")
-def clusters_live(services: Shared, viewer: Viewer) -> Response:
+def clusters_live(request: Request, services: Shared, viewer: Viewer) -> Response:
     """What changes on it."""
     enter(viewer, Action.READ_ESTATE)
-    return HTMLResponse(templates.block("clusters.html", "cockpit", _listed(services, None)))
+    context = kept(request, "clusters", lambda: _listed(services, None))
+    return HTMLResponse(templates.block("clusters.html", "cockpit", context))
 
 
 @router.get(CLUSTER)
@@ -69,10 +71,11 @@ def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewe
 
 
 @router.get(CLUSTER + "/-live")
-def cluster_live(cluster: str, services: Shared, viewer: Viewer) -> Response:
+def cluster_live(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
     """What changes on it."""
     enter(viewer, Action.READ_ESTATE)
-    return HTMLResponse(templates.block("cluster.html", "cockpit", _one(services, cluster, None)))
+    context = kept(request, f"cluster {cluster}", lambda: _one(services, cluster, None))
+    return HTMLResponse(templates.block("cluster.html", "cockpit", context))
 
 
 def _listed(services: ConsoleServices, at: str | None) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from backend.domain.access import Action, Caller, may, may_somewhere
+from backend.domain.access import Action, Caller, may
 from backend.queries import events
 from backend.queries.finding import Found, find
 from backend.web import templates
@@ -75,11 +75,13 @@ def _hits(services: ConsoleServices, caller: Caller, text: str, most: int) -> li
     if not words:
         return pages
     estate = may(caller, Action.READ_ESTATE)
+    seen = caller.tenants_for(Action.READ_TENANT)
     with services.reading() as connection:
-        found = find(connection, words, most, estate=estate, tenants_seen=caller.tenants_for(Action.READ_TENANT))
+        found = find(connection, words, most, estate=estate, tenants_seen=seen)
         hits = [*pages, *map(_hit, found)]
-        if may_somewhere(caller, Action.READ_TENANT) and 0 < _position(words) <= events.head(connection).position:
-            hits.append(Hit("event", f"position {_position(words):,}", f"/timeline/{_position(words)}"))
+        if position := _position(words):
+            event = events.event_at(connection, position, None if estate else seen)
+            hits += [Hit("event", f"position {position:,}", f"/timeline/{position}")] if event else []
     return hits
 
 

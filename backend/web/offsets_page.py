@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
 from backend.domain.access import Action, Caller, may
-from backend.queries.clusters import list_clusters
-from backend.queries.offsets import NotFollowedRow, OffsetRow, Place, list_not_followed, list_offsets
+from backend.queries.clusters import leaves
+from backend.queries.offsets import OffsetRow, Place, list_not_followed, list_offsets
 from backend.web import templates
 from backend.web.figures import NOTHING
 from backend.web.pages import PageRoute, enter_somewhere
@@ -27,12 +27,12 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 OFFSETS = "/offsets"
 TEMPLATE = "offsets.html"
 MOST_SHOWN = 100
-MOST_EXPORTED = 50_000
 COLUMNS = (
     *("group", "stream", "partition", "committed_on", "committed_offset", "committed_at"),
     *("cluster", "offset", "mode", "re_read_bound", "state", "reason"),
 )
 _MOST_OTHERS = 200
+_EXPORTED_AT_ONCE = 500
 Text = Annotated[str, Query(max_length=1200)]
 
 
@@ -98,23 +98,37 @@ def offsets_export(
 ) -> Response:
     """All of them as comma-separated values: a line for each cluster where a group goes on."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    with services.reading() as connection:
-        rows = _rows(connection, caller, _asked(group, stream, cluster), None, MOST_EXPORTED)
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    writer.writerows(line for row in rows for line in _lines(row))
+    lines = _exported(services, caller, _asked(group, stream, cluster))
     name = f"offsets-{datetime.now(UTC):%Y%m%d-%H%M%S}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _exported(services: ConsoleServices, caller: Caller, asked: Asked) -> Iterator[str]:
+    """Some at a time, so that it holds no more of them."""
+    yield _csv([COLUMNS])
+    after: Place | None = None
+    while True:
+        with services.reading() as connection:
+            rows = _rows(connection, caller, asked, after, _EXPORTED_AT_ONCE)
+        yield _csv(line for row in rows for line in _lines(row))
+        if len(rows) < _EXPORTED_AT_ONCE:
+            return
+        after = rows[-1].place
+
+
+def _csv(lines: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(lines)
+    return text.getvalue()
 
 
 def _listed(services: ConsoleServices, caller: Caller, asked: Asked, after: Place | None) -> Mapping[str, Any]:
     with services.reading() as connection:
         rows = _rows(connection, caller, asked, after, MOST_SHOWN + 1)
         sees_all = may(caller, Action.READ_ESTATE)
-        others = _others(connection) if sees_all else []
-        clusters = [each.name for each in list_clusters(connection)]
+        others = list_not_followed(connection, _MOST_OTHERS + 1) if sees_all else []
+        clusters = leaves(connection)
     shown = rows[:MOST_SHOWN]
     return {
         "offsets": [OffsetView(row) for row in shown],
@@ -124,7 +138,7 @@ def _listed(services: ConsoleServices, caller: Caller, asked: Asked, after: Plac
         "is_first": after is None,
         "following": asked.query(after=_written(shown[-1].place)) if len(rows) > MOST_SHOWN else None,
         "others": others[:_MOST_OTHERS],
-        "more_others": max(0, len(others) - _MOST_OTHERS),
+        "more_others": len(others) > _MOST_OTHERS,
     }
 
 
@@ -140,10 +154,6 @@ def _rows(
         after=after,
         limit=most,
     )
-
-
-def _others(connection: Connection) -> list[NotFollowedRow]:
-    return sorted(list_not_followed(connection), key=lambda row: (row.cluster, row.technical_group, row.topic))
 
 
 def _lines(row: OffsetRow) -> Iterator[Sequence[Any]]:

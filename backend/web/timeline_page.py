@@ -30,7 +30,7 @@ TEMPLATE = "timeline.html"
 MOST_SHOWN = 100
 MOST_CHANGES = 300
 _SAME_REQUEST = 50
-Text = Annotated[str, Query(max_length=300)]
+Text = Annotated[str, Query(max_length=1200)]
 Position = Annotated[str, Query(max_length=40)]
 
 
@@ -38,13 +38,16 @@ Position = Annotated[str, Query(max_length=40)]
 class Asked:
     """Which events a page is to show."""
 
+    of: str
+    """A stream's whole name."""
     stream: str
+    """How streams' names begin."""
     name: str
     actor: str
 
     def query(self, **more: int) -> str:
         """As the address says it."""
-        given = {"stream": self.stream, "name": self.name, "actor": self.actor, **more}
+        given = {"of": self.of, "stream": self.stream, "name": self.name, "actor": self.actor, **more}
         return urlencode({key: value for key, value in given.items() if value})
 
 
@@ -53,6 +56,7 @@ def timeline_page(
     request: Request,
     services: Shared,
     viewer: Viewer,
+    of: Text = "",
     stream: Text = "",
     name: Text = "",
     actor: Text = "",
@@ -60,18 +64,26 @@ def timeline_page(
 ) -> Response:
     """Events, the newest first: all, or those below a position."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    asked = Asked(_plain(stream), _plain(name), _plain(actor))
-    context = _listed(services, caller, asked, before)
+    context = _listed(services, caller, _asked(of, stream, name, actor), before)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
 @router.get(TIMELINE + "/-live")
 def timeline_live(
-    services: Shared, viewer: Viewer, stream: Text = "", name: Text = "", actor: Text = ""
+    services: Shared,
+    viewer: Viewer,
+    of: Text = "",
+    stream: Text = "",
+    name: Text = "",
+    actor: Text = "",
+    seen: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
 ) -> Response:
-    """What changes on it while it shows the newest."""
+    """What changes on it while it shows the newest; nothing, as long as the log ends where it was seen to."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    context = _listed(services, caller, Asked(_plain(stream), _plain(name), _plain(actor)), "")
+    with services.looking() as connection:
+        if seen and events.head(connection).position == seen:
+            return Response(status_code=204)
+    context = _listed(services, caller, _asked(of, stream, name, actor), "")
     return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
 
 
@@ -135,11 +147,12 @@ def _event(connection: Connection, caller: Caller, position: str) -> StoredEvent
 def _listed(services: ConsoleServices, caller: Caller, asked: Asked, before: str) -> Mapping[str, Any]:
     with services.reading() as connection:
         newest = events.head(connection).position
-        limit, past = position_asked(connection, before)
+        limit = _limit(connection, caller, before)
         found = events.events_before(
             connection,
             newest + 1 if limit is None else limit,
             MOST_SHOWN + 1,
+            stream=asked.of,
             stream_prefix=asked.stream,
             name=asked.name,
             actor=asked.actor,
@@ -150,12 +163,25 @@ def _listed(services: ConsoleServices, caller: Caller, asked: Asked, before: str
         "items": items,
         "asked": asked,
         "kinds": sorted(SENTENCES),
-        "before": past and past[0],
+        "before": limit,
         "head": newest,
         "earlier": asked.query(before=items[-1].position) if len(found) > MOST_SHOWN else None,
         "newest": asked.query(),
+        "live": asked.query(seen=newest) if may(caller, Action.READ_ESTATE) else asked.query(),
         "sees_all": may(caller, Action.READ_ESTATE),
     }
+
+
+def _limit(connection: Connection, caller: Caller, before: str) -> int | None:
+    """The position below which events are shown; None for the newest. How long the log is, is the estate's."""
+    if may(caller, Action.READ_ESTATE):
+        return position_asked(connection, before)[0]
+    text = before.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def _asked(of: str, stream: str, name: str, actor: str) -> Asked:
+    return Asked(*map(_plain, (of, stream, name, actor)))
 
 
 def _tenants(caller: Caller) -> frozenset[str] | None:

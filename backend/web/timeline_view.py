@@ -13,6 +13,7 @@ from backend.web.figures import NOTHING, clock, day, shortened
 from backend.web.sentences import TROUBLES, sentence
 
 _LONGEST_VALUE = 400
+_BEFORE_IT = 60
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,20 @@ def changed(found: Difference) -> Changed:
 
 def _fields(found: Difference) -> Iterator[Field]:
     for name in found.before or found.after or ():
-        before, after = (row and row[name] for row in (found.before, found.after))
-        if before is None and after is None:
-            continue  # of what was added or removed: not set
-        yield Field(name.replace("_", " "), _said(found.before, name), _said(found.after, name))
+        before, after = (_said(row and row[name]) for row in (found.before, found.after))
+        if before != after:  # else of what was added or removed, and not set
+            yield Field(name.replace("_", " "), *_cut(before, after))
 
 
-def _said(row: Any, name: str) -> str:
-    if row is None or row[name] is None:
+def _said(value: Any) -> str:
+    if value is None:
         return NOTHING
-    value = row[name]
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return shortened(text, _LONGEST_VALUE)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(before: str, after: str) -> tuple[str, str]:
+    """Long texts begin a little before they differ."""
+    same = next((at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
+    skipped = max(0, same - _BEFORE_IT) if max(len(before), len(after)) > _LONGEST_VALUE else 0
+    old, new = (f"…{text[skipped:]}" if skipped else text for text in (before, after))
+    return shortened(old, _LONGEST_VALUE), shortened(new, _LONGEST_VALUE)

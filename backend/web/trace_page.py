@@ -9,11 +9,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from backend.callers import STATUS
 from backend.domain import copy_flags
 from backend.domain.access import Action, Caller, refusal
-from backend.domain.errors import DomainError, NotFound, ValueInvalid
+from backend.domain.errors import DomainError, ValueInvalid
 from backend.domain.trace import hops
-from backend.queries.clusters import list_clusters
+from backend.queries.clusters import leaves
 from backend.tracing import run, scene
 from backend.tracing.run import Trace, TracedCopy
 from backend.web import templates
@@ -105,9 +106,11 @@ def trace_page(
         try:
             trace = TraceView(_traced(services, caller, asked))
         except DomainError as error:
-            refused, status = error.detail, 404 if isinstance(error, NotFound) else 422
+            refused, status = error.detail, STATUS[error.kind]
+    elif any((asked.stream, asked.partition, asked.offset)):
+        refused, status = "a record is named by its stream, partition, offset and a cluster that has it", 422
     with services.looking() as connection:
-        clusters = [each.name for each in list_clusters(connection)]
+        clusters = leaves(connection)
     context = {"asked": asked, "trace": trace, "refused": refused, "clusters": clusters}
     return templates.page("trace.html", {**frame(request, caller), **context}, status)
 

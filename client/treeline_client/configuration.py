@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,8 @@ from urllib.parse import urlsplit
 
 from treeline_client.errors import ConfigurationRefused
 
+_SAYS_ZONE = re.compile(r"(?<![A-Za-z0-9])zone=\S")
+"""As the nodes of a zone router look for it in a client.id."""
 _REQUIRED = ("treeline.url", "treeline.token", "treeline.tenant", "treeline.instance", "treeline.environment")
 
 
@@ -80,7 +83,7 @@ def read(given: Mapping[str, Any]) -> Configuration:
     kafka = {key: value for key, value in given.items() if not key.startswith("treeline.")}
     # Clusters and discovery are to know the client by the same name: librdkafka's own default is "rdkafka".
     kafka.setdefault("client.id", "treeline")
-    if ours.get("treeline.zone") and "zone=" not in str(kafka["client.id"]):
+    if ours.get("treeline.zone") and not _SAYS_ZONE.search(str(kafka["client.id"])):
         # By it the nodes of a zone router know whose brokers' addresses they are to tell.
         kafka["client.id"] = f"{kafka['client.id']}-zone={ours['treeline.zone']}"
     for key in ("bootstrap.servers", "metadata.broker.list"):

@@ -134,6 +134,12 @@ class Handle:
         self.generation = answer.generation
         return self
 
+    def leads_to(self, destination: Destination) -> bool:
+        """To that cluster, and by the addresses that are told now: those told before may lead nowhere."""
+        return self.destination == destination and (
+            self.destination.bootstrap_servers == destination.bootstrap_servers
+        )
+
     def retire(self) -> None:
         """Let go of it, in a thread of its own: librdkafka may wait for a cluster that is gone.
 

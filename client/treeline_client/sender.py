@@ -262,7 +262,9 @@ class Sender:
             if self.transactions is not None:
                 self.transactions.lost()
             self._take_back()
-        if self._next is None or self._next.destination != answer.destination:
+        if self._next is None or not self._next.leads_to(answer.destination):
+            if self._next is not None:
+                self._next.retire()
             self._next = Handle(self._configuration, answer.destination, self.reports)
         if not self._next.ready():
             time.sleep(0.01)

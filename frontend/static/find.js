@@ -12,10 +12,14 @@
   const links = () => [...hits.querySelectorAll("a")];
   const chosen = () => links().findIndex((link) => link.classList.contains("chosen"));
 
+  const said = document.getElementById("finder-said");
+
   const choose = (number) => {
     const all = links();
     all.forEach((link, index) => link.classList.toggle("chosen", index === number));
     all[number]?.scrollIntoView({ block: "nearest" });
+    // For who hears the page: what Enter leads to.
+    said.textContent = all[number] ? `${all.length} found; ${number + 1}: ${all[number].innerText}` : "";
   };
 
   const ask = async () => {
@@ -55,6 +59,7 @@
     if (event.target === finder) finder.close(); // beside it
   });
   text.addEventListener("input", () => {
+    choose(-1); // what is shown is of another text: Enter leads to the page that finds this one
     clearTimeout(waiting);
     waiting = setTimeout(ask, WAIT_MS);
   });

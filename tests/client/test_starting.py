@@ -156,6 +156,7 @@ def test_two_clients_of_one_configuration_are_two_for_the_control_plane(plane: C
         ({"treeline.zone": "az2"}, "treeline-zone=az2-"),
         ({"treeline.zone": "az2", "client.id": "billing"}, "billing-zone=az2-"),
         ({"treeline.zone": "az2", "client.id": "billing-zone=az3"}, "billing-zone=az3-"),
+        ({"treeline.zone": "az2", "client.id": "svc-timezone=utc"}, "svc-timezone=utc-zone=az2-"),
         ({"client.id": "billing"}, "billing-"),
     ],
 )

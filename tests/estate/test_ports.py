@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -119,3 +121,15 @@ def test_who_takes_ports_over_keeps_them_when_their_drawer_ends(monkeypatch: pyt
         free_ports(1)
     ended(second)
     assert free_ports(1) == [int(port)]
+
+
+def test_what_no_claim_is_hinders_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = drawer()
+    assert process.stdout is not None
+    port = process.stdout.readline().strip()
+    ended(process)
+    claim = Path(tempfile.gettempdir()) / f"treeline-ports-{os.getuid()}" / port
+    monkeypatch.setattr(drawing, "SPARE", range(int(port), int(port) + 1))
+    for content in (b"abc", b"\n", b"\xff\xfe", b"-1 5", b"99999999999 1", b"1"):
+        claim.write_bytes(content)
+        assert free_ports(1) == [int(port)]

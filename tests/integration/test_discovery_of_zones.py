@@ -36,15 +36,22 @@ def test_clients_of_a_zone_are_sent_to_its_living_nodes(tenant: Rest, database: 
     tell(tenant, "az1", 1, c1="10.1.0.20:19100", c2="10.1.0.20:19200")
     tell(tenant, "az2", 2, c1="10.2.0.20:19100")
     told = [servers(tenant, **query) for query in ({"zone": "az1"}, {"zone": "az2"}, {"zone": "az3"}, {})]
-    assert told == ["10.1.0.20:19100", "10.2.0.20:19100", OWN, OWN]
+    assert told == ["10.1.0.20:19100,10.2.0.20:19100", "10.2.0.20:19100,10.1.0.20:19100", OWN, OWN]
     other = {**report("az1", 1, bootstrap_servers={"c1": "10.1.0.21:19100"}), "node": "zr-az1-b"}
     assert tenant("POST", REPORTS, other).status_code == 200
-    assert servers(tenant, zone="az1") == "10.1.0.20:19100,10.1.0.21:19100"
+    assert servers(tenant, zone="az1") == "10.1.0.20:19100,10.1.0.21:19100,10.2.0.20:19100"
     pass_time(database, 0, since=600)
     pass_time(database, 60, "zr-az1", "zr-az1-b")
     assert [servers(tenant, zone=zone) for zone in ("az1", "az2")] == [OWN, "10.2.0.20:19100"]
     tell(tenant, "az1", 1, c1="10.1.0.20:19100")
-    assert servers(tenant, zone="az1") == "10.1.0.20:19100"
+    assert servers(tenant, zone="az1") == "10.1.0.20:19100,10.2.0.20:19100"
+
+
+def test_clients_that_speak_tls_are_told_the_cluster_itself(tenant: Rest) -> None:
+    tell(tenant, "az1", 1, c1="10.1.0.20:19100")
+    change = {"properties": {"security.protocol": "SASL_SSL"}, "accept_offline": True}
+    assert tenant("PATCH", "/clusters/c1", change).status_code == 200
+    assert servers(tenant, zone="az1") == OWN
 
 
 def test_a_client_that_asks_by_its_etag_hears_of_the_node(tenant: Rest) -> None:

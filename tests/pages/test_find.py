@@ -100,8 +100,19 @@ def test_by_keyboard_from_any_page(acme: Console, open_page) -> None:
     expect(page.locator("#finder-hits a.chosen")).to_contain_text("tenant")
     page.keyboard.press("ArrowUp")
     expect(page.locator("#finder-hits a.chosen")).to_contain_text("acme/retail/prod/orders")
+    expect(page.locator("#finder-said")).to_contain_text("4 found; 4: stream")
     page.keyboard.press("Enter")
     page.wait_for_url("**/tenants/acme/retail/prod/orders")
+
+
+def test_enter_before_anything_is_found_leads_to_the_page_that_finds_it(acme: Console, open_page) -> None:
+    page = open_page(acme, "/switches")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#finder-hits a.chosen")).to_have_count(1)
+    page.locator("#finder-text").evaluate(
+        "(text) => { text.value = 'orders'; text.dispatchEvent(new Event('input')); text.form.requestSubmit(); }"
+    )
+    page.wait_for_url("**/find?q=orders")
 
 
 def test_by_mouse_without_javascript(acme: Console, open_page) -> None:

@@ -132,6 +132,19 @@ def test_many_come_page_by_page_and_all_as_a_file(acme: Console, viewer: Visitor
     assert lines[0] == {**lines[0], **told, "re_read_bound": "12"}
 
 
+def test_a_file_has_all_however_many(acme: Console, viewer: Visitor, database: Database) -> None:
+    committed(database, ORDERS, "billing")
+    number = sa.func.generate_series(1, 17_000).table_valued("n").render_derived()
+    with database.engine.begin() as connection:
+        for table in (group_commits, applied_offsets):
+            row = [number.c.n if column.name == "partition" else column for column in table.columns]
+            query = sa.select(*row).select_from(table).join(number, sa.true())
+            connection.execute(sa.insert(table).from_select([column.name for column in table.columns], query))
+    lines = viewer.get(f"{PAGE}/-export").text.splitlines()
+    assert len(lines) == 1 + 17_001 and len(set(lines)) == len(lines)
+    assert all(",c2,34988,margin,12,applied," in line for line in lines[1:])
+
+
 @pytest.mark.parametrize(
     "query", ["after=x", "after=a/b/c", "after=c1/s/x/g", "group=%00", "stream=<script>", "cluster=%22"]
 )

@@ -8,6 +8,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from backend.queries.differences import Difference
+from backend.web.timeline_view import changed as changed_thing
 from tests.eventually import eventually
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
@@ -24,8 +26,9 @@ def viewer(acme: Console) -> Visitor:
 
 
 def changed(page: httpx2.Response) -> list[tuple[str, str]]:
-    """(what, how it changed), a row each."""
-    return [(of, change) for change, of in re.findall(r'data-change="(\w+)" data-of="([^"]*)"', page.text)]
+    """(what, how it changed), in their order."""
+    found = re.findall(r'data-change="(\w+)" data-of="([^"]*)"', page.text)
+    return list(dict.fromkeys((of, change) for change, of in found))
 
 
 def positions(page: httpx2.Response) -> list[int]:
@@ -52,6 +55,12 @@ def test_they_are_found_by_stream_kind_and_who(acme: Console, viewer: Visitor) -
     nobody = viewer.get(f"{PAGE}?actor=nobody")
     assert "None of this kind." in said(nobody) and positions(nobody) == []
     assert positions(viewer.get(f"{PAGE}?before=3")) == [2, 1]
+    for before in (0, 1):
+        page = viewer.get(f"{PAGE}?before={before}")
+        assert "None of this kind. The newest" in said(page) and "hx-get" not in page.text
+    acme.rest.ok("POST", "/tenants", {"name": "acme2"})
+    assert len(positions(viewer.get(f"{PAGE}?stream=tenant-acme"))) == 6
+    assert len(positions(viewer.get(f"{PAGE}?of=tenant-acme"))) == 5
 
 
 @pytest.mark.parametrize("before", ["x", "-1", "9999999", "99999999999999999999999"])
@@ -93,9 +102,11 @@ def test_two_positions_are_compared_both_ways(acme: Console, viewer: Visitor) ->
     acme.rest.ok("PATCH", ORDERS, {"partitions": 8})
     acme.rest.ok("POST", "/tenants", {"name": "initech"})
     acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": "c3"})
+    acme.rest.ok("PATCH", "/trees/main/distributors/c3/1", {"paused": True})
     page = viewer.get(f"{PAGE}/-differences?from={before}")
     assert changed(page) == [
         ("distributor c1:2", "changed"),
+        ("settings of distributor c3:1", "added"),
         ("tenant initech", "added"),
         ("stream acme/retail/prod/orders", "changed"),
     ]
@@ -107,10 +118,11 @@ def test_two_positions_are_compared_both_ways(acme: Console, viewer: Visitor) ->
     found = acme.rest.ok("GET", f"/events/differences?from={before}")
     assert [(each["kind"], each["name"], each["change"]) for each in found["items"]] == [
         ("distributor", "c1:2", "changed"),
+        ("settings of distributor", "c3:1", "added"),
         ("tenant", "initech", "added"),
         ("stream", "acme/retail/prod/orders", "changed"),
     ]
-    assert found["items"][2]["before"] == {"partitions": 4} and found["items"][2]["after"] == {"partitions": 8}
+    assert found["items"][3]["before"] == {"partitions": 4} and found["items"][3]["after"] == {"partitions": 8}
 
 
 def test_a_thing_that_came_and_went_in_between_is_no_difference(acme: Console, viewer: Visitor) -> None:
@@ -128,7 +140,14 @@ def test_secrets_of_clusters_are_shown_nowhere(acme: Console, viewer: Visitor) -
     acme.rest.ok("PATCH", "/clusters/c1", {"properties": properties, "accept_offline": True})
     page = viewer.get(f"{PAGE}/-differences?from={before}")
     assert "sasl.password" in page.text and "***" in page.text
-    assert "C1_PASSWORD" not in page.text
+    acme.rest.ok(
+        "PATCH",
+        "/clusters/c1",
+        {"properties": {**properties, "sasl.password": "${env:C1_OTHER}"}, "accept_offline": True},
+    )
+    other = viewer.get(f"{PAGE}/{head(acme)['position']}")
+    assert "***, another one" in said(other).partition("As it is stored")[0]
+    assert "C1_PASSWORD" not in page.text + other.text.partition("As it is stored")[0]
 
 
 def test_a_tenant_sees_its_own_events_and_no_other(acme: Console) -> None:
@@ -140,6 +159,11 @@ def test_a_tenant_sees_its_own_events_and_no_other(acme: Console) -> None:
     assert owner.get(f"{PAGE}/{mine}").status_code == 200 and others
     assert {owner.get(f"{PAGE}/{position}").status_code for position in others} == {404}
     assert owner.get(f"{PAGE}/-differences?from=1").status_code == 403
+    for before in ("99999999", "x", "0"):
+        answer = owner.get(f"{PAGE}?before={before}")
+        assert answer.status_code == 200 and f"{head(acme)['position']}" not in said(answer).replace(":", "")[:400]
+    assert {owner.get(f"/find?q=%23{position}").text.count('data-kind="event"') for position in others} == {0}
+    assert owner.get(f"/find?q=%23{mine}").text.count('data-kind="event"') == 1
     assert positions(owner.get(f"{PAGE}?stream=tenant-globex")) == []
     assert positions(owner.get(f"{PAGE}/-live?stream=tenant-globex")) == []
 
@@ -156,8 +180,10 @@ def test_it_follows_by_itself(acme: Console, open_page) -> None:
     page = open_page(acme, f"{PAGE}?name=TenantCreated")
     acme.rest.ok("POST", "/tenants", {"name": "initech"})
     eventually(lambda: "initech" in page.inner_text("#events tbody tr:nth-child(2)"), "the event is shown")
+    acme.rest.ok("POST", "/tenants", {"name": "umbrella"})
+    eventually(lambda: "umbrella" in page.inner_text("#events tbody tr:nth-child(2)"), "and the next one")
     page.get_by_role("link", name=f"{head(acme)['position']:,}").click()
-    assert page.inner_text("h1") == "Tenant initech created"
+    assert page.inner_text("h1") == "Tenant umbrella created"
 
 
 def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
@@ -168,3 +194,16 @@ def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
     taken(page, "event", folder)
     page.goto(f"{acme.url}/timeline/-differences?from=6")
     taken(page, "differences", folder)
+
+
+def test_as_long_as_nothing_happens_nothing_is_sent(acme: Console, viewer: Visitor) -> None:
+    newest = head(acme)["position"]
+    assert viewer.get(f"{PAGE}/-live?seen={newest}").status_code == 204
+    assert viewer.get(f"{PAGE}/-live?seen={newest - 1}").status_code == 200
+
+
+def test_long_values_are_shown_from_where_they_differ() -> None:
+    one, other = (f"{'a' * 500}{end}{'b' * 500}" for end in "xy")
+    difference = Difference(kind="tree", name="main", before={"root": one}, after={"root": other})
+    (field,) = changed_thing(difference).fields
+    assert field.before != field.after and field.before.startswith("…aaa") and len(field.before) == 400

@@ -22,6 +22,9 @@ def viewer(acme: Console) -> Visitor:
 
 
 def test_it_says_what_it_is_for(acme: Console, viewer: Visitor) -> None:
+    acme.rest.ok(
+        "POST", "/clusters", {"name": "spare", "bootstrap_servers": "127.0.0.1:8", "accept_offline": True}
+    )
     page = viewer.get(PAGE)
     assert "Name a record by its stream, partition, and its offset" in said(page)
     assert re.findall(r"<option>(\w+)</option>", page.text) == ["c1", "c2", "c3"]
@@ -36,6 +39,7 @@ def test_it_says_what_it_is_for(acme: Console, viewer: Visitor) -> None:
         ("stream=acme/retail/prod/orders&cluster=c1&partition=x&offset=0", 422, "no partition"),
         ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=-1", 422, "no offset"),
         ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=99999999999999999999", 422, "no offset"),
+        ("stream=acme/retail/prod/orders&cluster=c1", 422, "A record is named by its stream"),
         ("stream=%00&cluster=c1&partition=0&offset=0", 404, "There is no stream"),
         ("stream=<script>&cluster=<b>&partition=0&offset=0", 404, "There is no cluster"),
         ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=0", 404, "has no topic on c1"),

@@ -115,8 +115,10 @@ class Client(Connection):
         for task in self._beside:
             task.cancel()
         # One that is still being connected to is given what was received, and closed by _connect.
-        if self._broker:
-            self._broker.close()
+        broker, self._broker = self._broker, None  # two that know each other would wait to be found in a cycle
+        if broker:
+            broker.close()
+        self._awaited.clear()
         if self._stream:
             self._stream.close()
 

@@ -129,7 +129,8 @@ class Succession:
             if head.process != self.head(head.sequence).process:
                 # With our own number, where somebody has deleted the objects that say which were drawn: nobody can
                 # tell who came later. So both end, and draw new ones.
-                return Holder.EARLIER if head.process >> _CHANCE_BITS < self.number else Holder.LATER
+                number = head.process >> _CHANCE_BITS or head.process  # of a program before this one
+                return Holder.EARLIER if number < self.number else Holder.LATER
         return Holder.OURS
 
     async def _draw(self) -> int:
