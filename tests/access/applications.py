@@ -108,10 +108,14 @@ class ConsoleTools:
         words = [*self._servers, "--topic", topic, "--producer.config", str(self._config), "--sync"]
         return _said(kafka_tools.run(kafka_tools.PRODUCER, *words, stdin=f"{line}\n"))
 
-    def consume(self, topic: str, group: str, seconds: int = 10) -> str:
+    def consume(self, topic: str, group: str, seconds: int = 10, *more: str) -> str:
         """What it reads from the beginning, until nothing more comes for so long."""
-        words = [*self._servers, "--topic", topic, "--group", group, "--consumer.config", str(self._config)]
+        words = [*self._servers, "--topic", topic, "--group", group, "--consumer.config", str(self._config), *more]
         return _said(kafka_tools.run(kafka_tools.CONSUMER, *words, "--timeout-ms", f"{seconds}000"))
+
+    def consume_one(self, topic: str, group: str) -> str:
+        """The first record that it reads, however long that takes on a busy machine."""
+        return self.consume(topic, group, 100, "--max-messages", "1")
 
     def try_to_consume(self, topic: str, group: str) -> str:
         """What it says that is refused, which ends it at once, however long that takes on a busy machine."""

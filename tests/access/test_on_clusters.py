@@ -86,7 +86,7 @@ def test_kafkas_console_tools_may_what_was_granted_and_nothing_else(
     assert "Exception" not in writer.produce(orders, line)
     with ThreadPoolExecutor(1) as threads:
         # Who may read waits for more; meanwhile the others are refused.
-        read = threads.submit(reader.consume, orders, group)
+        read = threads.submit(reader.consume_one, orders, group)
         assert REFUSED in reader.produce(orders, "not allowed")
         assert REFUSED in writer.try_to_consume(orders, two.writer.shown()["technical_groups"][cluster][0])
         assert REFUSED in reader.try_to_consume(orders, f"{group}-of-another")
