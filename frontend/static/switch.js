@@ -29,7 +29,9 @@
   const isOver = () => !document.getElementById("cockpit").hasAttribute("hx-get");
 
   document.body.addEventListener("htmx:afterRequest", ({ detail }) => {
-    if (detail.successful) {
+    if (isOver()) {
+      live.hidden = true; // it may be told of the last answer after the watch has ended
+    } else if (detail.successful) {
       heard = Date.now();
       say("on", "live");
     } else {

@@ -79,6 +79,11 @@ def test_the_report_comes_without_a_reload_and_the_page_is_quiet_then(
     commands(database, *COMPLETED[2:])
     expect(page.locator("#report")).to_contain_text("checkout-7")
     expect(page.locator("#live")).to_be_hidden()
+    # On a busy machine the page hears of its last answer only now.
+    page.evaluate(
+        "document.body.dispatchEvent(new CustomEvent('htmx:afterRequest', {detail: {successful: true}}))"
+    )
+    expect(page.locator("#live")).to_be_hidden()
     assert page.evaluate("window.sameDocument")
     page.get_by_role("link", name="Reverse").click()
     expect(page.get_by_role("heading", name="Plan the way back")).to_be_visible()
