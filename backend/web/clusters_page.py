@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from backend.domain import tree_shape
 from backend.domain.access import Action
 from backend.domain.client_properties import masked
-from backend.queries.active_clusters import list_active
+from backend.queries.active_clusters import ActiveRow, list_active
 from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, find_cluster, list_clusters
 from backend.queries.distributors import DistributorRow, read_distributors
@@ -81,7 +81,8 @@ def cluster_live(cluster: str, request: Request, services: Shared, viewer: Viewe
 def _listed(services: ConsoleServices, at: str | None) -> dict[str, object]:
     with services.reading() as connection:
         position, past = position_asked(connection, at)
-        views = _views(connection, list_clusters(connection, position), position)
+        active = list_active(connection, position)
+        views = _views(connection, list_clusters(connection, position), active, position)
     return {"clusters": views, "past": past, "offline": sum(each.row.state == "offline" for each in views)}
 
 
@@ -89,9 +90,10 @@ def _one(services: ConsoleServices, cluster: str, at: str | None) -> dict[str, o
     with services.reading() as connection:
         position, past = position_asked(connection, at)
         row = find_cluster(connection, cluster, position)
-        (view,) = _views(connection, [row], position)
+        active = list_active(connection, position)
+        (view,) = _views(connection, [row], active, position)
         found = read_distributors(connection, position)
-        places = sorted({each.place for each in list_active(connection, position) if each.cluster == row.name})
+    places = sorted({each.place for each in active if each.cluster == row.name})
     return {
         "view": view,
         "past": past,
@@ -103,10 +105,12 @@ def _one(services: ConsoleServices, cluster: str, at: str | None) -> dict[str, o
     }
 
 
-def _views(connection: Connection, rows: Sequence[ClusterRow], at: int | None) -> list[ClusterView]:
+def _views(
+    connection: Connection, rows: Sequence[ClusterRow], active: Sequence[ActiveRow], at: int | None
+) -> list[ClusterView]:
     tree = get_tree(connection, at)
     leaves = tree_shape.leaves(tree.shape) if tree else ()
-    active = Counter(cluster for cluster, _ in {(row.cluster, row.place) for row in list_active(connection, at)})
+    environments = Counter(cluster for cluster, _ in {(each.cluster, each.place) for each in active})
     topics = topics_of_clusters(connection, at)
     only_here = records_at_risk(connection) if at is None else {}
     return [
@@ -114,7 +118,7 @@ def _views(connection: Connection, rows: Sequence[ClusterRow], at: int | None) -
             row=row,
             is_primary=tree is not None and row.name == tree.primary_cluster,
             is_leaf=row.name in leaves,
-            environments=active[row.name],
+            environments=environments[row.name],
             topics=topics.get(row.name, Topics()),
             only_here=only_here.get(row.name),
         )

@@ -45,6 +45,22 @@ def sized(value: float | None) -> str:
     return f"{value:,.0f} B"
 
 
+def moment(milliseconds: int | None, *, exact: bool = False) -> str:
+    """A time of Kafka's in UTC, to the second or the millisecond; a record may say any."""
+    try:
+        if milliseconds is None or milliseconds < 0:
+            return NOTHING
+        found = datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):
+        return NOTHING
+    return found.isoformat(" ", "milliseconds" if exact else "seconds")
+
+
+def plain(text: str) -> str:
+    """What was asked for, without what no name has."""
+    return "".join(sign for sign in text.strip() if sign.isprintable())
+
+
 def clock(moment: datetime) -> str:
     """Time of day in UTC."""
     return moment.astimezone(UTC).strftime("%H:%M:%S")

@@ -13,7 +13,8 @@ from backend.domain.access import Action, Caller, may
 from backend.queries import events
 from backend.queries.finding import Found, find
 from backend.web import templates
-from backend.web.pages import LoginNeeded, PageRoute
+from backend.web.figures import plain
+from backend.web.pages import PageRoute, enter
 from backend.web.services import ConsoleServices, Shared, Viewer, frame, pages_for
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -46,7 +47,7 @@ class Hit:
 @router.get(FIND)
 def find_page(request: Request, services: Shared, viewer: Viewer, q: Text = "") -> Response:
     """The page, for those without JavaScript or who look for more."""
-    caller = _entered(viewer)
+    caller = enter(viewer, Action.OWN_ACCOUNT)
     context = {"q": q.strip(), "hits": _hits(services, caller, q, _MOST_ON_THE_PAGE)}
     return templates.page("find.html", {**frame(request, caller), **context})
 
@@ -54,19 +55,13 @@ def find_page(request: Request, services: Shared, viewer: Viewer, q: Text = "") 
 @router.get(FIND + "/-hits")
 def find_hits(services: Shared, viewer: Viewer, q: Text = "") -> Response:
     """What the window shows while one types."""
-    caller = _entered(viewer)
+    caller = enter(viewer, Action.OWN_ACCOUNT)
     context = {"q": q.strip(), "hits": _hits(services, caller, q, _MOST_OF_A_KIND)}
     return HTMLResponse(templates.block("find.html", "hits", context))
 
 
-def _entered(viewer: Caller | None) -> Caller:
-    if viewer is None:
-        raise LoginNeeded
-    return viewer
-
-
 def _hits(services: ConsoleServices, caller: Caller, text: str, most: int) -> list[Hit]:
-    words = [part for word in text.split() if (part := "".join(sign for sign in word if sign.isprintable()))]
+    words = [part for word in text.split() if (part := plain(word))]
     pages = [
         Hit("page", name, address)
         for name, address in (*pages_for(caller), ("Account", "/account"))

@@ -18,7 +18,7 @@ from backend.domain.access import Action, Caller, may
 from backend.queries.clusters import leaves
 from backend.queries.offsets import OffsetRow, Place, list_not_followed, list_offsets
 from backend.web import templates
-from backend.web.figures import NOTHING
+from backend.web.figures import moment, plain
 from backend.web.pages import PageRoute, enter_somewhere
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
@@ -48,22 +48,6 @@ class Asked:
         """As the address says it."""
         given = {"group": self.group, "stream": self.stream, "cluster": self.cluster, **more}
         return urlencode({key: value for key, value in given.items() if value})
-
-
-@dataclass(frozen=True)
-class OffsetView:
-    """What a group committed, and the same elsewhere."""
-
-    row: OffsetRow
-
-    @property
-    def committed_at(self) -> str:
-        return _moment(self.row.committed_at_ms)
-
-    @property
-    def last_record_at(self) -> str:
-        """When the last record that it has read was produced."""
-        return _moment(self.row.timestamp_ms)
 
 
 @router.get(OFFSETS)
@@ -131,7 +115,7 @@ def _listed(services: ConsoleServices, caller: Caller, asked: Asked, after: Plac
         clusters = leaves(connection)
     shown = rows[:MOST_SHOWN]
     return {
-        "offsets": [OffsetView(row) for row in shown],
+        "offsets": shown,
         "asked": asked,
         "clusters": clusters,
         "query": asked.query(),
@@ -157,7 +141,7 @@ def _rows(
 
 
 def _lines(row: OffsetRow) -> Iterator[Sequence[Any]]:
-    committed = _moment(row.committed_at_ms)
+    committed = moment(row.committed_at_ms)
     made = (row.group, row.stream, row.partition, row.cluster, row.committed_offset, committed)
     if not row.elsewhere:
         yield (*made, "", "", "", "", "", "")
@@ -166,9 +150,7 @@ def _lines(row: OffsetRow) -> Iterator[Sequence[Any]]:
 
 
 def _asked(group: str, stream: str, cluster: str) -> Asked:
-    return Asked(
-        *("".join(sign for sign in text.strip() if sign.isprintable()) for text in (group, stream, cluster))
-    )
+    return Asked(*map(plain, (group, stream, cluster)))
 
 
 def _written(place: Place) -> str:
@@ -181,15 +163,3 @@ def _place(text: str) -> Place | None:
     if not text.isprintable() or not partition.isascii() or not partition.isdecimal() or len(partition) > 9:
         return None
     return cluster, "/".join(stream), int(partition), group
-
-
-def _moment(milliseconds: int | None) -> str:
-    """In UTC."""
-    try:
-        return (
-            NOTHING
-            if milliseconds is None
-            else f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S}"
-        )
-    except (ValueError, OverflowError, OSError):
-        return NOTHING  # a record may say any time

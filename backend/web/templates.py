@@ -37,6 +37,7 @@ _environment.filters.update(
     shortened=figures.shortened,
     unbroken=figures.unbroken,
     day=figures.day,
+    moment=figures.moment,
     quoted=_quoted,
 )
 _environment.globals.update(static=address, after_title=_AFTER_TITLE)

@@ -17,6 +17,7 @@ from backend.eventlog.recorded import StoredEvent
 from backend.queries import events
 from backend.queries.differences import differences
 from backend.web import templates
+from backend.web.figures import plain
 from backend.web.pages import PageRoute, enter, enter_somewhere
 from backend.web.position_asked import position_asked
 from backend.web.sentences import SENTENCES
@@ -181,14 +182,9 @@ def _limit(connection: Connection, caller: Caller, before: str) -> int | None:
 
 
 def _asked(of: str, stream: str, name: str, actor: str) -> Asked:
-    return Asked(*map(_plain, (of, stream, name, actor)))
+    return Asked(*map(plain, (of, stream, name, actor)))
 
 
 def _tenants(caller: Caller) -> frozenset[str] | None:
     """Whose events the viewer may see; None for all."""
     return None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
-
-
-def _plain(text: str) -> str:
-    """What is asked for, without what no name has."""
-    return "".join(sign for sign in text.strip() if sign.isprintable())

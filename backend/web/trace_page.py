@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -18,7 +17,7 @@ from backend.queries.clusters import leaves
 from backend.tracing import run, scene
 from backend.tracing.run import Trace, TracedCopy
 from backend.web import templates
-from backend.web.figures import NOTHING
+from backend.web.figures import NOTHING, moment
 from backend.web.pages import PageRoute, enter_somewhere
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
@@ -65,7 +64,7 @@ class TraceView:
 
     @property
     def produced_at(self) -> str:
-        return _moment(self.found.origin.timestamp_ms)
+        return moment(self.found.origin.timestamp_ms, exact=True)
 
     @property
     def is_whole(self) -> bool:
@@ -78,7 +77,7 @@ class TraceView:
         return hops(copy.flags)
 
     def arrived_at(self, copy: TracedCopy) -> str:
-        return _moment(copy.arrived_at_ms)
+        return moment(copy.arrived_at_ms, exact=True)
 
     def took(self, copy: TracedCopy) -> str:
         """From its production to its arrival there."""
@@ -131,13 +130,3 @@ def _number(text: str, what: str, highest: int) -> int:
     if not 0 <= number <= highest:
         raise ValueInvalid(f"{text!a} is no {what}: a whole number from 0 on")
     return number
-
-
-def _moment(milliseconds: int | None) -> str:
-    """In UTC, to the millisecond."""
-    try:
-        if milliseconds is None or milliseconds < 0:
-            return NOTHING
-        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
-    except (ValueError, OverflowError, OSError):
-        return NOTHING  # a record may say any time
