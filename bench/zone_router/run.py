@@ -4,7 +4,8 @@
 folder) and the leader's main; `read in zone`: what is consumed from leaders in other zones, which are two thirds,
 comes by storage, too. Three brokers on this machine, one replica, 1,000-byte records in batches of 64 KiB.
 Processor time is that of the proxies and, after a plus, that of the mains; a GB is 10^9 bytes of records. Rounds
-take turns, and medians are told.
+take turns, and medians are told. Before each round memory is filled with page cache, unless `--memory-as-it-is`
+(see `page_cache`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import psutil
 
+from bench.zone_router import page_cache
 from tests.placement_live.brokers import NODES, Brokers
 from tests.zone_router_live.nodes import Node, Router
 
@@ -58,6 +60,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory-as-it-is", action="store_true")
     given = parser.parse_args()
     found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,6 +75,10 @@ def main() -> int:
                 routers[way] = Router(place, brokers, channel=by_channel, apart=by_channel, reads=reads)
                 routers[way].start()
             for turn in range(given.rounds):
+                if not given.memory_as_it_is:
+                    page_cache.fill(Path(folder))
+                price = page_cache.price(Path(folder))
+                print(f"{turn}: a GB into new files costs {price:.1f} CPU s", file=sys.stderr)
                 for way in WAYS:
                     one_round(brokers, routers.get(way), way, turn, given.megabytes, found)
         finally:
