@@ -75,10 +75,10 @@ def taken_names(connection: Connection, tree: str, *, removing: bool = True) -> 
     return taken
 
 
-def leaf_formats(connection: Connection, tree: str) -> tuple[ClusterFormats, ...]:
+def leaf_formats(connection: Connection, tree: str, at: int | None = None) -> tuple[ClusterFormats, ...]:
     """Formats of the tree's clusters, by number."""
-    leaves = sa.select(tree_leaves.c.cluster).where(tree_leaves.c.tree == tree, as_of(tree_leaves, None))
-    query = sa.select(clusters).where(clusters.c.name.in_(leaves), as_of(clusters, None))
+    leaves = sa.select(tree_leaves.c.cluster).where(tree_leaves.c.tree == tree, as_of(tree_leaves, at))
+    query = sa.select(clusters).where(clusters.c.name.in_(leaves), as_of(clusters, at))
     rows = connection.execute(query.order_by(clusters.c.number))
     return tuple(ClusterFormats(row.name, row.topic_format, row.subject_format) for row in rows)
 

@@ -138,10 +138,12 @@ def find_stream(connection: Connection, stream: StreamName, at: int | None = Non
     return row
 
 
-def count_streams(connection: Connection, tenant: str | None = None) -> dict[tuple[str, str, str], int]:
+def count_streams(
+    connection: Connection, tenant: str | None = None, at: int | None = None
+) -> dict[tuple[str, str, str], int]:
     """How many streams each environment has, by (tenant, instance, environment), as far as it has any."""
     place = (streams.c.tenant, streams.c.instance, streams.c.environment)
-    query = sa.select(*place, sa.func.count()).where(as_of(streams, None), *_scoped(streams, {"tenant": tenant}))
+    query = sa.select(*place, sa.func.count()).where(as_of(streams, at), *_scoped(streams, {"tenant": tenant}))
     return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query.group_by(*place))}
 
 

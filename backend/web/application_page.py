@@ -15,6 +15,7 @@ from backend.queries.applications import find_application
 from backend.web import templates
 from backend.web.application_view import application_view
 from backend.web.pages import PageRoute, enter, offer, reasons
+from backend.web.position_asked import At, position_asked
 from backend.web.services import Shared, Viewer, frame
 from backend.web.tenants_page import ENVIRONMENT
 
@@ -28,11 +29,11 @@ TEMPLATE = "application.html"
 
 
 @router.get(APPLICATION)
-def application_page(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
+def application_page(name: Named, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """One application."""
     caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
-        context = application_context(connection, caller, name)
+        context = application_context(connection, caller, name, at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
@@ -50,10 +51,13 @@ def address_of(name: ApplicationName) -> str:
     return f"/tenants/{name.tenant}/{name.instance}/{name.environment}/-applications/{name.application}"
 
 
-def application_context(connection: Connection, caller: Caller, name: ApplicationName) -> Mapping[str, Any]:
+def application_context(
+    connection: Connection, caller: Caller, name: ApplicationName, at: str | None = None
+) -> Mapping[str, Any]:
     """What its page shows. Raises NotFound."""
     here = address_of(name)
-    row = find_application(connection, name)
+    position, past = position_asked(connection, caller, at)
+    row = find_application(connection, name, position)
     offers = [
         offer(caller, Action.DECLARE_STREAMS, name.tenant, "Change", f"{here}/-change"),
         offer(caller, Action.MANAGE_TENANT, name.tenant, "Issue a password", f"{here}/-credentials"),
@@ -63,6 +67,7 @@ def application_context(connection: Connection, caller: Caller, name: Applicatio
         revoke = offer(caller, Action.MANAGE_TENANT, name.tenant, "Revoke the password", f"{here}/-revoke")
         offers.insert(2, revoke)
     return {
+        "past": past,
         "application": application_view(row),
         "above": here.rpartition("/-applications")[0],
         "here": here,

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
 from backend.domain import tree_shape
-from backend.domain.access import Action
+from backend.domain.access import Action, Caller
 from backend.domain.client_properties import masked
 from backend.queries.active_clusters import ActiveRow, list_active
 from backend.queries.at_risk import records_at_risk
@@ -51,14 +51,14 @@ class ClusterView:
 def clusters_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """The list, now or at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
-    return templates.page("clusters.html", {**frame(request, caller), **_listed(services, at)})
+    return templates.page("clusters.html", {**frame(request, caller), **_listed(services, caller, at)})
 
 
 @router.get(CLUSTERS + "/-live")
 def clusters_live(request: Request, services: Shared, viewer: Viewer) -> Response:
     """What changes on it."""
-    enter(viewer, Action.READ_ESTATE)
-    context = kept(request, "clusters", lambda: _listed(services, None))
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = kept(request, "clusters", lambda: _listed(services, caller, None))
     return HTMLResponse(templates.block("clusters.html", "cockpit", context))
 
 
@@ -66,29 +66,29 @@ def clusters_live(request: Request, services: Shared, viewer: Viewer) -> Respons
 def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """One cluster."""
     caller = enter(viewer, Action.READ_ESTATE)
-    context = _one(services, cluster, at)
+    context = _one(services, caller, cluster, at)
     return templates.page("cluster.html", {**frame(request, caller), **context})
 
 
 @router.get(CLUSTER + "/-live")
 def cluster_live(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
     """What changes on it."""
-    enter(viewer, Action.READ_ESTATE)
-    context = kept(request, f"cluster {cluster}", lambda: _one(services, cluster, None))
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = kept(request, f"cluster {cluster}", lambda: _one(services, caller, cluster, None))
     return HTMLResponse(templates.block("cluster.html", "cockpit", context))
 
 
-def _listed(services: ConsoleServices, at: str | None) -> dict[str, object]:
+def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> dict[str, object]:
     with services.reading() as connection:
-        position, past = position_asked(connection, at)
+        position, past = position_asked(connection, caller, at)
         active = list_active(connection, position)
         views = _views(connection, list_clusters(connection, position), active, position)
     return {"clusters": views, "past": past, "offline": sum(each.row.state == "offline" for each in views)}
 
 
-def _one(services: ConsoleServices, cluster: str, at: str | None) -> dict[str, object]:
+def _one(services: ConsoleServices, caller: Caller, cluster: str, at: str | None) -> dict[str, object]:
     with services.reading() as connection:
-        position, past = position_asked(connection, at)
+        position, past = position_asked(connection, caller, at)
         row = find_cluster(connection, cluster, position)
         active = list_active(connection, position)
         (view,) = _views(connection, [row], active, position)

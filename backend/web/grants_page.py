@@ -23,6 +23,7 @@ from backend.web.effect import Effect, fields_of
 from backend.web.form_page import Command, FormPage, answer_form, show_form
 from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter
+from backend.web.position_asked import At, position_asked
 from backend.web.same_change import SameChange, curl
 from backend.web.services import Shared, Viewer, frame
 from backend.web.tenant_forms import TENANTS
@@ -36,19 +37,21 @@ Text = Annotated[str, Query(max_length=1000)]
 
 
 @router.get(TENANT + "/-grants")
-def grants_page(tenant: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+def grants_page(tenant: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """All grants on the tenant's streams, what waits first."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        find_tenant(connection, tenant)
-        rows = list_grants(connection, tenant)
+        position, past = position_asked(connection, caller, at)
+        find_tenant(connection, tenant, position)
+        rows = list_grants(connection, tenant, position)
     rows = sorted(rows, key=lambda row: row.state != GrantState.REQUESTED)
     context = {
+        "past": past,
         "tenant": tenant,
         "here": f"/tenants/{tenant}/-grants",
         "grants": rows[:MOST_SHOWN],
         "more": len(rows) > MOST_SHOWN,
-        "may_decide": may(caller, Action.DECIDE_ACCESS, tenant),
+        "may_decide": past is None and may(caller, Action.DECIDE_ACCESS, tenant),
     }
     return templates.page("grants.html", {**frame(request, caller), **context})
 

@@ -56,7 +56,7 @@ def shown_page(
 ) -> Response:
     """The page; `refused`: why something that was said to the placement was not done."""
     with services.reading() as connection:
-        position, past = position_asked(connection, at)
+        position, past = position_asked(connection, caller, at)
         view = view_of(connection, placement, position)
     plan = None if view.row.digest is None else _plan(services, placement, view.row.digest)
     about = {"plan": plan, "past": past, "refused": refused, "trail": [PLACEMENTS]}

@@ -32,7 +32,7 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
     """The page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        position, past = position_asked(connection, at)
+        position, past = position_asked(connection, caller, at)
         found = list_placements(connection, position, most=MOST_SHOWN + 1)
         shown = found[:MOST_SHOWN]
         times = events.times_of(connection, [row.requested for row in shown])

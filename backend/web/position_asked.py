@@ -2,42 +2,77 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Query, Request
 from fastapi.responses import Response
 from sqlalchemy import Connection
 
-from backend.domain.access import Caller
+from backend.domain.access import Action, Caller, may
+from backend.eventlog.recorded import StoredEvent
 from backend.queries import events
 from backend.web import templates
 from backend.web.services import frame
+from backend.web.timeline_view import TimelineItem, timeline_item
 
 At = Annotated[str | None, Query(max_length=40)]
+"""What a page takes that can be shown as of an earlier position; `travel` finds such pages by its name, `at`."""
+
+_MOST = 2**63 - 1
+"""The database has no position beyond it."""
 
 
-Past = tuple[int, int]
-"""An earlier position, and the newest one."""
+@dataclass(frozen=True)
+class Past:
+    """An earlier position, as a page says it."""
+
+    position: int
+    newest: int | None
+    """None: how long the log is, is nothing for its viewer."""
+    was: TimelineItem | None
+    """What happened there, as far as it is for its viewer."""
 
 
 class NoSuchPosition(Exception):
     """There is no such position; its text says why, in a sentence."""
 
 
-def position_asked(connection: Connection, at: str | None) -> tuple[int | None, Past | None]:
+def position_asked(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
     """The position, and what the page says of it; both None for now. Raises NoSuchPosition, see `PageRoute`."""
     if at is None or not at.strip():
         return None, None
-    head = events.head(connection).position
-    if not (at.isascii() and at.isdigit()):
+    position = whole_position(at)
+    if not may(viewer, Action.READ_ESTATE):
+        # One behind the end is as good as now, and is not told apart: a tenant does not learn where the log ends.
+        position = min(position, _MOST)
+        return position, _past(position, None, events.event_at(connection, position, events_for(viewer)))
+    newest = events.head(connection).position
+    if position > newest:
+        raise NoSuchPosition(f"Position {position:,} lies in the future; the newest event is at {newest:,}.")
+    return position, _past(position, newest, events.event_at(connection, position))
+
+
+def _past(position: int, newest: int | None, was: StoredEvent | None) -> Past:
+    return Past(position, newest, None if was is None else timeline_item(was))
+
+
+def whole_position(text: str) -> int:
+    """Raises NoSuchPosition."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit()):
         raise NoSuchPosition("A position is a whole number, counted from 1 by the event log.")
-    if int(at) > head:
-        raise NoSuchPosition(f"Position {int(at):,} lies in the future; the newest event is at position {head:,}.")
-    return int(at), (int(at), head)
+    return int(digits)
+
+
+def events_for(viewer: Caller) -> frozenset[str] | None:
+    """The tenants whose events the viewer may see; None for all."""
+    return None if may(viewer, Action.READ_ESTATE) else viewer.tenants_for(Action.READ_TENANT)
 
 
 def no_such_position(request: Request, viewer: Caller, why: NoSuchPosition) -> Response:
     """The page that says so, with the way to the one that was asked for as it is now."""
     way = (request.url.path, "To the page as it is now")
     message = {"title": "No such position", "message": str(why), "way": way}
-    return templates.page("message.html", {**frame(request, viewer), **message}, 422)
+    around = frame(request, viewer)
+    return templates.page("message.html", {**around, **message, "travel": around["travel"].of_now}, 422)

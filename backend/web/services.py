@@ -17,6 +17,7 @@ from backend.registry.access import Access
 from backend.registry.directory import Directory
 from backend.settings import Settings
 from backend.web.forms import form_key
+from backend.web.travel import travel
 
 
 class ConsoleServices(Protocol):
@@ -85,4 +86,5 @@ def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
         "pages": [(name, address, address == here) for name, address in pages_for(viewer)],
         "at_account": here == "/account",
         "form_key": form_key(request),
+        "travel": travel(request),
     }

@@ -16,6 +16,7 @@ from backend.queries.stream_replication import stream_replication
 from backend.queries.streams import find_stream
 from backend.web import templates
 from backend.web.pages import PageRoute, enter, offer, reasons
+from backend.web.position_asked import At, position_asked
 from backend.web.services import Shared, Viewer, frame
 from backend.web.stream_view import view
 from backend.web.tenants_page import ENVIRONMENT
@@ -29,11 +30,11 @@ TEMPLATE = "stream.html"
 
 
 @router.get(STREAM)
-def stream_page(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
+def stream_page(name: Named, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """One stream."""
     caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
-        context = _context(connection, caller, name)
+        context = _context(connection, caller, name, at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
@@ -42,12 +43,13 @@ def stream_applied(name: Named, services: Shared, viewer: Viewer) -> Response:
     """What is applied where, alone: the page asks for it until everything is."""
     caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
-        context = _context(connection, caller, name)
+        context = _context(connection, caller, name, None)
     return HTMLResponse(templates.block(TEMPLATE, "applied", context))
 
 
-def _context(connection: Connection, caller: Caller, name: StreamName) -> Mapping[str, Any]:
-    row = find_stream(connection, name)
+def _context(connection: Connection, caller: Caller, name: StreamName, at: str | None) -> Mapping[str, Any]:
+    position, past = position_asked(connection, caller, at)
+    row = find_stream(connection, name, position)
     above = f"/tenants/{name.tenant}/{name.instance}/{name.environment}"
     here = f"{above}/{name.stream}"
     offers = [
@@ -55,8 +57,9 @@ def _context(connection: Connection, caller: Caller, name: StreamName) -> Mappin
         offer(caller, Action.MANAGE_TENANT, name.tenant, "Delete", f"{here}/-delete"),
     ]
     return {
-        "stream": view(row, leaf_formats(connection, row.tree)),
-        "replication": stream_replication(connection, row),
+        "past": past,
+        "stream": view(row, leaf_formats(connection, row.tree, position)),
+        "replication": stream_replication(connection, row) if past is None else {},
         "above": above,
         "here": here,
         "offers": offers,

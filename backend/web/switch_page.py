@@ -108,7 +108,7 @@ def _page(
     status: int = 200,
 ) -> Response:
     with services.reading() as connection:
-        position, past = position_asked(connection, at)
+        position, past = position_asked(connection, caller, at)
         view = view_of(connection, services, switch, position)
     about = {"past": past, "refused": refused, "trail": [SWITCHES]}
     context = {**_context(caller, view, is_past=past is not None), **about}

@@ -32,7 +32,7 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
     """The page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        position, past = position_asked(connection, at)
+        position, past = position_asked(connection, caller, at)
         # Of the past, also those that were moving then.
         found = list_switches(connection, position, most=MOST_SHOWN + 1 if position is None else None)
         views = _views(connection, services, found[:MOST_SHOWN], position)

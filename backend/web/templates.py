@@ -13,6 +13,7 @@ from jinja2_fragments import render_block
 from backend.settings import PROJECT_ROOT
 from backend.web import figures
 from backend.web.static import address
+from backend.web.travel import Travel
 
 _FRONTEND = PROJECT_ROOT / "frontend"
 _AFTER_TITLE = " · Treeline"
@@ -45,7 +46,9 @@ _environment.globals.update(static=address, after_title=_AFTER_TITLE)
 
 def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
     """A whole page."""
-    return HTMLResponse(_environment.get_template(template).render(context), status)
+    text = _environment.get_template(template).render(context)
+    here = context.get("travel")
+    return HTMLResponse(here.kept_by_links(text) if isinstance(here, Travel) else text, status)
 
 
 def block(template: str, name: str, context: Mapping[str, Any]) -> str:

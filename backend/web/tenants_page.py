@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from backend.domain.access import Action, Caller, may
 from backend.domain.application import GrantState
+from backend.domain.switch_facts import Place
 from backend.queries import streams, tenants
 from backend.queries.active_clusters import list_active
 from backend.queries.applications import list_applications, list_grants
@@ -20,6 +21,7 @@ from backend.queries.users import list_members
 from backend.web import templates
 from backend.web.application_view import application_view
 from backend.web.pages import PageRoute, enter, enter_somewhere, offer, reasons
+from backend.web.position_asked import At, position_asked
 from backend.web.services import Shared, Viewer, frame
 from backend.web.stream_view import leftovers, view
 from backend.web.whereabouts import whereabouts
@@ -34,20 +36,27 @@ ENVIRONMENT = INSTANCE + "/{environment}"
 
 @router.get("/tenants")
 def tenants_page(
-    request: Request, services: Shared, viewer: Viewer, after: Annotated[str, Query(max_length=300)] = ""
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    after: Annotated[str, Query(max_length=300)] = "",
+    at: At = None,
 ) -> Response:
     """The tenants that the viewer may know of."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     known = caller.tenants_for(Action.READ_TENANT)
     with services.reading() as connection:
-        names = [row.name for row in tenants.list_tenants(connection) if known is None or row.name in known]
+        position, past = position_asked(connection, caller, at)
+        rows = tenants.list_tenants(connection, position)
+        names = [row.name for row in rows if known is None or row.name in known]
         following = [name for name in names if name > after]
-        counts = streams.count_streams(connection)
+        counts = streams.count_streams(connection, at=position)
     shown = following[:MOST_SHOWN]
     totals = {name: sum(n for (tenant, *_), n in counts.items() if tenant == name) for name in shown}
     places = {name: sum(tenant == name for tenant, *_ in counts) for name in shown}
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "New tenant", "/tenants/-new")]
     context = {
+        "past": past,
         "tenants": [(name, places[name], totals[name], caller.tenants.get(name)) for name in shown],
         "following": shown[-1] if len(following) > MOST_SHOWN else None,
         "offers": offers,
@@ -57,52 +66,57 @@ def tenants_page(
 
 
 @router.get(TENANT)
-def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """One tenant: its instances, their trees and environments, and who belongs to it."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        tenants.find_tenant(connection, tenant)
-        counts = streams.count_streams(connection, tenant)
+        position, past = position_asked(connection, caller, at)
+        tenants.find_tenant(connection, tenant, position)
+        counts = streams.count_streams(connection, tenant, position)
         instances = [
             (row, [(each, counts.get((tenant, row.name, each.name), 0)) for each in found])
-            for row in tenants.list_instances(connection, tenant)
-            for found in [tenants.list_environments(connection, tenant, row.name)]
+            for row in tenants.list_instances(connection, tenant, position)
+            for found in [tenants.list_environments(connection, tenant, row.name, position)]
         ]
-        trees = tree_names(connection)
-        places = whereabouts(list_active(connection, tenant=tenant), moving_switches(connection))
-        waiting = len(list_grants(connection, tenant, state=GrantState.REQUESTED))
-        members = list_members(connection, tenant)
+        trees = tree_names(connection, position)
+        moving = moving_switches(connection) if position is None else ()
+        places = whereabouts(list_active(connection, position, tenant=tenant), moving)
+        waiting = len(list_grants(connection, tenant, position, state=GrantState.REQUESTED))
+        members = list_members(connection, tenant, position)
     here = f"/tenants/{tenant}"
     offers = [
         offer(caller, Action.MANAGE_TENANT, tenant, "New instance", f"{here}/-new"),
         offer(caller, Action.MANAGE_MEMBERS, tenant, "Add a member", f"{here}/-members/-new"),
     ]
     context = {
+        "past": past,
         "tenant": tenant,
         "here": here,
         "instances": instances,
         "active": {each.place[1:]: each for each in places},
         "trees": sorted(trees),
         "waiting": waiting,
-        "may_decide": may(caller, Action.DECIDE_ACCESS, tenant),
+        "may_decide": past is None and may(caller, Action.DECIDE_ACCESS, tenant),
         "membership": caller.tenants.get(tenant),
         "offers": offers,
         "reasons": reasons(offers),
-        "may_manage": offers[0].refused is None,
+        "may_manage": past is None and offers[0].refused is None,
         "members": members[:MOST_SHOWN],
         "more_members": len(members) > MOST_SHOWN,
-        "may_manage_members": offers[1].refused is None,
+        "may_manage_members": past is None and offers[1].refused is None,
     }
     return templates.page("tenant.html", {**frame(request, caller), **context})
 
 
 @router.get(INSTANCE)
-def instance_page(tenant: str, instance: str, services: Shared, viewer: Viewer) -> Response:
+def instance_page(tenant: str, instance: str, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """An instance is a part of its tenant's page."""
-    enter(viewer, Action.READ_TENANT, tenant)
+    caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        tenants.find_instance(connection, tenant, instance)
-    return RedirectResponse(f"/tenants/{tenant}#{instance}", 303)
+        position, _ = position_asked(connection, caller, at)
+        tenants.find_instance(connection, tenant, instance, position)
+    then = "" if position is None else f"?at={position}"
+    return RedirectResponse(f"/tenants/{tenant}{then}#{instance}", 303)
 
 
 @router.get(ENVIRONMENT)
@@ -114,11 +128,12 @@ def environment_page(
     services: Shared,
     viewer: Viewer,
     after: Annotated[str, Query(max_length=300)] = "",
+    at: At = None,
 ) -> Response:
     """One environment: how groups go on elsewhere, and its streams."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        context = _environment(connection, caller, tenant, instance, environment, after)
+        context = _environment(connection, caller, (tenant, instance, environment), after, at)
     return templates.page("environment.html", {**frame(request, caller), **context})
 
 
@@ -134,27 +149,28 @@ def environment_streams(
     """The page's streams alone, which it asks for while topics are being applied."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        context = _environment(connection, caller, tenant, instance, environment, after)
+        context = _environment(connection, caller, (tenant, instance, environment), after, None)
     return HTMLResponse(templates.block("environment.html", "streams", context))
 
 
 def _environment(
-    connection: Connection, caller: Caller, tenant: str, instance: str, environment: str, after: str
+    connection: Connection, caller: Caller, place: Place, after: str, at: str | None
 ) -> Mapping[str, Any]:
-    row = tenants.find_environment(connection, tenant, instance, environment)
-    found = streams.list_streams(
-        connection, None, tenant, instance, environment, after=after or None, limit=MOST_SHOWN + 1
-    )
+    position, past = position_asked(connection, caller, at)
+    row = tenants.find_environment(connection, *place, position)
+    found = streams.list_streams(connection, position, *place, after=after or None, limit=MOST_SHOWN + 1)
     shown = [view(each) for each in found[:MOST_SHOWN]]
-    applications = list_applications(connection, None, tenant, instance, environment, limit=MOST_SHOWN)
-    removing = leftovers(connection, tenant, instance, environment)
-    here = f"/tenants/{tenant}/{instance}/{environment}"
+    applications = list_applications(connection, position, *place, limit=MOST_SHOWN)
+    removing = leftovers(connection, *place) if past is None else []
+    here = f"/tenants/{'/'.join(place)}"
+    tenant = place[0]
     offers = [
         offer(caller, Action.DECLARE_STREAMS, tenant, "Declare a stream", f"{here}/-new"),
         offer(caller, Action.DECLARE_STREAMS, tenant, "Declare an application", f"{here}/-applications/-new"),
         offer(caller, Action.MANAGE_TENANT, tenant, "Change the environment", f"{here}/-change"),
     ]
     return {
+        "past": past,
         "environment": row,
         "here": here,
         "after": after,
@@ -163,7 +179,7 @@ def _environment(
         "following": shown[-1].row.name if len(found) > MOST_SHOWN else None,
         "applications": [application_view(each) for each in applications],
         "more_applications": len(applications) == MOST_SHOWN,
-        "unsettled": bool(removing) or any(not each.settled for each in shown),
+        "unsettled": past is None and (bool(removing) or any(not each.settled for each in shown)),
         "offers": offers,
         "reasons": reasons(offers),
     }

@@ -19,7 +19,7 @@ from backend.queries.differences import differences
 from backend.web import templates
 from backend.web.figures import plain
 from backend.web.pages import PageRoute, enter, enter_somewhere
-from backend.web.position_asked import position_asked
+from backend.web.position_asked import At, events_for, position_asked, whole_position
 from backend.web.sentences import SENTENCES
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.timeline_view import changed, stored, timeline_item
@@ -30,6 +30,7 @@ TIMELINE = "/timeline"
 TEMPLATE = "timeline.html"
 MOST_SHOWN = 100
 MOST_CHANGES = 300
+MOST_POSITIONS = 2**63 - 1
 _SAME_REQUEST = 50
 Text = Annotated[str, Query(max_length=1200)]
 Position = Annotated[str, Query(max_length=40)]
@@ -62,10 +63,11 @@ def timeline_page(
     name: Text = "",
     actor: Text = "",
     before: Position = "",
+    at: At = None,
 ) -> Response:
-    """Events, the newest first: all, or those below a position."""
+    """Events, the newest first: all, or those below a position; as of another one, or now."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    context = _listed(services, caller, _asked(of, stream, name, actor), before)
+    context = _listed(services, caller, _asked(of, stream, name, actor), before, at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
@@ -84,8 +86,30 @@ def timeline_live(
     with services.looking() as connection:
         if seen and events.head(connection).position == seen:
             return Response(status_code=204)
-    context = _listed(services, caller, _asked(of, stream, name, actor), "")
+    context = _listed(services, caller, _asked(of, stream, name, actor), "", None)
     return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
+
+
+@router.get(TIMELINE + "/-moment")
+def moment(services: Shared, viewer: Viewer, position: Position = "") -> dict[str, object]:
+    """What the slider says of a position while it is moved: the newest event up to it, and how far it can go."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    tenants = events_for(caller)
+    with services.reading() as connection:
+        newest = events.events_before(connection, MOST_POSITIONS, 1, tenants=tenants)
+        last = newest[0].position if newest else 0
+        if tenants is None:
+            last = events.head(connection).position
+        asked = whole_position(position) if position.strip() else last
+        found = events.events_before(connection, min(asked, last) + 1, 1, tenants=tenants)
+    if asked > last:
+        said = f"The newest event is at {last:,}."
+    elif found:
+        item = timeline_item(found[0])
+        said = f"{item.position:,}, {item.day} {item.time} UTC, {item.actor}: {item.sentence}"
+    else:
+        said = "Before the first event: nothing was there yet."
+    return {"newest": last, "said": said}
 
 
 @router.get(TIMELINE + "/-differences")
@@ -100,9 +124,9 @@ def differences_page(
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         head = events.head(connection).position
-        start, _ = position_asked(connection, first or "0")
-        end, _ = position_asked(connection, last)
-        start, end = start or 0, head if end is None else end
+        start = position_asked(connection, caller, first or "0")[0] or 0
+        end = position_asked(connection, caller, last)[0]
+        end = head if end is None else end
         found = differences(connection, start, end)
     context = {
         "first": start,
@@ -139,16 +163,21 @@ def event_page(position: str, request: Request, services: Shared, viewer: Viewer
 
 def _event(connection: Connection, caller: Caller, position: str) -> StoredEvent:
     number = int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else 0
-    event = events.event_at(connection, number, _tenants(caller)) if number else None
+    event = events.event_at(connection, number, events_for(caller)) if number else None
     if event is None:
         raise NotFound(f"there is no event at position {position[:40]!a}")
     return event
 
 
-def _listed(services: ConsoleServices, caller: Caller, asked: Asked, before: str) -> Mapping[str, Any]:
+def _listed(
+    services: ConsoleServices, caller: Caller, asked: Asked, before: str, at: str | None
+) -> Mapping[str, Any]:
     with services.reading() as connection:
         newest = events.head(connection).position
+        position, past = position_asked(connection, caller, at)
         limit = _limit(connection, caller, before)
+        if position is not None:
+            limit = position + 1 if limit is None else min(limit, position + 1)
         found = events.events_before(
             connection,
             newest + 1 if limit is None else limit,
@@ -157,7 +186,7 @@ def _listed(services: ConsoleServices, caller: Caller, asked: Asked, before: str
             stream_prefix=asked.stream,
             name=asked.name,
             actor=asked.actor,
-            tenants=_tenants(caller),
+            tenants=events_for(caller),
         )
     items = [timeline_item(event) for event in found[:MOST_SHOWN]]
     return {
@@ -165,6 +194,7 @@ def _listed(services: ConsoleServices, caller: Caller, asked: Asked, before: str
         "asked": asked,
         "kinds": sorted(SENTENCES),
         "before": limit,
+        "past": past,
         "head": newest,
         "earlier": asked.query(before=items[-1].position) if len(found) > MOST_SHOWN else None,
         "newest": asked.query(),
@@ -176,15 +206,10 @@ def _listed(services: ConsoleServices, caller: Caller, asked: Asked, before: str
 def _limit(connection: Connection, caller: Caller, before: str) -> int | None:
     """The position below which events are shown; None for the newest. How long the log is, is the estate's."""
     if may(caller, Action.READ_ESTATE):
-        return position_asked(connection, before)[0]
+        return position_asked(connection, caller, before)[0]
     text = before.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def _asked(of: str, stream: str, name: str, actor: str) -> Asked:
     return Asked(*map(plain, (of, stream, name, actor)))
-
-
-def _tenants(caller: Caller) -> frozenset[str] | None:
-    """Whose events the viewer may see; None for all."""
-    return None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)

@@ -45,11 +45,11 @@ def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None)
         return instead or Response(status_code=401)
     with services.reading() as connection:
         try:
-            position, _ = position_asked(connection, at)
+            position, past = position_asked(connection, viewer, at)
         except NoSuchPosition as why:
             return no_such_position(request, viewer, why)
         state = read(connection, position)
-    context = {**_context(state, live=position is None), **frame(request, viewer), "lost_at": None}
+    context = {**_context(state, live=position is None), **frame(request, viewer), "lost_at": None, "past": past}
     return templates.page(TEMPLATE, context)
 
 

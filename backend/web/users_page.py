@@ -18,11 +18,12 @@ from backend.queries.tenants import list_tenants
 from backend.web import templates
 from backend.web.asked import Asked
 from backend.web.forms import Form
-from backend.web.pages import entering
+from backend.web.pages import PageRoute, enter
+from backend.web.position_asked import At, Past, position_asked
 from backend.web.services import Shared, Viewer, frame
 from backend.web.token_form import issue_from_form
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 MOST_SHOWN = 500
 USER = "/users/{user}"
@@ -42,9 +43,9 @@ Managing = Annotated[Caller, Depends(_managing)]
 
 
 @router.get("/users")
-def users_page(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """Every user."""
-    return entering(request, viewer, Action.READ_ESTATE) or _list(request, services, viewer)
+def users_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """Every user, now or at an earlier position."""
+    return _list(request, services, enter(viewer, Action.READ_ESTATE), at)
 
 
 @router.post("/users")
@@ -59,9 +60,9 @@ def create_user(request: Request, services: Shared, viewer: Managing, fields: Fo
 
 
 @router.get(USER)
-def user_page(user: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+def user_page(user: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """One user: what it is, where it belongs, its tokens."""
-    return entering(request, viewer, Action.READ_ESTATE) or _one(request, services, viewer, user)
+    return _one(request, services, enter(viewer, Action.READ_ESTATE), user, at)
 
 
 @router.post(USER)
@@ -123,44 +124,47 @@ def _changed(request: Request, services: Shared, viewer: Caller, user: str, chan
 def _list(
     request: Request,
     services: Shared,
-    viewer: Caller | None,
+    viewer: Caller,
+    at: str | None = None,
     *,
     status: int = 200,
     error: str = "",
     given: Mapping[str, str] | None = None,
 ) -> Response:
-    assert viewer is not None
     with services.reading() as connection:
-        found = queries.list_users(connection, limit=MOST_SHOWN + 1)
-    context = {"users": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN, "error": error, "given": given or {}}
-    return templates.page("users.html", {**_common(request, viewer), **context}, status)
+        position, past = position_asked(connection, viewer, at)
+        found = queries.list_users(connection, position, limit=MOST_SHOWN + 1)
+    more = len(found) > MOST_SHOWN
+    context = {"past": past, "users": found[:MOST_SHOWN], "more": more, "error": error, "given": given or {}}
+    return templates.page("users.html", {**_common(request, viewer, past), **context}, status)
 
 
 def _one(
     request: Request,
     services: Shared,
-    viewer: Caller | None,
+    viewer: Caller,
     user: str,
+    at: str | None = None,
     *,
     status: int = 200,
     error: str = "",
     done: str = "",
     secret: str = "",
 ) -> Response:
-    assert viewer is not None
     with services.reading() as connection:
-        row = queries.get_user(connection, user) if is_name(user) else None
-        tokens = queries.list_tokens(connection, user) if row else []
+        position, past = position_asked(connection, viewer, at)
+        row = queries.get_user(connection, user, position) if is_name(user) else None
+        tokens = queries.list_tokens(connection, user, position) if row else []
         tenants = [tenant.name for tenant in list_tenants(connection)][:MOST_SHOWN]
     if row is None:
         text = f"There is no user {user[:100]}."
         message = {"title": "No such user", "message": text, "way": ("/users", "Users")}
         return templates.page("message.html", {**frame(request, viewer), **message}, 404)
-    shown: dict[str, Any] = {"user": row, "tokens": tokens, "known_tenants": tenants}
+    shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens, "known_tenants": tenants}
     told = {"error": error, "done": done, "secret": secret, "place": f"/users/{row.name}"}
-    return templates.page("user.html", {**_common(request, viewer), **shown, **told}, status)
+    return templates.page("user.html", {**_common(request, viewer, past), **shown, **told}, status)
 
 
-def _common(request: Request, viewer: Caller) -> dict[str, Any]:
-    manages = may(viewer, Action.MANAGE_USERS)
+def _common(request: Request, viewer: Caller, past: Past | None) -> dict[str, Any]:
+    manages = past is None and may(viewer, Action.MANAGE_USERS)
     return {**frame(request, viewer), "manages": manages, "roles": list(Role), "memberships": list(Membership)}
