@@ -26,6 +26,7 @@ from backend.commands import (
     schemas,
     switch,
     trace,
+    undo,
     users,
     verify,
     zones,
@@ -42,6 +43,7 @@ events.register(app)
 distributor.register(app)
 login.register(app)
 trace.register(app)
+undo.register(app)
 edge_losses.register(app)
 offsets.register(app)
 schemas.register(app)

@@ -41,6 +41,7 @@ from backend.api import (
     tenants,
     trace,
     trees,
+    undo,
     users,
     zones,
 )
@@ -112,6 +113,7 @@ def routes() -> Sequence[BaseRoute]:
         applications,
         grants,
         events,
+        undo,
         operations,
         placements,
         placement_runs,

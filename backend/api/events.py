@@ -89,10 +89,11 @@ def list_differences(
     if max(before, last) > head:
         raise ValueInvalid(f"position {max(before, last)} lies in the future; the newest event is at {head}")
     found = differences(connection, before, last)
-    return {"from": before, "to": last, "items": [_difference(each) for each in found], "next_cursor": None}
+    return {"from": before, "to": last, "items": [shown_difference(each) for each in found], "next_cursor": None}
 
 
-def _difference(found: Difference) -> dict[str, Any]:
+def shown_difference(found: Difference) -> dict[str, Any]:
+    """A difference as answers show it."""
     return {
         "kind": found.kind,
         "name": found.name,

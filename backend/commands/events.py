@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import httpx2
 
 COLUMNS = ("position", "time", "stream", "version", "name", "actor", "data")
+DIFFERENCE_COLUMNS = ("kind", "name", "change", "field", "before", "after")
 PAGE_EVENTS = 500
 RECONNECT_SECONDS = 1.0
 
@@ -95,11 +96,11 @@ def diff(
     params = {"from": before} if after is None else {"from": before, "to": after}
     with rest_client() as client:
         found = answer(client.get("/events/differences", params=params))
-    rows = [row for item in found["items"] for row in _fields(item)]
-    show(found, Form.JSON if as_json else output, ("kind", "name", "change", "field", "before", "after"), rows)
+    rows = [row for item in found["items"] for row in difference_rows(item)]
+    show(found, Form.JSON if as_json else output, DIFFERENCE_COLUMNS, rows)
 
 
-def _fields(item: dict[str, Any]) -> list[dict[str, Any]]:
+def difference_rows(item: dict[str, Any]) -> list[dict[str, Any]]:
     """A row for each field that differs; one for what has none."""
     before, after = item["before"] or {}, item["after"] or {}
     said = {name: item[name] for name in ("kind", "name", "change")}

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Table
 
 from backend.domain.client_properties import MASK, masked
+from backend.eventlog.recorded import StoredEvent
 from backend.projections.active_clusters import active_clusters
 from backend.projections.applications import applications, grants
 from backend.projections.clusters import clusters
@@ -105,6 +106,11 @@ def differences(connection: Connection, before: int, after: int) -> list[Differe
         old, new = (ended, begun) if before <= after else (begun, ended)
         found += _compared(kind, old, new)
     return found
+
+
+def changed_by(connection: Connection, events: Sequence[StoredEvent]) -> list[Difference]:
+    """What the events of one command have changed."""
+    return differences(connection, events[0].position - 1, events[-1].position) if events else []
 
 
 def _rows(connection: Connection, table: Table, first: int, last: int, *, new: bool = False) -> dict[Key, Row]:

@@ -44,6 +44,7 @@ from backend.web import (
     timeline_page,
     trace_page,
     tree_page,
+    undo_page,
     users_page,
     zones_page,
 )
@@ -59,7 +60,7 @@ def routes() -> Sequence[BaseRoute]:
         *(placement_form, placement_page, placement_run_form, placements_page),
         clusters_page,
         *(replication_elect_form, replication_page, replication_what_if_page, placement_policy_form),
-        *(lab_page, zones_page, timeline_page, offsets_page, trace_page),
+        *(lab_page, zones_page, undo_page, timeline_page, offsets_page, trace_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),

@@ -28,6 +28,8 @@ class Asked:
     services: ConsoleServices
     request: Request
     viewer: Caller
+    causation: str | None = None
+    """What led to it, if it was not the viewer alone."""
 
     def carry_out(self, change: Change[Any, Any]) -> None:
         """Do it."""
@@ -71,7 +73,7 @@ class Asked:
             change.decider,
             change.stream,
             change.build,
-            metadata=Metadata(actor=self.viewer.name, request_id=self.request.state.request_id),
+            metadata=Metadata(self.viewer.name, self.request.state.request_id, self.causation),
             time=datetime.now(UTC),
             dry_run=dry_run,
             idempotency=once,

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
+from backend.changes.undoing.finding import FINDERS
 from backend.domain.access import Action, Caller, may
 from backend.domain.errors import NotFound
 from backend.eventlog.recorded import StoredEvent
@@ -143,7 +144,7 @@ def event_page(position: str, request: Request, services: Shared, viewer: Viewer
     """One event: what it says, what it changed, and what else its request did."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     with services.reading() as connection:
-        event = _event(connection, caller, position)
+        event = existing_event(connection, caller, position)
         head = events.head(connection).position
         sees_all = may(caller, Action.READ_ESTATE)
         changes = differences(connection, event.position - 1, event.position) if sees_all else []
@@ -157,11 +158,13 @@ def event_page(position: str, request: Request, services: Shared, viewer: Viewer
         "total": len(changes),
         "beside": [timeline_item(each) for each in beside],
         "sees_all": sees_all,
+        "can_undo": event.name in FINDERS,
     }
     return templates.page("event.html", {**frame(request, caller), **context})
 
 
-def _event(connection: Connection, caller: Caller, position: str) -> StoredEvent:
+def existing_event(connection: Connection, caller: Caller, position: str) -> StoredEvent:
+    """The event that a path names, for who may see it. Raises NotFound."""
     number = int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else 0
     event = events.event_at(connection, number, events_for(caller)) if number else None
     if event is None:

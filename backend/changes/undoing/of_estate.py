@@ -1,0 +1,133 @@
+"""Undoing what was done to the tree, its distributors, clusters and policies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend.changes import clusters, placement_policies, trees
+from backend.changes.undoing.undo import Asked, CannotBeUndone, Find, Undo, differing, unchanged
+from backend.domain.access import Action
+from backend.domain.distributor_settings import DEFAULTS
+from backend.domain.errors import StateConflict
+from backend.queries.clusters import ClusterRow, get_cluster
+from backend.queries.placement_policies import PolicyRow, find_policy
+from backend.queries.trees import TreeRow, get_tree
+
+_DESCRIBED = ("zone", "topic_format", "group_format", "subject_format")
+_REACHED_BY = ("bootstrap_servers", "properties")
+_NEW_ROUTES = "Distributors that are other ones than before begin as new ones do: they read on where routes say."
+
+
+def _tree(asked: Asked, at: int | None = None) -> TreeRow:
+    row = get_tree(asked.connection, at)
+    if row is None:
+        raise CannotBeUndone("There was no tree before, and a tree is never taken away: set another one.")
+    return row
+
+
+def _any_version(version: int | None) -> None:
+    """What was changed since is looked for field by field."""
+
+
+def _target(asked: Asked) -> Undo:
+    cluster, level, target = (asked.data[name] for name in ("cluster", "level", "target"))
+    now = _tree(asked).targets.get((cluster, level))
+    unchanged(f"{cluster}:{level}", {"target": target}, None if now is None else {"target": now})
+    return Undo(
+        change=trees.switch_target(cluster, level, asked.data["previous"], _any_version),
+        action=Action.CHANGE_ESTATE,
+    )
+
+
+def _settings(asked: Asked) -> Undo:
+    place = (asked.data["cluster"], asked.data["level"])
+    before, after, now = (
+        vars(_tree(asked, at).settings.get(place, DEFAULTS)) for at in (asked.before, asked.at, None)
+    )
+    changed = differing(before, after)
+    if place not in _tree(asked).targets:
+        raise StateConflict(f"there is no distributor {place[0]}:{place[1]} any more")
+    unchanged(f"{place[0]}:{place[1]}", changed, now)
+    given = {name: before[name] for name in changed}
+    return Undo(change=trees.change_distributor(*place, given, _any_version), action=Action.CHANGE_ESTATE)
+
+
+def _replaced(asked: Asked) -> Undo:
+    before, after, now = _tree(asked, asked.before), _tree(asked, asked.at), _tree(asked)
+    unchanged("the tree", {"root": after.root}, {"root": now.root})
+    return Undo(
+        change=trees.replace_tree(before.root, before.primary_cluster, _any_version),
+        action=Action.CHANGE_ESTATE,
+        notes=(_NEW_ROUTES,),
+    )
+
+
+def _primary(asked: Asked) -> Undo:
+    cluster, previous = asked.data["cluster"], asked.data["previous"]
+    unchanged("the tree", {"primary_cluster": cluster}, {"primary_cluster": _tree(asked).primary_cluster})
+    return Undo(change=trees.move_primary(previous, False, _any_version), action=Action.CHANGE_ESTATE)
+
+
+def _moving(asked: Asked) -> Undo:
+    row = _tree(asked)
+    if row.move is None or row.move.cluster != asked.data["cluster"]:
+        raise StateConflict("this move of the primary is over: look at what came of it, and undo that")
+    return Undo(change=trees.move_primary(row.primary_cluster, False, _any_version), action=Action.CHANGE_ESTATE)
+
+
+def _cluster(row: ClusterRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in (*_DESCRIBED, *_REACHED_BY)}
+
+
+def _described(asked: Asked) -> Undo:
+    name = asked.event.stream.removeprefix("cluster-")
+    before, after, now = (get_cluster(asked.connection, name, at) for at in (asked.before, asked.at, None))
+    if before is None or after is None:
+        raise CannotBeUndone("How the cluster was described before is not known.")
+    changed = differing(_cluster(before), _cluster(after))
+    if any(each in changed for each in _REACHED_BY):
+        raise CannotBeUndone(
+            f"How {name} is reached was changed, and who answers there is asked before that is done: change its "
+            "bootstrap servers and properties as they are to be."
+        )
+    unchanged(name, changed, None if now is None else _cluster(now))
+    given = {each: getattr(before, each) for each in changed}
+    if "zone" in given and before.zone is None:
+        given["clear_zone"] = True
+    return Undo(change=clusters.change_cluster(name, given), action=Action.CHANGE_ESTATE)
+
+
+def _added(asked: Asked) -> Undo:
+    name = asked.data["name"]
+    unchanged(name, {}, None if get_cluster(asked.connection, name) is None else {})
+    return Undo(
+        change=clusters.remove_cluster(name),
+        action=Action.CHANGE_ESTATE,
+        notes=("Its number is given to no other cluster.",),
+    )
+
+
+def _policy(asked: Asked) -> Undo:
+    name = asked.data["cluster"]
+    before, after, now = (find_policy(asked.connection, name, at) for at in (asked.before, asked.at, None))
+    unchanged(f"the placement policy of {name}", _ruled(after), _ruled(now))
+    return Undo(change=placement_policies.set_policy(name, before.policy), action=Action.CHANGE_ESTATE)
+
+
+def _ruled(row: PolicyRow) -> dict[str, Any]:
+    return vars(row.policy)
+
+
+FINDERS: dict[str, Find] = {
+    "DistributorTargetSwitched": _target,
+    "DistributorPaused": _settings,
+    "DistributorResumed": _settings,
+    "DistributorLimitChanged": _settings,
+    "DistributorCompressionChanged": _settings,
+    "TreeReplaced": _replaced,
+    "PrimaryMoved": _primary,
+    "PrimaryMoveBegun": _moving,
+    "ClusterChanged": _described,
+    "ClusterAdded": _added,
+    "PlacementPolicySet": _policy,
+}

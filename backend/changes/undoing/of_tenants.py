@@ -1,0 +1,224 @@
+"""Undoing what was done within tenants, to access, and to users."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend.changes import applications, streams, tenants, users
+from backend.changes.undoing.undo import (
+    Asked,
+    CannotBeUndone,
+    Find,
+    Undo,
+    differing,
+    unchanged,
+)
+from backend.domain.access import Action
+from backend.domain.application_commands import GRANT, WITHDRAW
+from backend.domain.errors import NotFound
+from backend.domain.names import ApplicationName, StreamName
+from backend.queries.applications import ApplicationRow, get_application, list_grants
+from backend.queries.streams import StreamRow, get_stream
+from backend.queries.tenants import EnvironmentRow, get_environment
+from backend.queries.users import get_user
+
+_ENVIRONMENT = ("margin_seconds", "offset_mode", "record_name_subjects")
+_QUOTAS = ("producer_bytes_per_second", "consumer_bytes_per_second", "request_percentage")
+
+
+def _environment(asked: Asked) -> Undo:
+    place = (asked.data["tenant"], asked.data["instance"], asked.data["environment"])
+    before, after, now = (get_environment(asked.connection, *place, at) for at in (asked.before, asked.at, None))
+    if before is None or after is None:
+        raise CannotBeUndone("What the environment was before is not known.")
+    changed = differing(_of(before), _of(after))
+    unchanged("/".join(place), changed, None if now is None else _of(now))
+    change = tenants.change_environment(
+        *place,
+        margin_seconds=before.margin_seconds if "margin_seconds" in changed else None,
+        offset_mode=before.offset_mode if "offset_mode" in changed else None,
+        record_name_subjects=before.record_name_subjects if "record_name_subjects" in changed else None,
+    )
+    return Undo(change=change, action=Action.MANAGE_TENANT, tenant=place[0])
+
+
+def _of(row: EnvironmentRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in _ENVIRONMENT}
+
+
+def _stream(asked: Asked) -> StreamName:
+    return StreamName(*(asked.data[name] for name in ("tenant", "instance", "environment", "stream")))
+
+
+def _find_stream(asked: Asked, at: int | None = None) -> StreamRow | None:
+    name = _stream(asked)
+    return get_stream(asked.connection, name.tenant, name.instance, name.environment, name.stream, at)
+
+
+def _changed_stream(asked: Asked) -> Undo:
+    name = _stream(asked)
+    before, after, now = (_find_stream(asked, at) for at in (asked.before, asked.at, None))
+    if before is None or after is None:
+        raise CannotBeUndone("What the stream was before is not known.")
+    changed = differing(vars(before.settings), vars(after.settings))
+    unchanged(str(name), changed, None if now is None else vars(now.settings))
+    assert now is not None
+    wished = {each: getattr(before.settings, each) for each in changed}
+    if wished.get("partitions", now.partitions) < now.partitions:
+        raise CannotBeUndone(f"{name} has more partitions since this event, and Kafka takes none away.")
+    removed = streams.removed_from(now, wished)
+    return Undo(
+        change=streams.change_stream(name, wished, confirm=asked.confirm or None),
+        action=Action.MANAGE_TENANT if removed else Action.DECLARE_STREAMS,
+        tenant=name.tenant,
+        confirm=str(name) if removed else "",
+        notes=(f"Kafka then removes {removed}.",) if removed else (),
+    )
+
+
+def _declared_stream(asked: Asked) -> Undo:
+    name, now = _stream(asked), _find_stream(asked)
+    unchanged(str(name), {}, None if now is None else {})
+    return Undo(
+        change=streams.delete_stream(name, confirm=asked.confirm or None),
+        action=Action.MANAGE_TENANT,
+        tenant=name.tenant,
+        confirm=str(name),
+        notes=("Its topics are removed from all clusters, with the records that they have.",),
+    )
+
+
+def _deleted_stream(asked: Asked) -> Undo:
+    name, before = _stream(asked), _find_stream(asked, asked.before)
+    if before is None:
+        raise CannotBeUndone("What the stream was before is not known.")
+    return Undo(
+        change=streams.declare_stream(name, before.settings),
+        action=Action.DECLARE_STREAMS,
+        tenant=name.tenant,
+        notes=("Its topics are new ones: records that were removed with the old ones do not come back.",),
+    )
+
+
+def _application(asked: Asked) -> ApplicationName:
+    return ApplicationName(*(asked.data[name] for name in ("tenant", "instance", "environment", "application")))
+
+
+def _given(row: ApplicationRow) -> dict[str, Any]:
+    return {"groups": tuple(row.groups), **{name: getattr(row, name) for name in _QUOTAS}}
+
+
+def _changed_application(asked: Asked) -> Undo:
+    name = _application(asked)
+    before, after, now = (get_application(asked.connection, name, at) for at in (asked.before, asked.at, None))
+    if before is None or after is None:
+        raise CannotBeUndone("What the application was before is not known.")
+    changed = differing(_given(before), _given(after))
+    unchanged(str(name), changed, None if now is None else _given(now))
+    change = applications.change_application(
+        name,
+        asked.caller,
+        groups=before.groups if "groups" in changed else None,
+        produces=None,
+        consumes=None,
+        quotas={each: getattr(before, each) for each in _QUOTAS if each in changed},
+    )
+    return Undo(change=change, action=Action.DECLARE_STREAMS, tenant=name.tenant)
+
+
+def _declared_application(asked: Asked) -> Undo:
+    name = _application(asked)
+    unchanged(str(name), {}, None if get_application(asked.connection, name) is None else {})
+    return Undo(
+        change=applications.delete_application(name),
+        action=Action.MANAGE_TENANT,
+        tenant=name.tenant,
+        confirm=str(name),
+        notes=("Clusters forget it and its password; its clients are turned away.",),
+    )
+
+
+def _granted(asked: Asked) -> Undo:
+    return _decided(asked, "granted", WITHDRAW)
+
+
+def _closed(asked: Asked) -> Undo:
+    if asked.data.get("by") == "application":
+        raise CannotBeUndone("The application no longer names the stream: change the application.")
+    return _decided(asked, "withdrawn" if asked.event.name == "AccessWithdrawn" else "refused", GRANT)
+
+
+def _decided(asked: Asked, state: str, decision: str) -> Undo:
+    name, stream, operation = _application(asked), asked.data["stream"], asked.data["operation"]
+    owner = stream.partition("/")[0]
+    wanted = (str(name), stream, operation)
+    rows = [
+        each
+        for each in list_grants(asked.connection, owner)
+        if (each.principal, each.stream, each.operation) == wanted
+    ]
+    unchanged(" ".join(wanted), {"state": state}, {"state": str(rows[0].state)} if rows else None)
+    reason = f"undoes the event at position {asked.at}"
+    change = applications.decide_access(owner, str(name), stream, operation, decision, reason)
+    return Undo(change=change, action=Action.DECIDE_ACCESS, tenant=owner)
+
+
+def _changed_user(asked: Asked) -> Undo:
+    name = asked.data["user"]
+    before, after, now = (get_user(asked.connection, name, at) for at in (asked.before, asked.at, None))
+    if before is None or after is None:
+        raise CannotBeUndone("What the user was before is not known.")
+    told = [{"role": row.role, "disabled": row.disabled} for row in (before, after)]
+    changed = differing(*told)
+    unchanged(name, changed, None if now is None else {"role": now.role, "disabled": now.disabled})
+    change = users.change_user(
+        name,
+        role=before.role if "role" in changed else None,
+        disabled=before.disabled if "disabled" in changed else None,
+    )
+    return Undo(change=change, action=Action.MANAGE_USERS)
+
+
+def _created_user(asked: Asked) -> Undo:
+    name, now = asked.data["user"], get_user(asked.connection, asked.data["user"])
+    unchanged(name, {"disabled": False}, None if now is None else {"disabled": now.disabled})
+    return Undo(
+        change=users.change_user(name, role=None, disabled=True),
+        action=Action.MANAGE_USERS,
+        notes=("A user is never taken out of the log, only disabled: nothing opens for it.",),
+    )
+
+
+def _membership(asked: Asked) -> Undo:
+    user, tenant = asked.data["user"], asked.data["tenant"]
+    before, after, now = (get_user(asked.connection, user, at) for at in (asked.before, asked.at, None))
+    if now is None or after is None:
+        raise NotFound(f"there is no user {user!r}")
+    unchanged(
+        f"{user} in {tenant}", {"membership": after.tenants.get(tenant)}, {"membership": now.tenants.get(tenant)}
+    )
+    had = None if before is None else before.tenants.get(tenant)
+    change = users.end_membership(tenant, user) if had is None else users.give_membership(tenant, user, had)
+    return Undo(change=change, action=Action.MANAGE_MEMBERS, tenant=tenant)
+
+
+def _issued_token(asked: Asked) -> Undo:
+    return Undo(change=users.revoke_token(asked.data["user"], asked.data["token"]), action=Action.MANAGE_USERS)
+
+
+FINDERS: dict[str, Find] = {
+    "EnvironmentChanged": _environment,
+    "StreamChanged": _changed_stream,
+    "StreamDeclared": _declared_stream,
+    "StreamDeleted": _deleted_stream,
+    "ApplicationChanged": _changed_application,
+    "ApplicationDeclared": _declared_application,
+    "AccessGranted": _granted,
+    "AccessRefused": _closed,
+    "AccessWithdrawn": _closed,
+    "UserChanged": _changed_user,
+    "UserCreated": _created_user,
+    "MembershipGiven": _membership,
+    "MembershipEnded": _membership,
+    "TokenIssued": _issued_token,
+}

@@ -1,0 +1,43 @@
+"""`treeline undo`: take back what one event changed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from backend.commands.events import DIFFERENCE_COLUMNS, difference_rows
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, rest_client
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(undo)
+
+
+def undo(
+    position: Annotated[int, typer.Argument(min=1, help="The event's position.")],
+    confirm: Annotated[
+        str | None, typer.Option(help="The name in full, where what is undone removes records or access.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be different, change nothing.")
+    ] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what one event changed, by a command of its own: nothing is taken out of the event log.
+
+    Exit 1: it was changed since, or a confirmation is missing. Exit 2: no command takes such an event back.
+    """
+    body = {} if confirm is None else {"confirm": confirm}
+    params = {"dry_run": "true"} if dry_run else {}
+    with rest_client() as client:
+        found: dict[str, Any] = answer(client.post(f"/events/{position}/undo", json=body, params=params))
+    rows = [row for item in found["changes"] for row in difference_rows(item)]
+    show(found, Form.JSON if as_json else form, DIFFERENCE_COLUMNS, rows)
+    for note in found["notes"]:
+        typer.echo(note, err=True)
+    if dry_run and found["confirm"]:
+        typer.echo(f"It needs --confirm {found['confirm']}", err=True)

@@ -1,0 +1,202 @@
+"""Undo: what an event changed is as it was before, by a command that is logged; what was changed since stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from backend.changes.undoing.finding import FINDERS, REASONS
+from backend.eventlog.registry import domain_registry
+from tests.pages.consoles import Console
+from tests.pages.visitors import API_PROD, TREE, Visitor, head, said, visitor
+
+Do = Callable[[Console], Any]
+ORDERS = f"{API_PROD}/streams/orders"
+APPLICATION = f"{API_PROD}/applications/billing"
+DISTRIBUTOR = "/trees/main/distributors/c1/2"
+
+
+def _application(console: Console) -> None:
+    """By an owner of one tenant; what it asks of the other waits."""
+    console.rest.ok("POST", "/users", {"name": "bob", "tenants": {"acme": "owner"}})
+    token = console.rest.ok("POST", "/users/bob/tokens", {"name": "t"})["secret"]
+    body = {"name": "billing", "consumes": ["acme/retail/prod/orders", "globex/shop/prod/items"]}
+    Console(console.url, token).rest.ok("POST", f"{API_PROD}/applications", body)
+
+
+def _decide(decision: str) -> Do:
+    body = {"application": "acme/retail/prod/billing", "stream": "globex/shop/prod/items", "operation": "consume"}
+    return lambda console: console.rest.ok("POST", "/tenants/globex/grants", {**body, "decision": decision})
+
+
+def _user(console: Console) -> None:
+    console.rest.ok("POST", "/users", {"name": "ada", "role": "viewer", "tenants": {"acme": "owner"}})
+
+
+def rest(method: str, path: str, body: Any = None) -> Do:
+    """A step."""
+    return lambda console: console.rest.ok(method, path, body)
+
+
+CASES: dict[str, list[Do]] = {
+    "DistributorTargetSwitched": [rest("PUT", "/trees/main/targets/c1/2", {"target": "c3"})],
+    "DistributorPaused": [rest("PATCH", DISTRIBUTOR, {"paused": True})],
+    "DistributorResumed": [
+        rest("PATCH", DISTRIBUTOR, {"paused": True}),
+        rest("PATCH", DISTRIBUTOR, {"paused": False}),
+    ],
+    "DistributorLimitChanged": [rest("PATCH", DISTRIBUTOR, {"bytes_per_second": 5000})],
+    "DistributorCompressionChanged": [rest("PATCH", DISTRIBUTOR, {"compression": "zstd"})],
+    "TreeReplaced": [rest("PUT", "/trees/main", {"level": 2, "children": [{"cluster": "c1"}, {"cluster": "c2"}]})],
+    "PrimaryMoveBegun": [rest("PUT", "/trees/main/primary", {"cluster": "c2"})],
+    "ClusterChanged": [rest("PATCH", "/clusters/c1", {"zone": "az9", "accept_offline": True})],
+    "ClusterAdded": [
+        rest("POST", "/clusters", {"name": "c9", "bootstrap_servers": "127.0.0.1:8", "accept_offline": True})
+    ],
+    "PlacementPolicySet": [rest("PUT", "/clusters/c1/placement-policy", {"policy": "off", "away_minutes": 5})],
+    "EnvironmentChanged": [rest("PATCH", API_PROD, {"margin_seconds": 7, "offset_mode": "exact"})],
+    "StreamChanged": [rest("PATCH", ORDERS, {"max_message_bytes": 4_000_000, "min_insync_replicas": 1})],
+    "StreamDeclared": [rest("POST", f"{API_PROD}/streams", {"name": "later", "partitions": 2})],
+    "StreamDeleted": [rest("DELETE", f"{ORDERS}?confirm=acme/retail/prod/orders")],
+    "ApplicationDeclared": [_application],
+    "ApplicationChanged": [
+        _application,
+        rest("PATCH", APPLICATION, {"producer_bytes_per_second": 9999}),
+    ],
+    "AccessGranted": [_application, _decide("grant")],
+    "AccessRefused": [_application, _decide("refuse")],
+    "AccessWithdrawn": [_application, _decide("grant"), _decide("withdraw")],
+    "UserCreated": [_user],
+    "UserChanged": [_user, rest("PATCH", "/users/ada", {"role": "operator", "disabled": True})],
+    "MembershipGiven": [_user, rest("PATCH", "/users/ada", {"tenants": {"acme": "member"}})],
+    "MembershipEnded": [_user, rest("PATCH", "/users/ada", {"tenants": {}})],
+    "TokenIssued": [_user, rest("POST", "/users/ada/tokens", {"name": "ci"})],
+}
+NOT_AS_BEFORE = {
+    "StreamDeleted": {("stream", "acme/retail/prod/orders")},  # counted on
+    "ApplicationDeclared": set(),
+    "AccessRefused": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},
+    "AccessGranted": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},
+    "AccessWithdrawn": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},
+    "UserCreated": {("user", "ada"), ("member", "ada of acme")},
+    # A row that says what is so without one:
+    "DistributorPaused": {("settings of distributor", "c1:2")},
+    "DistributorLimitChanged": {("settings of distributor", "c1:2")},
+    "DistributorCompressionChanged": {("settings of distributor", "c1:2")},
+    "PlacementPolicySet": {("placement policy", "c1")},
+}
+"""What is another one than before the event although it was undone, and why that is told."""
+
+
+def event(console: Console, name: str) -> int:
+    """Position of the newest event of a kind."""
+    found = console.rest.ok("GET", "/events?limit=1000")["items"]
+    return max(int(each["position"]) for each in found if each["name"] == name)
+
+
+def test_each_kind_of_event_is_undone_is_not_with_a_reason_or_is_nobodys_doing() -> None:
+    kinds = domain_registry().classes.keys()
+    assert FINDERS.keys() <= kinds and REASONS.keys() <= kinds and not FINDERS.keys() & REASONS.keys()
+    assert FINDERS.keys() - CASES.keys() == {"PrimaryMoved"}  # takes workers and clusters
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_it_changed_is_as_before(acme: Console, name: str) -> None:
+    *earlier, step = CASES[name]
+    for each in earlier:
+        each(acme)
+    before = head(acme)["position"]
+    step(acme)
+    position = event(acme, name)
+    assert position > before
+    if name == "ApplicationDeclared":
+        before = position - 1  # behind who declares it
+    tried = acme.rest.ok("POST", f"/events/{position}/undo?dry_run=true")
+    assert tried["changes"] and head(acme)["position"] >= position
+    assert event(acme, name) == position
+    confirm = {"confirm": tried["confirm"]} if tried["confirm"] else {}
+    if confirm:
+        assert acme.rest("POST", f"/events/{position}/undo").status_code == 409
+        assert acme.rest("POST", f"/events/{position}/undo", {"confirm": "x"}).status_code == 409
+    done = acme.rest.ok("POST", f"/events/{position}/undo", confirm)
+    assert done["changes"] == tried["changes"] and done["undone"] == name
+    left = acme.rest.ok("GET", f"/events/differences?from={before}")["items"]
+    assert {(each["kind"], each["name"]) for each in left} <= NOT_AS_BEFORE.get(name, set())
+    by = acme.rest.ok("GET", f"/events?after={done['by'][0]['position'] - 1}&limit=1")["items"][0]
+    assert by["metadata"]["causation"] == f"undo of {position}"
+    assert acme.rest("POST", f"/events/{position}/undo", confirm).status_code in (404, 409)
+
+
+def test_what_somebody_changed_since_is_not_written_over(acme: Console) -> None:
+    acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 7})
+    position = event(acme, "EnvironmentChanged")
+    acme.rest.ok("PATCH", API_PROD, {"offset_mode": "exact"})  # another field
+    tried = acme.rest.ok("POST", f"/events/{position}/undo?dry_run=true")
+    assert tried["changes"][0]["after"] == {"margin_seconds": 60}
+    acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 8})
+    refused = acme.rest("POST", f"/events/{position}/undo")
+    assert refused.status_code == 409
+    assert "margin seconds of acme/retail/prod is 8 by now, and not 7" in refused.json()["detail"]
+    assert acme.rest.ok("GET", API_PROD)["margin_seconds"] == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("TenantCreated", "what was made stays"), ("ClusterWentOffline", "has seen or done by itself")],
+)
+def test_what_no_command_takes_back_is_told(acme: Console, name: str, why: str) -> None:
+    refused = acme.rest("POST", f"/events/{event(acme, name)}/undo")
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:treeline:cannot-be-undone")
+    assert why in refused.json()["detail"]
+
+
+def test_partitions_are_never_taken_away(acme: Console) -> None:
+    acme.rest.ok("PATCH", ORDERS, {"partitions": 8})
+    refused = acme.rest("POST", f"/events/{event(acme, 'StreamChanged')}/undo")
+    assert refused.status_code == 422 and "Kafka takes none away" in refused.json()["detail"]
+
+
+def test_it_needs_what_the_undoing_command_needs(acme: Console) -> None:
+    acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 7})
+    position, target = event(acme, "EnvironmentChanged"), event(acme, "TreeReplaced")
+    member, stranger, owner = (visitor(acme, kind) for kind in ("member", "stranger", "owner"))
+    path = f"/timeline/{position}/-undo"
+    assert member.get(path).status_code == 403 and stranger.get(path).status_code == 404
+    assert owner.get(f"/timeline/{target}/-undo").status_code == 404
+    assert owner.get(path).status_code == 200
+
+
+def test_the_page_shows_what_it_would_do_and_does_it_once(acme: Console) -> None:
+    acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 7})
+    position = event(acme, "EnvironmentChanged")
+    owner = Visitor(acme, "eve", acme="owner")
+    assert f'href="/timeline/{position}/-undo"' in owner.get(f"/timeline/{position}").text
+    path = f"/timeline/{position}/-undo"
+    text = said(owner.get(path))
+    assert "EnvironmentChanged. What is there stays" in text and "margin seconds 7 60" in text
+    assert f"treeline undo {position}" in text
+    assert acme.rest.ok("GET", API_PROD)["margin_seconds"] == 7
+    assert owner.confirm(path).status_code == 303
+    assert acme.rest.ok("GET", API_PROD)["margin_seconds"] == 60
+    again = owner.get(path)
+    assert again.status_code == 409 and "somebody changed it since" in said(again)
+
+
+def test_by_mouse_and_with_the_name_typed_where_records_may_go(acme: Console, open_page: Any) -> None:
+    acme.rest.ok("POST", f"{API_PROD}/streams", {"name": "later", "partitions": 2})
+    page = open_page(acme, f"/timeline/{event(acme, 'StreamDeclared')}")
+    page.locator("#undo").click()
+    expect(page.get_by_text("with the records that they have")).to_be_visible()
+    page.get_by_label("Type acme/retail/prod/later").fill("acme/retail/prod/later")
+    page.get_by_role("button", name="Undo it").click()
+    expect(page).to_have_url(f"{acme.url}/timeline")
+    expect(page.locator("[data-event]").first).to_contain_text("Stream acme/retail/prod/later deleted")
+
+
+def test_the_tree_as_it_was_is_set_again(acme: Console) -> None:
+    acme.rest.ok("PUT", "/trees/main", {"level": 2, "children": [{"cluster": "c1"}, {"cluster": "c2"}]})
+    acme.rest.ok("POST", f"/events/{event(acme, 'TreeReplaced')}/undo")
+    assert acme.rest.ok("GET", "/trees/main")["root"] == TREE
