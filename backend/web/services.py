@@ -73,8 +73,8 @@ def pages_for(viewer: Caller) -> list[tuple[str, str]]:
     offered = [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Tenants", "/tenants", tenants)]
     offered += [("Schemas", "/schemas", tenants), ("Offsets", "/offsets", tenants)]
     offered += [("Switches", "/switches", estate), ("Placements", "/placements", estate)]
-    offered += [("Zones", "/zones", estate), ("Drills", "/drills", estate), ("Timeline", "/timeline", tenants)]
-    offered += [("Trace", "/trace", tenants), ("Users", "/users", estate)]
+    offered += [("Timeline", "/timeline", tenants), ("Trace", "/trace", tenants), ("Zones", "/zones", estate)]
+    offered += [("Drills", "/drills", estate), ("Users", "/users", estate)]
     return [(name, address) for name, address, seen in offered if seen]
 
 

@@ -58,9 +58,10 @@ class Undoing:
         position = self.event.position
         body = {"confirm": undo.confirm} if undo.confirm else None
         confirm = f" --confirm {undo.confirm}" if undo.confirm else ""
+        sentence = timeline_item(self.event).sentence
         names = ", ".join(dict.fromkeys(each.name for each in outcome.events))
         return Effect(
-            sentence=f"This would be added to the event log: {names}. What is there stays, as it has happened."
+            sentence=f"“{sentence}” would be undone by {names}, added to the event log; what has happened stays."
             if outcome.events
             else "Nothing would change: it is so already.",
             same=SameChange(

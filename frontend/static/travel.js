@@ -48,13 +48,4 @@
     if (event.key === "Enter") form.requestSubmit();
   });
   slider.addEventListener("pointerup", () => form.requestSubmit()); // who lets it go wants to be there
-  addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && travel.open) {
-      travel.open = false;
-      travel.querySelector("summary").focus();
-    }
-  });
-  addEventListener("click", (event) => {
-    if (travel.open && !travel.contains(event.target)) travel.open = false;
-  });
 })();

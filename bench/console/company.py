@@ -1,0 +1,120 @@
+"""A large company's control plane in a database: 50 clusters in a tree, tenants, streams that are applied on all
+of them, and a history of a million events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Engine
+
+from backend.domain import stream as stream_events
+from backend.domain import tenant
+from backend.domain.event import Event
+from backend.eventlog.recorded import Entry, Metadata
+from backend.eventlog.registry import domain_registry
+from backend.eventlog.seed import seed
+from backend.eventlog.tables import event_log_head
+from backend.projections import rebuilding
+from backend.projections.catalogue import PROJECTIONS
+from tests.rest_client import RestClient
+
+CLUSTERS = [f"cluster-{number}" for number in range(1, 51)]
+TENANTS, STREAMS = 200, 5_000
+_BEGINS = datetime(2026, 1, 1, tzinfo=UTC)
+_ACTORS = [f"user-{number}" for number in range(40)]
+_DECLARED = {
+    "partitions": 4,
+    "replication_factor": 3,
+    "min_insync_replicas": 2,
+    "cleanup_policy": "delete",
+    "max_message_bytes": 1_048_588,
+    "distributed": True,
+}
+
+
+def tree(clusters: list[str], level: int) -> dict[str, Any]:
+    """Halves of halves."""
+    if len(clusters) == 1:
+        return {"cluster": clusters[0]}
+    half = (len(clusters) + 1) // 2
+    return {"level": level, "children": [tree(clusters[:half], level - 1), tree(clusters[half:], level - 1)]}
+
+
+def lay_out(rest: RestClient) -> None:
+    """Clusters that are away, and their tree."""
+    for name in CLUSTERS:
+        body = {"name": name, "bootstrap_servers": "127.0.0.1:9", "zone": "az1", "accept_offline": True}
+        rest.ok("POST", "/clusters", body)
+    rest.ok("PUT", "/trees/main", tree(CLUSTERS, 6))
+
+
+def fill(engine: Engine, events: int) -> None:
+    """So many events altogether, and what follows from them."""
+    registry = domain_registry()
+    with engine.begin() as connection:
+        connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
+        there = connection.execute(sa.select(event_log_head.c.position)).scalar_one()
+        seed(connection, registry, _entries(events - there))
+    for projection in PROJECTIONS:
+        rebuilding.rebuild(engine, registry, projection)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(sa.text("ANALYZE"))
+
+
+def _entries(count: int) -> Iterator[Entry]:
+    registry = domain_registry()
+    for number, (name, event) in enumerate(_events()):
+        if number == count:
+            return
+        actor = _ACTORS[number // 300 % len(_ACTORS)]
+        metadata = Metadata(actor, f"request-{number // 50}")
+        yield Entry.of(registry, f"tenant-{name}", event, metadata, _BEGINS + timedelta(seconds=25 * number))
+
+
+def _events() -> Iterator[tuple[str, Event]]:
+    """Tenants with their streams; then one change of a stream after the other, for ever."""
+    names = [f"tenant-{number:03}" for number in range(TENANTS)]
+    for name in names:
+        place = {"tenant": name, "instance": "main", "environment": "prod"}
+        yield name, tenant.TenantCreated(tenant=name)
+        yield name, tenant.InstanceCreated(tenant=name, instance="main", tree="main")
+        yield (
+            name,
+            tenant.EnvironmentCreated(**place, margin_seconds=60, offset_mode="margin", record_name_subjects=True),
+        )
+    streams = [(names[number % TENANTS], f"stream-{number:04}") for number in range(STREAMS)]
+    for name, stream in streams:
+        yield (
+            name,
+            stream_events.StreamDeclared(**_path(name, stream), **_DECLARED, revision=1, retention_ms=3_600_000),
+        )
+        yield from _applied(name, stream, CLUSTERS)
+    revision = 2
+    while True:
+        for name, stream in streams:
+            changed = stream_events.StreamChanged(
+                **_path(name, stream), **_DECLARED, revision=revision, retention_ms=3_600_000 + revision
+            )
+            yield name, changed
+            yield from _applied(name, stream, CLUSTERS)
+        revision += 1
+
+
+def _applied(name: str, stream: str, clusters: list[str]) -> Iterator[tuple[str, Event]]:
+    for cluster in clusters:
+        applied = stream_events.StreamApplied(
+            **_path(name, stream),
+            cluster=cluster,
+            topic_id=f"{stream}-{cluster}",
+            incarnation=1,
+            replication_factor=3,
+        )
+        yield name, applied
+
+
+def _path(name: str, stream: str) -> dict[str, str]:
+    return {"tenant": name, "instance": "main", "environment": "prod", "stream": stream}

@@ -1,0 +1,160 @@
+"""How quickly the console answers where there is much: 50 clusters, 200 tenants, 5,000 streams, 1,000,000 events.
+
+Each page is asked for many times by one browser; the peer is the server's answer to /livez, which asks nobody.
+Then 20 browsers watch the tree while it changes. Fails if a page takes more than 200 ms at the 95th percentile,
+the first page has more than 150 kB, or a change takes more than a second to be seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import re
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import company
+import httpx2
+
+from backend.eventlog.engine import create_engine
+from tests import http
+from tests.database_fixture import TEMPLATE, RunningPostgres, create_database, migrate
+from tests.pages.consoles import TOKEN, Console, serve
+
+STREAM = "/tenants/tenant-007/main/prod/stream-0007"
+PAGES = (
+    *("/livez", "/tree", "/tree?at={half}", "/clusters", "/clusters/-live", "/clusters/cluster-1", "/tenants"),
+    *(
+        "/tenants/tenant-007",
+        "/tenants/tenant-007/main/prod",
+        STREAM,
+        f"{STREAM}/-change",
+        "/offsets",
+        "/switches",
+    ),
+    *("/placements", "/zones", "/drills", "/timeline", "/timeline/-live", "/timeline?actor=user-7"),
+    *("/timeline?name=TenantCreated", "/timeline?stream=tenant-tenant-007", "/timeline?before={half}"),
+    *(
+        "/timeline/{half}",
+        "/timeline/-differences?from={late}",
+        "/trace",
+        "/users",
+        "/tenants/tenant-007/main/prod?at={half}",
+        f"{STREAM}?at={{half}}",
+        "/tenants?at={half}",
+        "/account",
+        "/find?q=stream-0007",
+    ),
+    *("/find/-hits?q=tenant", "/schemas"),
+)
+PEER = PAGES[0]
+MOST_MS, MOST_BYTES, MOST_SECONDS = 200.0, 150_000, 1.0
+BROWSERS = 20
+
+
+def timed(client: httpx2.Client, path: str, times: int) -> tuple[list[float], int]:
+    """Milliseconds of each answer, and the bytes of the last."""
+    found = []
+    for _ in range(times):
+        began = time.perf_counter()
+        answer = client.get(path)
+        found.append(1000 * (time.perf_counter() - began))
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[:300]}"
+    return found, len(answer.content)
+
+
+def first_page_bytes(client: httpx2.Client) -> int:
+    """Of the tree page with all that it names, compressed as servers in front of it do; fonts as they are."""
+    text = client.get("/tree").text
+    total = len(gzip.compress(text.encode()))
+    styles = [client.get(path) for path in re.findall(r'<link rel="stylesheet" href="([^"]+)"', text)]
+    scripts = [client.get(path) for path in re.findall(r'<script src="([^"]+)"', text)]
+    total += sum(len(gzip.compress(each.content)) for each in (*styles, *scripts))
+    fonts = {path for each in styles for path in re.findall(r'url\("?([^")]*latin-[^")]*woff2)"?\)', each.text)}
+    return total + sum(len(client.get(path if path[0] == "/" else f"/static/{path}").content) for path in fonts)
+
+
+def watched(console: Console) -> list[float]:
+    """Seconds until each of the browsers that watch the tree has heard of a new tenant."""
+    ready, heard = threading.Barrier(BROWSERS + 1), [0.0] * BROWSERS
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+
+    def watch(number: int) -> None:
+        client = http.client(base_url=console.url, headers=headers, timeout=60)
+        with client, client.stream("GET", "/tree/live") as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            time.sleep(3)  # the blocks as they are have come
+            ready.wait()
+            for line in lines:
+                if "seen-by-all" in line:
+                    heard[number] = time.perf_counter()
+                    return
+
+    threads = [threading.Thread(target=watch, args=(number,)) for number in range(BROWSERS)]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    began = time.perf_counter()
+    console.rest.ok("POST", "/tenants", {"name": "seen-by-all"})
+    for thread in threads:
+        thread.join()
+    return [each - began for each in heard]
+
+
+def told(console: Console, times: int, events: int) -> int:
+    failed = []
+    print("| page | p50 | p95 | bytes |\n|---|---:|---:|---:|")
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with http.client(base_url=console.url, headers=headers, timeout=60) as client:
+        for page in PAGES:
+            path = page.format(half=events // 2, late=events - 1000)
+            client.get(path)
+            found, size = timed(client, path, times)
+            p95 = statistics.quantiles(found, n=20)[-1]
+            print(f"| `{path}` | {statistics.median(found):.0f} ms | {p95:.0f} ms | {size:,} |", flush=True)
+            if p95 > MOST_MS:
+                failed.append(path)
+        first = first_page_bytes(client)
+    slowest = max(watched(console))
+    print(f"\nThe first page with all that belongs to it: {first:,} bytes (limit {MOST_BYTES:,}).")
+    print(f"The last of {BROWSERS} browsers saw a change after {slowest:.2f} s (limit {MOST_SECONDS:g}).")
+    failed += ["first page"] if first > MOST_BYTES else []
+    failed += ["live"] if slowest > MOST_SECONDS else []
+    if failed:
+        print(f"beyond its limits: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--times", type=int, default=40, help="each page is asked for")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        postgres = RunningPostgres(Path(folder) / "data")
+        postgres.start()
+        try:
+            create_database(postgres.server, TEMPLATE)
+            migrate(postgres.url)
+            with serve(postgres.url, Path(folder) / "api.log") as (console, _):
+                company.lay_out(console.rest)
+            engine, began = create_engine(postgres.url), time.perf_counter()
+            company.fill(engine, given.events)
+            print(f"{given.events:,} events in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+            engine.dispose()
+            with serve(postgres.url, Path(folder) / "api.log") as (console, _):
+                return told(console, given.times, given.events)
+        finally:
+            postgres.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

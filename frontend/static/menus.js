@@ -1,0 +1,14 @@
+// What opens below a button of the bar closes by Escape, by a click beside it, and when another one opens.
+(() => {
+  const menus = [...document.querySelectorAll("details.menu")];
+  addEventListener("keydown", (event) => {
+    const open = menus.find((menu) => menu.open);
+    if (event.key === "Escape" && open) {
+      open.open = false;
+      open.querySelector("summary").focus();
+    }
+  });
+  addEventListener("click", (event) => {
+    for (const menu of menus) if (menu.open && !menu.contains(event.target)) menu.open = false;
+  });
+})();
