@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
 from backend.api.access import Asking, find_caller, needs
-from backend.api.requests import MOST_ITEMS, Reading, SharedServices
+from backend.api.requests import MOST_ITEMS, Paging, Reading, SharedServices, listed
 from backend.api.services import Services
 from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.domain.errors import ValueInvalid
@@ -77,6 +77,7 @@ def verify(
 @router.get("/differences", openapi_extra=needs(Action.READ_ESTATE))
 def list_differences(
     connection: Reading,
+    page: Paging,
     before: Annotated[int, Query(ge=0, le=LAST_POSITION, alias="from", description="A position.")],
     after: Annotated[
         int | None, Query(ge=0, le=LAST_POSITION, alias="to", description="Another; now, if left out.")
@@ -89,7 +90,12 @@ def list_differences(
     if max(before, last) > head:
         raise ValueInvalid(f"position {max(before, last)} lies in the future; the newest event is at {head}")
     found = differences(connection, before, last)
-    return {"from": before, "to": last, "items": [shown_difference(each) for each in found], "next_cursor": None}
+    rows = list(enumerate(found))
+    return {
+        "from": before,
+        "to": last,
+        **listed(rows, page, lambda row: row[0], lambda row: shown_difference(row[1])),
+    }
 
 
 def shown_difference(found: Difference) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, fail, rest_client
+from backend.commands.rest import answer, fail, pages, rest_client
 
 if TYPE_CHECKING:
     import httpx2
@@ -95,9 +95,9 @@ def diff(
     """Show what is configured otherwise at one position than at another; backwards if the first is the later."""
     params = {"from": before} if after is None else {"from": before, "to": after}
     with rest_client() as client:
-        found = answer(client.get("/events/differences", params=params))
-    rows = [row for item in found["items"] for row in difference_rows(item)]
-    show(found, Form.JSON if as_json else output, DIFFERENCE_COLUMNS, rows)
+        items = pages(client, "/events/differences", params)
+    rows = [row for item in items for row in difference_rows(item)]
+    show({"items": items, "next_cursor": None}, Form.JSON if as_json else output, DIFFERENCE_COLUMNS, rows)
 
 
 def difference_rows(item: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row
 from backend.domain import assignment, copy_flags, tree_shape
 from backend.domain.distributor_settings import DEFAULTS, DistributorSettings
 from backend.projections.streams import stream_topics, streams
+from backend.projections.temporal import POSITIONS
 from backend.projections.trees import trees
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.edge_losses import open_troubles
@@ -130,11 +131,10 @@ def _less(observed: Observation, refused: Sequence[str]) -> Observation:
 
 def asked_since(connection: Connection) -> int:
     """Position of the last event that changed what the units are to do."""
-    changes = (
-        sa.select(sa.func.max(sa.func.greatest(table.c.valid_from, table.c.valid_to)))
-        for table in (trees, streams, stream_topics)
-    )
-    return max(connection.scalar(change) or 0 for change in changes)
+    # Each end by its own index: there are as many rows as the log has of such events.
+    ends = (table.c[end] for table in (trees, streams, stream_topics) for end in POSITIONS)
+    newest = sa.select(sa.func.greatest(*(sa.select(sa.func.max(end)).scalar_subquery() for end in ends)))
+    return connection.scalar(newest) or 0
 
 
 def units_seen(connection: Connection) -> dict[str, Row[Any]]:

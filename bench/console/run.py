@@ -30,7 +30,16 @@ from tests.pages.consoles import TOKEN, Console, serve
 
 STREAM = "/tenants/tenant-007/main/prod/stream-0007"
 PAGES = (
-    *("/livez", "/tree", "/tree?at={half}", "/clusters", "/clusters/-live", "/clusters/cluster-1", "/tenants"),
+    *(
+        "/livez",
+        "/tree",
+        "/tree?at={half}",
+        "/clusters",
+        "/clusters/-live",
+        "/clusters?at={half}",
+        "/clusters/cluster-1",
+        "/tenants",
+    ),
     *(
         "/tenants/tenant-007",
         "/tenants/tenant-007/main/prod",

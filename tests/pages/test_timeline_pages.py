@@ -123,6 +123,9 @@ def test_two_positions_are_compared_both_ways(acme: Console, viewer: Visitor) ->
         ("stream", "acme/retail/prod/orders", "changed"),
     ]
     assert found["items"][3]["before"] == {"partitions": 4} and found["items"][3]["after"] == {"partitions": 8}
+    first = acme.rest.ok("GET", f"/events/differences?from={before}&limit=3")
+    rest = acme.rest.ok("GET", f"/events/differences?from={before}&limit=3&cursor={first['next_cursor']}")
+    assert first["items"] + rest["items"] == found["items"] and rest["next_cursor"] is None
 
 
 def test_a_thing_that_came_and_went_in_between_is_no_difference(acme: Console, viewer: Visitor) -> None:
