@@ -16,26 +16,20 @@ from backend.api.requests import (
     Paging,
     Reading,
     SharedServices,
-    Write,
     Writing,
     etag,
     listed,
     plausible_names,
     shown_at,
 )
-from backend.deciders import CLUSTER
-from backend.dispatch import Answer, Outcome
+from backend.changes import clusters as changes
+from backend.dispatch import Answer
 from backend.domain import formats
 from backend.domain.access import Action
-from backend.domain.client_properties import masked, unmasked
-from backend.domain.cluster import AddCluster, ChangeCluster, RemoveCluster
-from backend.domain.errors import ClusterUnreachable
-from backend.kafka.probe import ClusterFacts, probe
+from backend.domain.client_properties import masked
 from backend.queries import clusters as queries
-from backend.queries.application_groups import application_on
 from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow
-from backend.queries.naming import declared_streams, live_stream_on
 
 router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(plausible_names)])
 
@@ -79,22 +73,12 @@ def list_clusters(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 def add_cluster(body: NewCluster, write: Writing) -> Response:
     """Make a Kafka cluster known. It is asked who it is, within some seconds, unless offline is accepted."""
     described = body.model_dump(exclude={"accept_offline"})
-    stream = f"cluster-{body.name}"
-    first = write.rehearse(CLUSTER, stream, lambda c: AddCluster(**described, **_facts_to_add(c)))
+    first = write.rehearse_change(changes.add_cluster(described))
     if first is not None:
         return first
-    found, unreachable = _ask(write, body.bootstrap_servers, body.properties, body.accept_offline)
-
-    def build(connection: Connection) -> AddCluster:
-        return AddCluster(
-            **described,
-            **_facts_to_add(connection),
-            kafka_cluster_id=found.kafka_cluster_id if found else None,
-            brokers=len(found.brokers) if found else None,
-            unreachable=unreachable,
-        )
-
-    return write.run(CLUSTER, stream, build, lambda connection, _: _created(connection, body.name))
+    seconds = write.services.config.probe_timeout_seconds
+    found = changes.ask(body.bootstrap_servers, body.properties, seconds, body.accept_offline)
+    return write.carry_out(changes.add_cluster(described, found), lambda c, _: _created(c, body.name))
 
 
 @router.get("/{cluster}", openapi_extra=needs(Action.READ_ESTATE))
@@ -108,43 +92,23 @@ def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
 @router.patch("/{cluster}", openapi_extra=needs(Action.CHANGE_ESTATE))
 def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services: SharedServices) -> Response:
     """Change how a cluster is reached or what names look like on it."""
-    stream = f"cluster-{cluster}"
     clear_zone = "zone" in body.model_fields_set and body.zone is None
-    changes = {**body.model_dump(exclude={"accept_offline"}), "clear_zone": clear_zone}
-    first = write.rehearse(
-        CLUSTER, stream, lambda c: ChangeCluster(**changes, **_facts_to_change(c, cluster, write))
-    )
+    wanted = {**body.model_dump(exclude={"accept_offline"}), "clear_zone": clear_zone}
+    first = write.rehearse_change(changes.change_cluster(cluster, wanted, match=write.match))
     if first is not None:
         return first
     with services.reading() as connection:
         row = queries.find_cluster(connection, cluster)
-    servers = row.bootstrap_servers if body.bootstrap_servers is None else body.bootstrap_servers
-    properties = row.properties if body.properties is None else unmasked(body.properties, row.properties)
-    found = None
-    if (servers, properties) != (row.bootstrap_servers, row.properties):
-        found, _ = _ask(write, servers, properties, body.accept_offline)
-
-    def build(connection: Connection) -> ChangeCluster:
-        facts = _facts_to_change(connection, cluster, write)
-        return ChangeCluster(**changes, **facts, kafka_cluster_id=found.kafka_cluster_id if found else None)
-
-    return write.run(CLUSTER, stream, build, lambda c, _: _changed(c, cluster))
+    seconds = services.config.probe_timeout_seconds
+    found = changes.ask_anew(row, body.bootstrap_servers, body.properties, seconds, body.accept_offline)
+    change = changes.change_cluster(cluster, wanted, found, write.match)
+    return write.carry_out(change, lambda c, _: _changed(c, cluster))
 
 
 @router.delete("/{cluster}", status_code=204, openapi_extra=needs(Action.CHANGE_ESTATE))
 def remove_cluster(cluster: str, write: Writing) -> Response:
     """Forget a cluster that is in no tree."""
-
-    def build(connection: Connection) -> RemoveCluster:
-        row = queries.get_cluster(connection, cluster)
-        if row is not None:
-            write.match(row.version)
-        return RemoveCluster(trees=queries.trees_with(connection, cluster))
-
-    def answer(_: Connection, outcome: Outcome) -> Answer:
-        return Answer(204, None)
-
-    return write.run(CLUSTER, f"cluster-{cluster}", build, answer)
+    return write.carry_out(changes.remove_cluster(cluster, write.match), lambda _c, _o: Answer(204, None))
 
 
 def shown(row: ClusterRow, at_risk: int | None = None) -> dict[str, Any]:
@@ -169,38 +133,6 @@ def shown(row: ClusterRow, at_risk: int | None = None) -> dict[str, Any]:
         "records_at_risk": at_risk,
         "position": row.position,
     }
-
-
-def _facts_to_add(connection: Connection) -> dict[str, Any]:
-    return {
-        "number": queries.next_number(connection),
-        "known_kafka_clusters": queries.known_kafka_clusters(connection),
-        "declared_streams": declared_streams(connection),
-    }
-
-
-def _facts_to_change(connection: Connection, cluster: str, write: Write) -> dict[str, Any]:
-    row = queries.get_cluster(connection, cluster)
-    if row is not None:
-        write.match(row.version)
-    return {
-        "known_kafka_clusters": queries.known_kafka_clusters(connection),
-        "declared_streams": declared_streams(connection),
-        "live_stream": live_stream_on(connection, cluster),
-        "live_application": application_on(connection, cluster),
-    }
-
-
-def _ask(
-    write: Write, bootstrap_servers: str, properties: dict[str, str], accept_offline: bool
-) -> tuple[ClusterFacts | None, str | None]:
-    """Who answers there, or why nobody does; raises ClusterUnreachable unless offline is accepted."""
-    try:
-        return probe(bootstrap_servers, properties, write.services.config.probe_timeout_seconds), None
-    except ClusterUnreachable as error:
-        if not accept_offline:
-            raise
-        return None, error.errors[0].detail if error.errors else error.detail
 
 
 def _created(connection: Connection, name: str) -> Answer:

@@ -12,16 +12,11 @@ from sqlalchemy import Connection
 
 from backend.api.access import needs
 from backend.api.requests import At, Body, Paging, Reading, Writing, listed, respond
-from backend.deciders import EDGE
+from backend.changes import edge_losses as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
-from backend.domain.edge_losses import Acknowledge, RecordReplay
-from backend.domain.errors import NotFound
-from backend.queries import edge_losses, trees
+from backend.queries import edge_losses
 from backend.queries.edge_losses import LossRow, SetAsideRow
-from backend.queries.leaf_routes import list_leaves
-from backend.tracing import scene
-from backend.tracing.replay import replay
 
 router = APIRouter(tags=["losses"])
 
@@ -48,23 +43,19 @@ def list_set_aside(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 @router.post("/set-aside/replay", openapi_extra=needs(Action.CHANGE_ESTATE))
 def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
     """Write a record that was set aside where it is missing; once more writes nothing twice."""
-    config = write.services.config
     with write.services.reading() as connection:
-        row = next((each for each in edge_losses.list_set_aside(connection) if each.id == body.id), None)
-        if row is None:
-            raise NotFound(f"no record {body.id[:300]!r} was set aside; GET /set-aside lists them")
-        known = scene.read(connection, config, row.cluster, row.stream, row.partition)
-        leaves = list_leaves(connection)
+        row = changes.find_set_aside(connection, body.id)
+        if write.dry_run:
+            changes.scene_of(connection, write.services.config, row)
     if write.dry_run:
         return respond(Answer(200, {**_shown_set_aside(row), "written": [], "missing": {}}))
-    done = replay(known, row, leaves, config.partition_buckets, config.quarantine_topic)
+    done = changes.write_again(write.services.reading, write.services.config, row)
 
     def answer(_: Connection, outcome: Outcome) -> Answer:
         shown = {**_shown_set_aside(row), "replayed": True}
         return Answer(200, {**shown, "written": list(done.written), "missing": dict(done.missing)})
 
-    command = RecordReplay(id=row.id, clusters=done.written)
-    return write.run(EDGE, f"edge-{row.cluster}-{row.level}", lambda _: command, answer)
+    return write.carry_out(changes.record_replay(row, done), answer)
 
 
 @router.get("/losses", openapi_extra=needs(Action.READ_ESTATE))
@@ -77,17 +68,11 @@ def list_losses(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 def acknowledge(body: WhichDistributor, write: Writing) -> Response:
     """Take note of all that a distributor lost so far: it is no longer degraded for it."""
 
-    def build(connection: Connection) -> Acknowledge:
-        tree = trees.get_tree(connection)
-        if tree is None or (body.cluster, body.level) not in tree.targets:
-            raise NotFound(f"there is no distributor of cluster {body.cluster[:300]!r} at level {body.level}")
-        return Acknowledge(cluster=body.cluster, level=body.level)
-
     def answer(connection: Connection, _: Outcome) -> Answer:
         rows = [row for row in edge_losses.list_losses(connection) if _of(row) == (body.cluster, body.level)]
         return Answer(200, {"items": [_shown_loss(row) for row in rows], "next_cursor": None})
 
-    return write.run(EDGE, f"edge-{body.cluster}-{body.level}", build, answer)
+    return write.carry_out(changes.acknowledge(body.cluster, body.level), answer)
 
 
 def _of(row: LossRow) -> tuple[str, int]:

@@ -12,16 +12,13 @@ from sqlalchemy import Connection
 
 from backend.api.access import Asking, check, needs
 from backend.api.requests import Body, Page, Paging, Reading, Writing, listed, respond
-from backend.deciders import GROUP_RESETS
+from backend.changes import offsets as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
-from backend.domain.errors import FieldError, NameInvalid, NotFound, ValueInvalid
-from backend.domain.group_reset import RecordReset
-from backend.domain.names import StreamName, is_group_name, is_name
-from backend.queries import clusters, offsets, streams
+from backend.domain.errors import NotFound, ValueInvalid
+from backend.queries import clusters, offsets
 from backend.queries.offsets import NotFollowedRow, OffsetRow, Place
-from backend.queries.streams import StreamRow
-from backend.tracing.resetting import Wish, reset, wished_offsets
+from backend.tracing.resetting import reset, wished_offsets
 
 router = APIRouter(tags=["offsets"])
 
@@ -72,17 +69,17 @@ def list_not_followed(connection: Reading, page: Paging) -> dict[str, Any]:
 @router.post("/offsets/reset", openapi_extra=needs(Action.MANAGE_TENANT))
 def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
     """Set a group's offsets on a cluster, also further back; the other clusters follow."""
-    check(caller, Action.MANAGE_TENANT, body.stream, _no_stream(body.stream))
+    check(caller, Action.MANAGE_TENANT, body.stream, changes.no_stream(body.stream))
     with write.services.reading() as connection:
-        wish = _wish(connection, body)
+        wish = changes.wish(connection, body.cluster, body.stream, body.group, body.partition, body.to)
     wanted = wished_offsets(wish)
     named = {str(partition): offset for partition, offset in wanted.items()}
     shown = {"cluster": body.cluster, "stream": body.stream, "group": body.group, "offsets": named}
     shown["technical_group"] = wish.technical_group
     if write.dry_run:
         return respond(Answer(200, shown))
-    command = RecordReset(cluster=body.cluster, stream=body.stream, group=body.group, to=body.to, offsets=named)
-    first = write.rehearse(GROUP_RESETS, f"offsets-{body.cluster}", lambda _: command)
+    change = changes.record_reset(wish, wanted)
+    first = write.rehearse_change(change)
     if first is not None:
         return first
     reset(wish, wanted)
@@ -90,46 +87,7 @@ def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
     def answer(_: Connection, outcome: Outcome) -> Answer:
         return Answer(200, shown)
 
-    return write.run(GROUP_RESETS, f"offsets-{body.cluster}", lambda _: command, answer)
-
-
-def _wish(connection: Connection, body: Reset) -> Wish:
-    if not is_group_name(body.group):
-        detail = f"{ascii(body.group)[:60]} cannot name a group: use letters, digits, '.', '_' and '-'"
-        raise NameInvalid(detail, (FieldError("/group", detail),))
-    cluster = clusters.get_cluster(connection, body.cluster)
-    if cluster is None:
-        raise NotFound(f"there is no cluster {body.cluster[:300]!a}")
-    row = _stream(connection, body.stream)
-    if row is None:
-        raise _no_stream(body.stream)
-    if body.cluster not in row.incarnations:
-        raise NotFound(f"{body.cluster} has no topic of {body.stream}")
-    if body.partition is not None and body.partition >= row.partitions:
-        raise ValueInvalid(
-            f"{body.stream} has {row.partitions} partitions, there is no partition {body.partition}"
-        )
-    every = range(row.partitions) if body.partition is None else (body.partition,)
-    return Wish(
-        cluster=cluster,
-        stream=StreamName(row.tenant, row.instance, row.environment, row.name),
-        topic=row.technical_names[body.cluster],
-        group=body.group,
-        partitions=tuple(every),
-        to=body.to,
-    )
-
-
-def _stream(connection: Connection, name: str) -> StreamRow | None:
-    parts = name.split("/")
-    if len(parts) != 4 or not all(map(is_name, parts)):
-        return None
-    tenant, instance, environment, stream = parts
-    return streams.get_stream(connection, tenant, instance, environment, stream)
-
-
-def _no_stream(stream: str) -> NotFound:
-    return NotFound(f"there is no stream {stream[:300]!a}")
+    return write.carry_out(change, answer)
 
 
 def _key(row: OffsetRow) -> str:

@@ -193,6 +193,10 @@ class Write:
         )
         return None if first is None else respond(first)
 
+    def rehearse_change(self, change: Change[S, C]) -> Response | None:
+        """`rehearse` for a change."""
+        return self.rehearse(change.decider, change.stream, change.build)
+
     def run(
         self,
         decider: Decider[S, C],

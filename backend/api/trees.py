@@ -23,24 +23,17 @@ from backend.api.requests import (
     plausible_names,
     shown_at,
 )
-from backend.deciders import TREE
+from backend.changes import trees as changes
+from backend.changes.trees import existing_tree
 from backend.dispatch import Answer, Outcome
-from backend.domain import formats, routes, tree_shape
+from backend.domain import routes
 from backend.domain.access import Action
-from backend.domain.application_groups import ClusterGroups, check_joining
-from backend.domain.distributor_settings import COMPRESSIONS, DEFAULTS, ChangeDistributor
-from backend.domain.errors import NotFound, StateConflict
-from backend.domain.formats import ClusterFormats
-from backend.domain.primary_move import MovePrimary
-from backend.domain.tree import ReplaceTree, SwitchTarget, clusters_of
-from backend.queries import clusters, distributors, operations, trees
-from backend.queries.application_groups import declared_groups
-from backend.queries.naming import declared_streams
-from backend.queries.switches import moving_switches
-from backend.queries.trees import MAIN, TreeRow
+from backend.domain.distributor_settings import COMPRESSIONS, DEFAULTS
+from backend.domain.errors import NotFound
+from backend.queries import distributors, operations, trees
+from backend.queries.trees import TreeRow
 
 router = APIRouter(prefix="/trees", tags=["trees"], dependencies=[Depends(plausible_names)])
-STREAM = f"tree-{MAIN}"
 
 
 class Target(Body):
@@ -77,7 +70,7 @@ def list_trees(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 @router.get("/main", openapi_extra=needs(Action.READ_ESTATE))
 def get_tree(connection: Reading, at: At) -> Response:
     """The tree with its coverage proof."""
-    row = _existing(trees.get_tree(connection, at))
+    row = existing_tree(connection, at)
     return shown_at(row.version, shown(row))
 
 
@@ -91,22 +84,14 @@ def replace_tree(
 ) -> Response:
     """Set the tree. 201 the first time, then 200; the same tree again changes nothing."""
 
-    def build(connection: Connection) -> ReplaceTree:
-        row = trees.get_tree(connection)
-        write.match(row.version if row else None)
-        known = frozenset(cluster.name for cluster in clusters.list_clusters(connection))
-        _check_names_on_joining(connection, row, root, known)
-        _check_switches_on_leaving(connection, root, known)
-        return ReplaceTree(root=root, known_clusters=known, primary_cluster=primary)
-
     def answer(connection: Connection, outcome: Outcome) -> Answer:
-        row = _existing(trees.get_tree(connection))
+        row = existing_tree(connection)
         headers = {"ETag": etag(row.version)}
         if outcome.events and outcome.version == len(outcome.events):
             return Answer(201, shown(row), {**headers, "Location": f"/api/v1/trees/{row.name}"})
         return Answer(200, shown(row), headers)
 
-    return write.run(TREE, STREAM, build, answer)
+    return write.carry_out(changes.replace_tree(root, primary, write.match), answer)
 
 
 @router.get("/main/distributors", openapi_extra=needs(Action.READ_ESTATE))
@@ -118,7 +103,7 @@ def list_distributors(connection: Reading, at: At) -> list[dict[str, Any]]:
 @router.get("/main/distributors/{cluster}/{level}", openapi_extra=needs(Action.READ_ESTATE))
 def get_distributor(cluster: str, level: str, connection: Reading, at: At) -> Response:
     """One distributor."""
-    tree = _existing(trees.get_tree(connection, at))
+    tree = existing_tree(connection, at)
     return shown_at(tree.version, _distributor(connection, cluster, _level(level), at))
 
 
@@ -128,26 +113,16 @@ def change_distributor(cluster: str, level: str, body: DistributorChanges, write
     number = _level(level)
     given = body.model_dump(exclude_unset=True)
 
-    def build(connection: Connection) -> ChangeDistributor:
-        write.match(_existing(trees.get_tree(connection)).version)
-        clear_limit = given.get("bytes_per_second", 0) is None
-        return ChangeDistributor(cluster=cluster, level=number, clear_limit=clear_limit, **given)
-
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         return Answer(200, _distributor(connection, cluster, number), {"ETag": etag(outcome.version)})
 
-    return write.run(TREE, STREAM, build, answer)
+    return write.carry_out(changes.change_distributor(cluster, number, given, write.match), answer)
 
 
 @router.put("/main/targets/{cluster}/{level}", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def switch_target(cluster: str, level: str, body: Target, write: Writing) -> Response:
     """Let a distributor copy to another leaf of its sibling subtree; 200 if it does already."""
     number = _level(level)
-
-    def build(connection: Connection) -> SwitchTarget:
-        row = _existing(trees.get_tree(connection))
-        write.match(row.version)
-        return SwitchTarget(cluster=cluster, level=number, target=body.target)
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         headers = {"ETag": etag(outcome.version)}
@@ -161,20 +136,16 @@ def switch_target(cluster: str, level: str, body: Target, write: Writing) -> Res
         headers["Location"] = f"/api/v1/operations/{operation}"
         return Answer(202, {**shape, "previous": previous, "operation": operation}, headers)
 
-    return write.run(TREE, STREAM, build, answer)
+    return write.carry_out(changes.switch_target(cluster, number, body.target, write.match), answer)
 
 
 @router.put("/main/primary", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def move_primary(body: Primary, write: Writing) -> Response:
     """Make another cluster the only writer of schemas, once it has them all; 200 if it is so, or being done."""
 
-    def build(connection: Connection) -> MovePrimary:
-        write.match(_existing(trees.get_tree(connection)).version)
-        return MovePrimary(cluster=body.cluster, take_over=body.take_over)
-
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         headers = {"ETag": etag(outcome.version)}
-        previous = _existing(trees.get_tree(connection)).primary_cluster
+        previous = existing_tree(connection).primary_cluster
         shape = {"cluster": body.cluster, "previous": previous, "take_over": body.take_over, "operation": None}
         if write.dry_run or not outcome.events or previous == body.cluster:
             return Answer(200, shape, headers)
@@ -182,7 +153,7 @@ def move_primary(body: Primary, write: Writing) -> Response:
         headers["Location"] = f"/api/v1/operations/{operation}"
         return Answer(202, {**shape, "operation": operation}, headers)
 
-    return write.run(TREE, STREAM, build, answer)
+    return write.carry_out(changes.move_primary(body.cluster, body.take_over, write.match), answer)
 
 
 def shown(row: TreeRow) -> dict[str, Any]:
@@ -209,47 +180,3 @@ def _distributor(connection: Connection, cluster: str, level: int, at: int | Non
         if (row.cluster, row.level) == (cluster, level):
             return row.document()
     raise NotFound(f"there is no distributor of cluster {cluster!r} at level {level}")
-
-
-def _check_names_on_joining(
-    connection: Connection, row: TreeRow | None, root: object, known: frozenset[str]
-) -> None:
-    """Refuse a cluster that joins and on which the tree's streams and groups could not all have own names."""
-    # Parsed before it is walked: only what is a tree is known not to be endlessly deep.
-    names = tree_shape.leaves(tree_shape.parse(root, known))
-    joining = set(names) - (clusters_of(row.root) if row else frozenset())
-    if not joining:
-        return
-    streams, groups = declared_streams(connection, MAIN), declared_groups(connection, MAIN)
-    for cluster in clusters.list_clusters(connection):
-        if cluster.name in joining:
-            of = ClusterFormats(cluster.name, cluster.topic_format, cluster.subject_format)
-            pointer = _pointer(root, cluster.name) or ""
-            formats.check_deployment(streams, of, pointer)
-            check_joining(groups, ClusterGroups(cluster.name, cluster.group_format), pointer)
-
-
-def _check_switches_on_leaving(connection: Connection, root: object, known: frozenset[str]) -> None:
-    """Refuse a tree without a leaf that clients are just moved from, or to."""
-    names = tree_shape.leaves(tree_shape.parse(root, known))
-    for switch in moving_switches(connection):
-        for cluster in (switch.source, switch.target):
-            if cluster not in names:
-                raise StateConflict(
-                    f"switch {switch.id} moves clients from {switch.source} to {switch.target}; "
-                    f"wait for it, or abort it, before {cluster} leaves the tree"
-                )
-
-
-def _pointer(node: Any, cluster: str, at: str = "") -> str | None:
-    """JSON pointer of the leaf of a cluster."""
-    if "cluster" in node:
-        return f"{at}/cluster" if node["cluster"] == cluster else None
-    found = (_pointer(child, cluster, f"{at}/children/{n}") for n, child in enumerate(node["children"]))
-    return next((place for place in found if place), None)
-
-
-def _existing(row: TreeRow | None) -> TreeRow:
-    if row is None:
-        raise NotFound("there is no tree main (yet); PUT /trees/main sets it")
-    return row

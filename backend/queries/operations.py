@@ -23,7 +23,7 @@ from backend.queries.trees import get_tree
 _ID = re.compile(r"(target-switch|primary-move|adoption)-([1-9][0-9]{0,17})")
 _SWITCHED = "DistributorTargetSwitched"
 _MOVED = "PrimaryMoved"
-_BEGUN = {_SWITCHED: "target-switch", "PrimaryMoveBegun": "primary-move"}
+_BEGUN = {_SWITCHED: "target-switch", "PrimaryMoveBegun": "primary-move", "AdoptionBegun": "adoption"}
 
 
 def operation_id(event: RecordedEvent) -> str:

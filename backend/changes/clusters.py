@@ -1,0 +1,111 @@
+"""Changes of clusters. Who is to be reached at a new address is asked first, outside of the append lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from backend.changes.change import Change, Match, any_version
+from backend.deciders import CLUSTER
+from backend.domain.client_properties import unmasked
+from backend.domain.cluster import AddCluster, ChangeCluster, Cluster, ClusterCommand, RemoveCluster
+from backend.domain.errors import ClusterUnreachable
+from backend.kafka.probe import ClusterFacts, probe
+from backend.queries import clusters as queries
+from backend.queries.application_groups import application_on
+from backend.queries.clusters import ClusterRow
+from backend.queries.naming import declared_streams, live_stream_on
+
+ClusterChange = Change[Cluster | None, ClusterCommand]
+Found = tuple[ClusterFacts | None, str | None]
+"""Who answers at an address, or why nobody does."""
+NOBODY: Found = (None, None)
+"""Nobody was asked."""
+
+
+def add_cluster(described: Mapping[str, Any], found: Found = NOBODY) -> ClusterChange:
+    """Make a Kafka cluster known. `described`: the fields of AddCluster that a request names."""
+    facts, unreachable = found
+
+    def build(connection: Connection) -> AddCluster:
+        return AddCluster(
+            **described,
+            number=queries.next_number(connection),
+            known_kafka_clusters=queries.known_kafka_clusters(connection),
+            declared_streams=declared_streams(connection),
+            kafka_cluster_id=facts.kafka_cluster_id if facts else None,
+            brokers=len(facts.brokers) if facts else None,
+            unreachable=unreachable,
+        )
+
+    return Change(CLUSTER, event_stream(str(described["name"])), build)
+
+
+def change_cluster(
+    cluster: str, changes: Mapping[str, Any], found: Found = NOBODY, match: Match = any_version
+) -> ClusterChange:
+    """Describe it anew. `changes`: the fields of ChangeCluster that a request names."""
+
+    def build(connection: Connection) -> ChangeCluster:
+        row = queries.get_cluster(connection, cluster)
+        if row is not None:
+            match(row.version)
+        return ChangeCluster(
+            **changes,
+            known_kafka_clusters=queries.known_kafka_clusters(connection),
+            declared_streams=declared_streams(connection),
+            live_stream=live_stream_on(connection, cluster),
+            live_application=application_on(connection, cluster),
+            kafka_cluster_id=found[0].kafka_cluster_id if found[0] else None,
+        )
+
+    return Change(CLUSTER, event_stream(cluster), build)
+
+
+def remove_cluster(cluster: str, match: Match = any_version) -> ClusterChange:
+    """Forget a cluster that is in no tree."""
+
+    def build(connection: Connection) -> RemoveCluster:
+        row = queries.get_cluster(connection, cluster)
+        if row is not None:
+            match(row.version)
+        return RemoveCluster(trees=queries.trees_with(connection, cluster))
+
+    return Change(CLUSTER, event_stream(cluster), build)
+
+
+def ask(
+    bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float, accept_offline: bool
+) -> Found:
+    """Who answers there. Raises ClusterUnreachable unless offline is accepted."""
+    try:
+        return probe(bootstrap_servers, properties, timeout_seconds), None
+    except ClusterUnreachable as error:
+        if not accept_offline:
+            raise
+        return None, error.errors[0].detail if error.errors else error.detail
+
+
+def ask_anew(
+    row: ClusterRow,
+    bootstrap_servers: str | None,
+    properties: Mapping[str, str] | None,
+    timeout_seconds: float,
+    accept_offline: bool,
+) -> Found:
+    """Who answers if the cluster is reached like this (None: as before); NOBODY where it is reached as before.
+
+    Raises ClusterUnreachable unless offline is accepted.
+    """
+    servers = row.bootstrap_servers if bootstrap_servers is None else bootstrap_servers
+    wanted = row.properties if properties is None else unmasked(properties, row.properties)
+    if (servers, wanted) == (row.bootstrap_servers, row.properties):
+        return NOBODY
+    return ask(servers, wanted, timeout_seconds, accept_offline)
+
+
+def event_stream(cluster: str) -> str:
+    """The event stream of a cluster."""
+    return f"cluster-{cluster}"

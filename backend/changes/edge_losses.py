@@ -1,0 +1,68 @@
+"""What an operator does about what distributors could not copy: replays records, takes note of losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from sqlalchemy import Connection
+
+from backend.changes.change import Change
+from backend.deciders import EDGE
+from backend.domain.edge_losses import Acknowledge, Edge, EdgeCommand, RecordReplay
+from backend.domain.errors import NotFound
+from backend.queries.edge_losses import SetAsideRow, list_set_aside
+from backend.queries.leaf_routes import list_leaves
+from backend.queries.trees import get_tree
+from backend.settings import Settings
+from backend.tracing import scene
+from backend.tracing.replay import Replay, replay
+from backend.tracing.scene import Scene
+
+EdgeChange = Change[Edge, EdgeCommand]
+
+
+def find_set_aside(connection: Connection, identity: str) -> SetAsideRow:
+    """A record that was set aside. Raises NotFound."""
+    for row in list_set_aside(connection):
+        if row.id == identity:
+            return row
+    raise NotFound(f"no record {identity[:300]!r} was set aside; GET /set-aside lists them")
+
+
+def scene_of(connection: Connection, config: Settings, row: SetAsideRow) -> Scene:
+    """Where the record's stream is to be looked for. Raises what `scene.read` does."""
+    return scene.read(connection, config, row.cluster, row.stream, row.partition)
+
+
+def write_again(
+    reading: Callable[[], AbstractContextManager[Connection]], config: Settings, row: SetAsideRow
+) -> Replay:
+    """Write the record where it is missing; once more writes nothing twice. Raises as `replay` does."""
+    with reading() as connection:
+        known = scene_of(connection, config, row)
+        leaves = list_leaves(connection)
+    return replay(known, row, leaves, config.partition_buckets, config.quarantine_topic)
+
+
+def record_replay(row: SetAsideRow, done: Replay) -> EdgeChange:
+    """Say that it was written again."""
+    command = RecordReplay(id=row.id, clusters=done.written)
+    return Change(EDGE, event_stream(row.cluster, row.level), lambda _: command)
+
+
+def acknowledge(cluster: str, level: int) -> EdgeChange:
+    """Take note of all that a distributor lost so far."""
+
+    def build(connection: Connection) -> Acknowledge:
+        tree = get_tree(connection)
+        if tree is None or (cluster, level) not in tree.targets:
+            raise NotFound(f"there is no distributor of cluster {cluster[:300]!r} at level {level}")
+        return Acknowledge(cluster=cluster, level=level)
+
+    return Change(EDGE, event_stream(cluster, level), build)
+
+
+def event_stream(cluster: str, level: int) -> str:
+    """The event stream of what a distributor could not copy."""
+    return f"edge-{cluster}-{level}"

@@ -1,0 +1,69 @@
+"""Setting a group's offsets on one cluster: where they are to be set, and that it was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection
+
+from backend.changes.change import Change
+from backend.deciders import GROUP_RESETS
+from backend.domain.errors import FieldError, NameInvalid, NotFound, ValueInvalid
+from backend.domain.group_reset import RecordReset, Resets
+from backend.domain.names import StreamName, is_group_name, is_name
+from backend.queries import clusters, streams
+from backend.queries.streams import StreamRow
+from backend.tracing.resetting import Wish
+
+
+def wish(connection: Connection, cluster: str, stream: str, group: str, partition: int | None, to: str) -> Wish:
+    """What is asked for, as things are called on the cluster; `partition` None: every one.
+
+    Raises NameInvalid, NotFound, ValueInvalid.
+    """
+    if not is_group_name(group):
+        detail = f"{ascii(group)[:60]} cannot name a group: use letters, digits, '.', '_' and '-'"
+        raise NameInvalid(detail, (FieldError("/group", detail),))
+    there = clusters.get_cluster(connection, cluster)
+    if there is None:
+        raise NotFound(f"there is no cluster {cluster[:300]!a}")
+    row = _stream(connection, stream)
+    if row is None:
+        raise no_stream(stream)
+    if cluster not in row.incarnations:
+        raise NotFound(f"{cluster} has no topic of {stream}")
+    if partition is not None and partition >= row.partitions:
+        raise ValueInvalid(f"{stream} has {row.partitions} partitions, there is no partition {partition}")
+    return Wish(
+        cluster=there,
+        stream=StreamName(row.tenant, row.instance, row.environment, row.name),
+        topic=row.technical_names[cluster],
+        group=group,
+        partitions=tuple(range(row.partitions)) if partition is None else (partition,),
+        to=to,
+    )
+
+
+def record_reset(asked: Wish, offsets: Mapping[int, int]) -> Change[Resets, RecordReset]:
+    """Say that a group was set to these offsets, by partition."""
+    command = RecordReset(
+        cluster=asked.cluster.name,
+        stream=str(asked.stream),
+        group=asked.group,
+        to=asked.to,
+        offsets={str(partition): offset for partition, offset in offsets.items()},
+    )
+    return Change(GROUP_RESETS, f"offsets-{command.cluster}", lambda _: command)
+
+
+def no_stream(stream: str) -> NotFound:
+    """The same for a stream that nobody has and one that is another tenant's."""
+    return NotFound(f"there is no stream {stream[:300]!a}")
+
+
+def _stream(connection: Connection, name: str) -> StreamRow | None:
+    parts = name.split("/")
+    if len(parts) != 4 or not all(map(is_name, parts)):
+        return None
+    tenant, instance, environment, stream = parts
+    return streams.get_stream(connection, tenant, instance, environment, stream)
