@@ -25,10 +25,6 @@ def operator(acme: Console) -> Visitor:
     return visitor(acme, "operator")
 
 
-def version(acme: Console) -> str:
-    return acme.rest.send("GET", "/trees/main").headers["etag"].strip('"')
-
-
 def test_a_target_is_switched_with_the_ways_that_change_and_followed_until_it_is_done(
     acme: Console, operator: Visitor, database: Database
 ) -> None:
@@ -75,7 +71,9 @@ def test_one_is_paused_limited_and_goes_on(acme: Console, operator: Visitor) -> 
         "treeline distributor set c1 2 --bytes-per-second 5242880 --compression zstd\n"
         "treeline distributor pause c1 2"
     )
-    assert operator.client.post(SETTINGS, data={**hidden(preview), "step": "confirm"}).headers["location"] == "/tree"
+    assert (
+        operator.client.post(SETTINGS, data={**hidden(preview), "step": "confirm"}).headers["location"] == "/tree"
+    )
     found = acme.rest.ok("GET", "/trees/main/distributors/c1/2")
     assert (found["paused"], found["bytes_per_second"], found["compression"]) == (True, 5242880, "zstd")
     form = operator.get(SETTINGS)
