@@ -211,6 +211,11 @@ def walk(root: Document, place: str = ROOT) -> Iterator[tuple[str, Document]]:
         yield from walk(child, f"{place}{side}")
 
 
+def clusters_of(root: Document) -> tuple[str, ...]:
+    """Those of the leaves, from left to right."""
+    return tuple(node["cluster"] for _, node in walk(root) if "cluster" in node)
+
+
 def place_of(pointer: str) -> str:
     """The place of the node that a JSON pointer into the document names, or a part of it."""
     return ROOT + "".join(re.findall(r"/children/([01])", pointer))

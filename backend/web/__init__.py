@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 from backend.shared_routes import shared_routes
 from backend.web import (
     account_page,
+    adoption_page,
     application_forms,
     application_page,
     cluster_forms,
@@ -22,7 +23,9 @@ from backend.web import (
     lab_page,
     level_form,
     login_page,
+    losses_page,
     member_forms,
+    offset_reset_form,
     offsets_page,
     operation_page,
     placement_form,
@@ -50,6 +53,7 @@ from backend.web import (
     trace_page,
     tree_edit_page,
     tree_page,
+    upkeep_forms,
     users_page,
     zones_page,
 )
@@ -64,9 +68,9 @@ def routes() -> Sequence[BaseRoute]:
         *(switch_plan_page, switch_force_form, switch_page, switches_page),
         *(placement_form, placement_page, placement_run_form, placements_page),
         *(distributor_forms, primary_form, tree_edit_page, operation_page),
-        *(cluster_forms, cluster_remove_form, clusters_page),
+        *(adoption_page, cluster_forms, cluster_remove_form, clusters_page, losses_page),
         *(replication_elect_form, replication_page, replication_what_if_page, placement_policy_form),
-        *(lab_page, zones_page, timeline_page, offsets_page, trace_page),
+        *(upkeep_forms, lab_page, zones_page, timeline_page, offset_reset_form, offsets_page, trace_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),

@@ -111,6 +111,7 @@ def _target_page(services: ConsoleServices, cluster: str, level: str) -> FormPag
             operation_id,
         ),
         usual=lambda connection: {"target": row.target, "version": str(existing_tree(connection).version)},
+        empty="Choose another target: here stands which ways that changes.",
         choices={
             "distributor": Distributor(row),
             "targets": [(name, name) for name in row.allowed_targets],
@@ -210,6 +211,7 @@ def _settings_page(services: ConsoleServices, cluster: str, level: str) -> FormP
             lambda _: "/tree",
         ),
         usual=usual,
+        empty="Change something: here stands what that does.",
         choices={"distributor": Distributor(row), "compressions": [(each, each) for each in COMPRESSIONS]},
     )
 

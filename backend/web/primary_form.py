@@ -72,6 +72,7 @@ def _primary_page(services: ConsoleServices) -> FormPage:
             begun,
         ),
         usual=lambda connection: {"cluster": present, "version": str(existing_tree(connection).version)},
+        empty="Choose another primary: here stands what that does.",
         choices={
             "leaves": [(present, stays), *((name, name) for name in others)],
             "present": present,

@@ -164,6 +164,7 @@ def _listed(services: ConsoleServices, caller: Caller, asked: Asked, before: str
         "items": items,
         "asked": asked,
         "kinds": sorted(SENTENCES),
+        "may_rebuild": may(caller, Action.CHANGE_ESTATE),
         "before": limit,
         "head": newest,
         "earlier": asked.query(before=items[-1].position) if len(found) > MOST_SHOWN else None,

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from backend.domain.tree_edit import clusters_of
+
 LEAF_WIDTH, LEAF_HEIGHT, GAP = 132.0, 46.0, 14.0
 INNER_WIDTH, INNER_HEIGHT = 84.0, 30.0
 ROW = 74.0
@@ -19,6 +21,8 @@ class NodeView:
     place: str
     cluster: str | None
     level: int | None
+    below: tuple[str, ...]
+    """Clusters, from left to right."""
     problems: tuple[str, ...]
     x: float
     y: float
@@ -32,7 +36,7 @@ class NodeView:
     @property
     def name(self) -> str:
         """As lists and labels call it."""
-        return self.cluster or f"the node of level {self.level}"
+        return self.cluster or f"level {self.level} over {', '.join(self.below)}"
 
 
 @dataclass(frozen=True)
@@ -72,17 +76,15 @@ def _draw(
     found: list[NodeView],
 ) -> int:
     """Place a node whose leftmost leaf stands in `column`; how many columns it takes."""
-    about = {"place": place, "problems": tuple(problems.get(place, ())), "y": MARGIN + depth * ROW}
+    below, told, y = clusters_of(node), tuple(problems.get(place, ())), MARGIN + depth * ROW
     if "cluster" in node:
         x = MARGIN + column * (LEAF_WIDTH + GAP)
-        leaf = {"cluster": node["cluster"], "level": None, "x": x, "width": LEAF_WIDTH, "height": LEAF_HEIGHT}
-        found.append(NodeView(**about, **leaf))
+        found.append(NodeView(place, node["cluster"], None, below, told, x, y, LEAF_WIDTH, LEAF_HEIGHT))
         return 1
     taken = 0
     for side, child in enumerate(node["children"]):
         taken += _draw(child, f"{place}{side}", column + taken, depth + 1, problems, found)
     middles = [each.middle for each in found if each.place in (f"{place}0", f"{place}1")]
     x = sum(middles) / 2 - INNER_WIDTH / 2
-    inner = {"cluster": None, "level": node["level"], "x": x, "width": INNER_WIDTH, "height": INNER_HEIGHT}
-    found.append(NodeView(**about, **inner))
+    found.append(NodeView(place, None, node["level"], below, told, x, y, INNER_WIDTH, INNER_HEIGHT))
     return taken

@@ -51,8 +51,7 @@ class TreeDifference:
             if lines:
                 parts.append(f"{counted(len(lines), 'distributor')} {verb if len(lines) > 1 else verb + 's'}")
         parts.append("1 stays as it is" if self.stay == 1 else f"{self.stay} stay as they are")
-        text = "; ".join(parts)
-        return f"{text[0].upper()}{text[1:]}."
+        return f"Once it is set: {'; '.join(parts)}."
 
 
 def difference(before: Shape | None, after: Shape) -> TreeDifference:

@@ -64,10 +64,8 @@ def _change(edit: Editing, match: TreeMatch) -> TreeChange:
     return replace_tree(edit.draft.root, edit.draft.primary, match)
 
 
-def _text(root: Mapping[str, Any] | None) -> str:
+def _text(root: Mapping[str, Any]) -> str:
     """`3(c1, 1(c2, c3))`."""
-    if root is None:
-        return "none"
     if "cluster" in root:
         return str(root["cluster"])
     return f"{root['level']}({', '.join(map(_text, root['children']))})"
@@ -114,7 +112,10 @@ def effect_of(connection: Connection, outcome: Outcome, edit: Editing) -> Effect
         ),
         fields=fields_of(
             {"Tree": _text(after.root), "Primary": after.primary_cluster},
-            {"Tree": _text(before and before.root), "Primary": before.primary_cluster if before else "none"},
+            {
+                "Tree": _text(before.root) if before else "none",
+                "Primary": before.primary_cluster if before else "none",
+            },
         ),
         notes=() if nothing else _notes(connection, edit, told.leaving, told.barriers),
         lists=() if nothing else told.lists,

@@ -94,18 +94,18 @@ def step_of(given: Mapping[str, str]) -> Step:
     return found
 
 
-def in_words(step: Step, cluster: str | None) -> str:
-    """A step as the list of steps says it; `cluster`: what stood at its place, if it was one."""
-    here = cluster or f"the node {step.place}"
+def in_words(step: Step, names: Mapping[str, str]) -> str:
+    """A step as the list of steps says it; `names`: what each node was called then, by place."""
+    here = names.get(step.place, step.place)
     said = {
         "begin": f"Begin with {step.argument}",
         "add": f"Add {step.argument} beside {here}",
-        "remove": f"Take {here} out" if cluster else f"Take {here} out, with all below it",
+        "remove": f"Take {here} out",
         "swap": f"Swap the sides of {here}",
         "put": f"Put {step.argument} in the place of {here}",
-        "level": f"Level {step.argument} for {here}",
-        "move": f"Move {here} beside {step.argument}",
-        "room": f"Make room above {here}",
+        "level": f"Make it level {step.argument}: {here}",
+        "move": f"Move {here} beside {names.get(step.argument, step.argument)}",
+        "room": f"Raise the levels above {here}",
         "primary": f"Make {step.argument} the primary",
     }
     return said[step.kind]

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from backend.domain import tree_shape
 from backend.domain.errors import DomainError, TreeInvalid, ValueInvalid
 from backend.domain.routes import Targets
-from backend.domain.tree_edit import Document, Draft, Step, edited, place_of, walk
+from backend.domain.tree_edit import Document, Draft, Step, clusters_of, edited, place_of
 from backend.queries.clusters import list_clusters
 from backend.queries.trees import TreeRow, get_tree
 from backend.web.tree_edit_drawing import NodeView, Sketch, sketch
@@ -67,8 +67,7 @@ class Editing:
     @property
     def leaves(self) -> tuple[str, ...]:
         """Of the draft, from left to right."""
-        root = self.draft.root
-        return () if root is None else tuple(node["cluster"] for _, node in walk(root) if "cluster" in node)
+        return () if self.draft.root is None else clusters_of(self.draft.root)
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -110,7 +109,8 @@ def _followed(
     told: list[str] = []
     shown, problem = draft, None
     for number, step in enumerate(steps, 1):
-        told.append(in_words(step, _cluster_at(draft.root, step.place)))
+        named = _names(draft.root)
+        told.append(in_words(step, named))
         try:
             draft = edited(draft, [step], clusters)
         except ValueInvalid as error:
@@ -125,9 +125,9 @@ def _followed(
     return shown, tuple(told), problem
 
 
-def _cluster_at(root: Document | None, place: str) -> str | None:
-    found = {} if root is None else dict(walk(root))
-    return found.get(place, {}).get("cluster")
+def _names(root: Document | None) -> dict[str, str]:
+    """What each node is called, by place."""
+    return {} if root is None else {node.place: node.name for node in sketch(root, {}).nodes}
 
 
 def by_place(error: DomainError) -> dict[str, list[str]]:

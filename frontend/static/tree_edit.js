@@ -6,13 +6,15 @@
 
   // A step is a new page: it begins where the last one was left.
   const kept = sessionStorage.getItem(KEPT);
-  if (kept !== null) {
+  if (kept === null) chosen?.scrollIntoView({ block: "nearest", inline: "center" });
+  else {
     sessionStorage.removeItem(KEPT);
     const [left, top] = kept.split(" ").map(Number);
     const figure = document.querySelector(".figure");
     if (figure) figure.scrollLeft = left;
     // Later than the browser goes to the address's fragment, which takes the focus away.
     const go = () => {
+      if (![document.body, chosen].includes(document.activeElement)) return; // somebody was quicker
       window.scrollTo(0, top);
       chosen?.focus({ preventScroll: true });
     };

@@ -59,7 +59,7 @@ def test_a_cluster_joins_with_all_that_it_does_told_before_it_is_set(acme: Conso
     assert "Nothing would change" in said(page) and "6 of 6 pairs" in said(page)
     page = step(operator, page, "add", "r0", "c4")
     assert nodes(page)[1:4] == ["r0 level 1", "r00 c1 primary", "r01 c4 joins"]
-    assert "C4 joins; 3 distributors begin; " in said(page)
+    assert "Once it is set: c4 joins; 3 distributors begin; " in said(page)
     assert 'data-proven="yes"' in page.text and "12 of 12 pairs" in said(page)
     assert rows(page, "data-origin")["c4"] == "c4 1 by 1 copy · its own 2 by 2 copies 1 by 1 copy"
     preview, done = saved(operator, page)
@@ -107,7 +107,9 @@ def test_what_is_wrong_stands_at_its_node_with_the_pairs_that_fail_and_a_way_out
 def test_steps_are_taken_back_and_done_again_by_addresses(operator: Visitor) -> None:
     page = step(operator, step(operator, operator.get(EDIT), "swap", "r"), "add", "r1", "c4")
     undo, redo = (re.compile(rf'id="{name}" href="([^"]*)"') for name in ("undo", "redo"))
-    assert redo.search(page.text) is None and "Swap the sides of the node r Add c4 beside c1" in said(page)
+    assert redo.search(page.text) is None and "Swap the sides of level 2 over c1, c2, c3 Add c4 beside c1" in said(
+        page
+    )
     back = operator.get(html.unescape(undo.search(page.text)[1]))
     assert nodes(back)[-1] == "r1 c1 primary" and "taken back" in said(back)
     again = operator.get(html.unescape(redo.search(back.text)[1]))
@@ -140,7 +142,7 @@ def test_a_step_that_no_longer_fits_is_told(acme: Console, operator: Visitor) ->
     state = parse_qs(urlsplit(str(page.url)).query)
     acme.rest.ok("PUT", "/trees/main", {"level": 2, "children": [{"cluster": "c1"}, {"cluster": "c2"}]})
     late = operator.client.get(EDIT, params={"steps": state["steps"][0]})
-    assert "step 1, “Take the node r10 out, with all below it”, does not fit: there is no node r10" in said(late)
+    assert "step 1, “Take r10 out”, does not fit: there is no node r10" in said(late)
 
 
 @pytest.mark.parametrize(
