@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from backend.changes.change import Change
 from backend.dispatch import Answer, IdempotencyKey, Outcome
 from backend.domain.access import Caller
-from backend.eventlog.recorded import Metadata
+from backend.eventlog.recorded import Metadata, RecordedEvent
 from backend.web.services import ConsoleServices
 
 A = TypeVar("A")
@@ -48,6 +48,25 @@ class Asked:
 
         self._execute(change, answer, once=self._key(once, given))
         return bool(first)
+
+    def begin_once(
+        self,
+        change: Change[Any, Any],
+        once: str,
+        given: Mapping[str, str],
+        operation: Callable[[RecordedEvent], str | None],
+    ) -> str | None:
+        """Do it, once for each `once` as above, and name the operation that it begins, if it does.
+
+        `operation`: its id, from the first event.
+        """
+
+        def answer(_: Connection, outcome: Outcome) -> Answer:
+            return Answer(303, {"operation": operation(outcome.events[0]) if outcome.events else None})
+
+        found: Answer = self._execute(change, answer, once=self._key(once, given))
+        begun: str | None = found.body["operation"]
+        return begun
 
     def was_carried_out(self, once: str, given: Mapping[str, str]) -> bool:
         """Whether the same form was sent before, for those that do more than a command."""

@@ -21,7 +21,7 @@ from backend.queries.streams import Topics, topics_of_clusters
 from backend.queries.trees import get_tree
 from backend.web import templates
 from backend.web.kept import kept
-from backend.web.pages import PageRoute, enter
+from backend.web.pages import PageRoute, enter, offer, reasons
 from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.tree_view import Distributor
@@ -51,7 +51,9 @@ class ClusterView:
 def clusters_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
     """The list, now or at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
-    return templates.page("clusters.html", {**frame(request, caller), **_listed(services, caller, at)})
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Add a cluster", f"{CLUSTERS}/-new")]
+    context = {**_listed(services, caller, at), "offers": offers, "reasons": reasons(offers)}
+    return templates.page("clusters.html", {**frame(request, caller), **context})
 
 
 @router.get(CLUSTERS + "/-live")
@@ -67,6 +69,11 @@ def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewe
     """One cluster."""
     caller = enter(viewer, Action.READ_ESTATE)
     context = _one(services, caller, cluster, at)
+    ways = (("Change it", "-change"), ("Take over its topics", "-adopt"), ("Remove it", "-remove"))
+    offers = [
+        offer(caller, Action.CHANGE_ESTATE, None, label, f"{CLUSTERS}/{cluster}/{way}") for label, way in ways
+    ]
+    context = {**context, "offers": offers, "reasons": reasons(offers)}
     return templates.page("cluster.html", {**frame(request, caller), **context})
 
 

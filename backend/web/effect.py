@@ -44,6 +44,8 @@ class Effect:
     notes: tuple[str, ...] = ()
     due: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """(cluster, what an application is to be allowed there)."""
+    lists: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """(heading, lines) of what there is to say besides."""
     hunks: tuple[tuple[Line, ...], ...] = ()
     """Of a text, the lines that change."""
     nothing: bool = False

@@ -27,6 +27,7 @@ from backend.changes.change import Change
 from backend.dispatch import Outcome
 from backend.domain.access import Caller
 from backend.domain.errors import DomainError, StaleVersion, ValueInvalid
+from backend.eventlog.recorded import RecordedEvent
 from backend.web import templates
 from backend.web.asked import Asked
 from backend.web.effect import Effect, NameOn
@@ -57,6 +58,8 @@ class Command:
     effect: Callable[[Connection, Outcome, Fields], Effect]
     """Sees everything as if it were done."""
     place: Callable[[Fields], str]
+    operation: Callable[[RecordedEvent], str | None] | None = None
+    """The id of the long work that its first event begins, if it does: its page is shown then."""
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """By a dry run."""
@@ -66,8 +69,12 @@ class Command:
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """As the REST API does it."""
-        asked.carry_out_once(self.change(given), once, given)
-        return RedirectResponse(self.place(given), 303)
+        begun = None
+        if self.operation is None:
+            asked.carry_out_once(self.change(given), once, given)
+        else:
+            begun = asked.begin_once(self.change(given), once, given, self.operation)
+        return RedirectResponse(self.place(given) if begun is None else f"/operations/{begun}", 303)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +96,8 @@ class FormPage:
     """What the template shows besides."""
     names: Callable[[Connection, Fields], tuple[NameOn, ...]] = field(default=lambda connection, given: ())
     """Technical names, also of what would be refused."""
+    while_typing: Callable[[Asked, Fields], Effect] | None = None
+    """What is looked at while one types, if the act's own look asks clusters; None: that one."""
     empty: str = ""
     """What stands where the effect will be, before anything was typed."""
 
@@ -114,7 +123,8 @@ def answer_form(
         once = fields.get("once", "")
         if step == CONFIRM and ONCE.fullmatch(once):
             return page.act.carry_out(asked, given, once)
-        effect = page.act.try_out(asked, given)
+        try_out = page.while_typing if step == CHECK and page.while_typing else page.act.try_out
+        effect = try_out(asked, given)
     except DomainError as error:
         return _refused(request, services, viewer, page, step, given, error)
     if step == CHECK:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
-from backend.domain.access import Action, Caller, may
+from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.queries.clusters import leaves
 from backend.queries.offsets import OffsetRow, Place, list_not_followed, list_offsets
 from backend.web import templates
@@ -116,6 +116,7 @@ def _listed(services: ConsoleServices, caller: Caller, asked: Asked, after: Plac
     shown = rows[:MOST_SHOWN]
     return {
         "offsets": shown,
+        "may_reset": may_somewhere(caller, Action.MANAGE_TENANT),
         "asked": asked,
         "clusters": clusters,
         "query": asked.query(),

@@ -36,7 +36,12 @@ def yaml_of(place: Sequence[str], content: Mapping[str, Any]) -> str:
     document: Any = dict(content)
     for level, name in zip(reversed(_LEVELS[: len(place)]), reversed(place), strict=True):
         document = {level: {name: document}}
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return yaml_document(document)
+
+
+def yaml_document(document: Mapping[str, Any]) -> str:
+    """A file's text from its sections."""
+    text: str = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, default_flow_style=False)
     return text.rstrip()
 
 

@@ -196,6 +196,7 @@ def _listed(
         "items": items,
         "asked": asked,
         "kinds": sorted(SENTENCES),
+        "may_rebuild": may(caller, Action.CHANGE_ESTATE),
         "before": limit,
         "past": past,
         "head": newest,

@@ -20,7 +20,7 @@ from backend.queries.login import SESSION_COOKIE
 from backend.web import templates
 from backend.web.figures import clock
 from backend.web.live import Blocks, LiveTree
-from backend.web.pages import entering
+from backend.web.pages import Offer, entering, offer, reasons
 from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
 from backend.web.services import Shared, Viewer, frame
 from backend.web.tree_view import Picture, TreeState, read
@@ -49,7 +49,12 @@ def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None)
         except NoSuchPosition as why:
             return no_such_position(request, viewer, why)
         state = read(connection, position)
-    context = {**_context(state, live=position is None), **frame(request, viewer), "lost_at": None, "past": past}
+    ways = (("Edit the tree", "/tree/edit"), ("Move the primary", "/tree/-primary"))
+    offers = [offer(viewer, Action.CHANGE_ESTATE, None, label, way) for label, way in ways]
+    offers.append(Offer("Losses and set-aside records", "/losses", None))
+    offered = {"offers": offers, "reasons": reasons(offers)}
+    about = {"lost_at": None, "past": past, **offered}
+    context = {**_context(state, live=position is None), **frame(request, viewer), **about}
     return templates.page(TEMPLATE, context)
 
 

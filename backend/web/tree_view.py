@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from urllib.parse import quote
 
 from sqlalchemy import Connection
 
@@ -125,6 +126,11 @@ class Distributor:
     @property
     def key(self) -> str:
         return f"{self.row.cluster}:{self.row.level}"
+
+    @property
+    def address(self) -> str:
+        """As the last parts of its forms' addresses."""
+        return f"{quote(self.row.cluster, safe='')}/{self.row.level}"
 
     @property
     def state(self) -> str:

@@ -27,7 +27,9 @@ def viewer(acme: Console) -> Visitor:
 
 def test_without_any_it_says_how_to_have_one(console: Console) -> None:
     page = visitor(console, "viewer").get(PAGE)
-    assert "0 clusters None yet. treeline apply -f adds those that a file declares" in said(page)
+    assert "0 clusters None yet. Add the first one ; treeline apply -f adds those that a file declares" in said(
+        page
+    )
 
 
 def test_each_is_listed_with_its_state_and_what_it_is_for(acme: Console, viewer: Visitor) -> None:

@@ -87,7 +87,7 @@ def test_arrows_and_table_say_the_same_and_follow_what_workers_see(
     expect(arrow.locator(".lag")).to_have_text("lag 1.2k")
     expect(arrow).to_have_attribute("aria-label", re.compile("c1 level 2 to c2: blocked, 2.5k records a second"))
     cells = page.locator("[data-row='c1:2'] > *").all_inner_texts()
-    assert cells[:11] == ["c1", "L2", "0011", "0010", "c2", "–", "blocked", "1,200", "2.5k", "1", "w:1"]
+    assert cells[:11] == ["c1", "L2", "0011", "0010", "c2", "none", "blocked", "1,200", "2.5k", "1", "w:1"]
     assert "offline" in cells[11]
 
 
@@ -131,13 +131,13 @@ def test_what_an_operator_has_set_is_shown_now_and_as_it_was(console: Console, o
     before = console.rest.ok("GET", "/events/head")["position"]
     page = open_page(console)
     settings = page.locator('[data-row="c2:1"] [data-settings]')
-    expect(settings).to_have_text("–")
+    expect(settings).to_have_text("none")
     body = {"paused": True, "bytes_per_second": 5_000_000, "compression": "zstd"}
     console.rest.ok("PATCH", "/trees/main/distributors/c2/1", body)
     expect(settings).to_have_text("paused, at most 5.0MB/s, zstd")
     expect(page.locator("#timeline")).to_contain_text("c2 level 1 paused")
     expect(page.locator("#timeline")).to_contain_text("at most 5,000,000 bytes a second")
-    expect(page.locator('[data-row="c2:2"] [data-settings]')).to_have_text("–")
+    expect(page.locator('[data-row="c2:2"] [data-settings]')).to_have_text("none")
     page.goto(f"{console.url}/tree?at={before}")
     expect(settings).to_have_text("–")
 

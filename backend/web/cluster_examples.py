@@ -1,0 +1,56 @@
+"""What pages say of a cluster's description: names as they would be there, and properties as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection
+
+from backend.domain.errors import FieldError, ValueInvalid
+from backend.domain.formats import technical_name, topic_problem
+from backend.domain.group_directory import technical_group
+from backend.domain.names import StreamName
+from backend.queries.clusters import ClusterRow
+from backend.queries.naming import declared_streams
+from backend.web.effect import NameOn
+
+_MADE_UP = StreamName("acme", "retail", "prod", "orders")
+_MOST_STREAMS = 3
+
+
+def names_in_example(connection: Connection, row: ClusterRow) -> tuple[NameOn, ...]:
+    """Some streams, made up if there are none, and a group, as they are called by the cluster's formats."""
+    streams = declared_streams(connection)[:_MOST_STREAMS] or [_MADE_UP]
+    shown = []
+    for stream in streams:
+        topic = technical_name(row.topic_format, stream)
+        subject = technical_name(row.subject_format, stream)
+        shown.append(NameOn(str(stream), topic, subject, topic_problem(topic)))
+    group = technical_group(row.group_format, streams[0], "billing")
+    place = f"{streams[0].tenant}/{streams[0].instance}/{streams[0].environment}"
+    return (*shown, NameOn(f"group billing of {place}", group, ""))
+
+
+def properties_given(text: str) -> dict[str, str]:
+    """Properties from text, a line each: `key=value`. Raises ValueInvalid; what they may be is not judged here."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        key, sign, value = (part.strip() for part in line.partition("="))
+        if not line.strip():
+            continue
+        if not sign or not key:
+            raise _wrong(f"line {number} is not key=value")
+        if key in found:
+            raise _wrong(f"line {number} gives {key[:60]!a} a second time")
+        # A certificate is one line here.
+        found[key] = value.replace("\\n", "\n")
+    return found
+
+
+def properties_shown(properties: Mapping[str, str]) -> str:
+    """The same the other way round."""
+    return "\n".join(f"{key}={value}".replace("\n", "\\n") for key, value in sorted(properties.items()))
+
+
+def _wrong(problem: str) -> ValueInvalid:
+    return ValueInvalid(f"client properties: {problem}", (FieldError("/properties", problem),))

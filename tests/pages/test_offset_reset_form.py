@@ -1,0 +1,115 @@
+"""A group's offsets are set by a form that says what is read again, and what is never read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.domain.errors import StateConflict
+from backend.domain.stream_records import RecordApplied
+from backend.web import offset_reset_form
+from tests.database_fixture import Database
+from tests.pages.consoles import Console
+from tests.pages.test_offsets_page import ITEMS, ORDERS, committed
+from tests.pages.test_switch_pictures import folder as folder
+from tests.pages.test_switch_pictures import taken
+from tests.pages.visitors import Visitor, code, hidden, record, rows, said, visitor
+
+FORM = "/offsets/-reset"
+WISH = {"stream": ORDERS, "group": "billing", "cluster": "c1", "partition": "0", "to": "earliest"}
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
+    """What the cluster would be told: each log begins at 100 and ends at 36,000."""
+    told: list[dict[int, int]] = []
+
+    def wished(wish: Any) -> dict[int, int]:
+        return {each: {"earliest": 100, "latest": 36_000}[wish.to] for each in wish.partitions}
+
+    monkeypatch.setattr(offset_reset_form, "wished_offsets", wished)
+    monkeypatch.setattr(offset_reset_form, "reset", lambda wish, offsets: told.append(offsets))
+    return told
+
+
+@pytest.fixture
+def owner_of_acme(acme: Console, database: Database, done: list[dict[int, int]]) -> Visitor:
+    committed(database, ORDERS, "billing")
+    place = dict(zip(("instance", "environment", "stream"), ORDERS.split("/")[1:], strict=True))
+    record(database, RecordApplied(**place, cluster="c1", topic_id="T", replication_factor=1))
+    return visitor(acme, "owner")
+
+
+def test_what_comes_again_is_told_and_nothing_is_set_before(
+    acme: Console, owner_of_acme: Visitor, done: list[dict[int, int]]
+) -> None:
+    form = owner_of_acme.get(f"{FORM}?stream={ORDERS}&group=billing&cluster=c1")
+    preview = owner_of_acme.client.post(FORM, data={**hidden(form), **WISH, "step": "preview"})
+    assert rows(preview, "data-field")["Partition 0"] == "Partition 0 35,000 100"
+    assert "34,900 records will be read again" in said(preview) and done == []
+    assert code(preview, "same-command") == (
+        f"treeline offsets reset {ORDERS} billing --cluster c1 --to earliest --partition 0"
+    )
+    assert '"partition": 0' in code(preview, "same-curl")
+    sent = {**hidden(preview), "step": "confirm"}
+    wrong = owner_of_acme.client.post(FORM, data={**sent, "confirm": "bill"})
+    assert wrong.status_code == 422 and "type billing" in said(wrong) and done == []
+    for _ in range(2):
+        answer = owner_of_acme.client.post(FORM, data={**sent, "confirm": "billing"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/offsets")
+    assert done == [{0: 100}], "once, however often it is sent"
+    newest = acme.rest.ok("GET", "/events?limit=1000")["items"][-1]
+    assert (newest["name"], newest["metadata"]["actor"]) == ("GroupOffsetsReset", "owner")
+
+
+def test_records_that_are_skipped_are_told(owner_of_acme: Visitor) -> None:
+    given = {**WISH, "to": "latest", "partition": ""}
+    preview = owner_of_acme.client.post(FORM, data={**hidden(owner_of_acme.get(FORM)), **given, "step": "preview"})
+    assert "1,000 records will not be read by it" in said(preview)
+    assert "Where it is now is not known for 3 partitions" in said(preview)
+
+
+def test_a_group_with_members_is_refused(
+    owner_of_acme: Visitor, monkeypatch: pytest.MonkeyPatch, acme: Console
+) -> None:
+    def has_members(*given: object) -> None:
+        raise StateConflict("group billing has members on c1: stop its consumers there first")
+
+    monkeypatch.setattr(offset_reset_form, "reset", has_members)
+    before = acme.rest.ok("GET", "/events/head")
+    preview = owner_of_acme.client.post(FORM, data={**hidden(owner_of_acme.get(FORM)), **WISH, "step": "preview"})
+    sent = {**hidden(preview), "step": "confirm", "confirm": "billing"}
+    answer = owner_of_acme.client.post(FORM, data=sent)
+    assert answer.status_code == 409 and "has members on c1" in said(answer)
+    assert acme.rest.ok("GET", "/events/head") == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "told"),
+    [
+        ({"stream": ITEMS}, 404, "there is no stream 'globex/shop/prod/items'"),
+        ({"stream": "nobody/has/this/stream"}, 404, "there is no stream"),
+        ({"group": "b c"}, 422, "cannot name a group"),
+        ({"partition": "9"}, 422, "there is no partition 9"),
+        ({"partition": "x"}, 422, "must be a whole number"),
+        ({"cluster": "c9"}, 404, "there is no cluster 'c9'"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_and_other_tenants_are_not_seen(
+    owner_of_acme: Visitor, changed: dict[str, str], status: int, told: str
+) -> None:
+    given = {**hidden(owner_of_acme.get(FORM)), **WISH, **changed}
+    answer = owner_of_acme.client.post(FORM, data={**given, "step": "preview"})
+    assert answer.status_code == status and told in said(answer)
+
+
+def test_members_have_no_form(acme: Console, database: Database) -> None:
+    who = visitor(acme, "member")
+    assert who.get(FORM).status_code == 403 and "/-reset" not in who.get("/offsets").text
+
+
+def test_pictures(acme: Console, database: Database, open_page, folder: Path | None) -> None:
+    page = open_page(acme, f"{FORM}?stream={ORDERS}&group=billing&cluster=c1")
+    taken(page, "offset-reset", folder)
