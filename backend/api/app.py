@@ -42,6 +42,7 @@ from backend.api import (
     trace,
     trees,
     users,
+    webhooks,
     zones,
 )
 from backend.api.access import allowed, bearer_scheme
@@ -125,6 +126,7 @@ def routes() -> Sequence[BaseRoute]:
         schemas,
         route_epochs,
         zones,
+        webhooks,
         users,
         members,
         login,
