@@ -28,6 +28,7 @@ from backend.commands import (
     trace,
     users,
     verify,
+    webhooks,
     zones,
 )
 
@@ -52,6 +53,7 @@ drill.register(app)
 users.register(app)
 applications.register(app)
 zones.register(app)
+webhooks.register(app)
 
 
 def main() -> None:

@@ -45,6 +45,8 @@ from backend.web import (
     trace_page,
     tree_page,
     users_page,
+    webhook_forms,
+    webhooks_page,
     zones_page,
 )
 
@@ -63,5 +65,6 @@ def routes() -> Sequence[BaseRoute]:
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),
+        *(webhook_forms, webhooks_page),
     )
     return shared_routes(page.router for page in pages)

@@ -73,7 +73,8 @@ def pages_for(viewer: Caller) -> list[tuple[str, str]]:
     offered += [("Schemas", "/schemas", tenants), ("Offsets", "/offsets", tenants)]
     offered += [("Switches", "/switches", estate), ("Placements", "/placements", estate)]
     offered += [("Zones", "/zones", estate), ("Drills", "/drills", estate), ("Timeline", "/timeline", tenants)]
-    offered += [("Trace", "/trace", tenants), ("Users", "/users", estate)]
+    offered += [("Trace", "/trace", tenants), ("Webhooks", "/webhooks", estate)]
+    offered += [("Users", "/users", estate)]
     return [(name, address) for name, address, seen in offered if seen]
 
 

@@ -123,7 +123,7 @@ def test_an_address_in_a_network_that_is_allowed() -> None:
 
 
 def test_every_event_of_the_three_kinds_is_told() -> None:
-    kinds = {name: kind for name, kind in webhook.TOLD.items()}
+    kinds = webhook.TOLD
     assert kinds["SwitchStarted"] == kinds["ClientsMoved"] == kinds["StrandedRecordsArrived"] == "switch"
     assert {name for name, kind in kinds.items() if kind == "gap"} == {
         "RecordsLost",

@@ -33,6 +33,8 @@ NAMES |= {
     "placement": "p1",
     "scenario": "log-divergence",
     "node": "zr-az1",
+    "webhook": "ops",
+    "position": "1",
 }
 # What a role or a membership may, beside what all may: see docs/access.md.
 ESTATE = {Action.READ_ESTATE, Action.READ_TENANT}

@@ -1,8 +1,10 @@
-"""Webhooks over REST: made, read, changed and deleted; who may; the secret, which is shown once and stands nowhere."""
+"""Webhooks over REST: made, read, changed and deleted; who may; the secret, which is shown once and stands
+nowhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -13,7 +15,7 @@ from backend.queries.webhook_secrets import secret_of, webhook_secrets
 from tests.database_fixture import Database
 from tests.integration.callers import new_user
 from tests.integration.conftest import SECRETS_KEY, Rest, problem, rest_settings
-from tests.integration.shell import shell_of
+from tests.integration.shell import Shell, shell_of
 from tests.integration.test_rest_users import everything_stored
 
 OPS = {"name": "ops", "url": "https://receiver.example/treeline", "events": ["switch", "gap"]}
@@ -132,21 +134,27 @@ def test_a_network_that_a_setting_names_is_allowed(database: Database) -> None:
     rest = Rest(TestClient(app))
     assert rest("POST", HOOKS, {**OPS, "url": "http://127.0.0.1:1/"}).status_code == 201
     app.state.services.engine.dispose()
-    with pytest.raises(ValueError, match="10.0.0.1/8"):
+    with pytest.raises(ValueError, match=r"10\.0\.0\.1/8"):
         rest_settings(database.url, webhook_allowed_networks="10.0.0.1/8")
 
 
-def test_the_shell_applies_compares_shows_rotates_tests_and_deletes(rest: Rest, tmp_path, monkeypatch) -> None:
-    shell = shell_of(rest.client, monkeypatch)
-    file = tmp_path / "hooks.yaml"
-    file.write_text("webhooks: {ops: {url: 'https://receiver.example/treeline', events: [switch, gap]}}")
-    assert shell("apply", "-f", str(file)).exit_code == 0
-    assert shell("diff", "-f", str(file)).exit_code == 0, "a list is compared as a set"
+@pytest.fixture
+def shell(database: Database, tmp_path: Path) -> Iterator[Shell]:
+    with shell_of(database.url, tmp_path) as running:
+        yield running
+
+
+def test_the_shell_applies_compares_shows_rotates_tests_and_deletes(rest: Rest, shell: Shell) -> None:
+    file = shell.file({"webhooks": {"ops": {"url": OPS["url"], "events": ["switch", "gap"]}}})
+    assert shell("apply", "-f", file).exit_code == 0
+    assert shell("diff", "-f", file).exit_code == 0, "a list is compared as a set"
     assert "receiver.example" in shell("get", "webhooks").stdout
     assert "secret_since" in shell("describe", "webhook", "ops").stdout
-    file.write_text("webhooks: {ops: {events: [gap], enabled: false}}")
-    assert shell("diff", "-f", str(file)).exit_code == 1
-    assert shell("apply", "-f", str(file)).exit_code == 0
+    exported = shell("export").stdout
+    assert shell("diff", "-f", shell.file(exported)).exit_code == 0 and "receiver.example" in exported
+    shell.file({"webhooks": {"ops": {"events": ["gap"], "enabled": False}}})
+    assert shell("diff", "-f", file).exit_code == 1
+    assert shell("apply", "-f", file).exit_code == 0
     assert rest("GET", HOOK).json()["events"] == ["gap"]
     assert shell("webhook", "test", "ops").exit_code == 1, "it is disabled"
     rest("PATCH", HOOK, {"enabled": True})
@@ -156,5 +164,3 @@ def test_the_shell_applies_compares_shows_rotates_tests_and_deletes(rest: Rest, 
     assert shell("webhook", "deliveries", "ops").exit_code == 0
     assert shell("delete", "webhook", "ops").exit_code == 0
     assert rest("GET", HOOKS).json()["items"] == []
-
-
