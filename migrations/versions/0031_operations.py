@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, their secrets, and what is sent to them."""
+"""Webhooks: who is told of what, their secrets, and what is sent to them; what units measure of streams."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0031_webhooks"
+revision = "0031_operations"
 down_revision = "0030_timeline"
 branch_labels = None
 depends_on = None
 
 ROLE = "treeline_application"
+TABLES = ("webhooks", "webhook_secrets", "webhook_cursors", "webhook_deliveries")
 
 
 def upgrade() -> None:
@@ -63,10 +64,24 @@ def upgrade() -> None:
         postgresql_where=sa.text("state = 'pending'"),
     )
     op.create_index("webhook_deliveries_ended", "webhook_deliveries", ["ended_at"])
-    for table in ("webhooks", "webhook_secrets", "webhook_cursors", "webhook_deliveries"):
+    op.create_table(
+        "stream_measures",
+        sa.Column("unit", sa.Text, primary_key=True),
+        sa.Column("stream", sa.Text, primary_key=True),
+        sa.Column("epoch", sa.BigInteger, nullable=False),
+        sa.Column("records_before", sa.BigInteger, nullable=False),
+        sa.Column("records", sa.BigInteger, nullable=False),
+        sa.Column("bytes_before", sa.BigInteger, nullable=False),
+        sa.Column("bytes", sa.BigInteger, nullable=False),
+        sa.Column("lag_records", sa.BigInteger),
+        sa.Column("newest_ms", sa.BigInteger),
+        sa.Column("latency_ms", sa.BigInteger),
+        sa.Column("checkpoint_ms", sa.BigInteger),
+    )
+    for table in (*TABLES, "stream_measures"):
         op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ROLE}")
 
 
 def downgrade() -> None:
-    for table in ("webhook_deliveries", "webhook_cursors", "webhook_secrets", "webhooks"):
+    for table in ("stream_measures", *reversed(TABLES)):
         op.drop_table(table)
