@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -150,6 +151,29 @@ def test_what_happened_comes_once_signed_and_in_order(hooks: Hooks, receiver: Re
         assert told[same] == event[same]
     assert told["data"]["first_offset"] == 2
     assert [got.headers["Treeline-Kind"] for got in receiver.got] == ["gap", "quarantine", "gap"]
+
+
+def test_a_receiver_checks_requests_as_the_docs_show(hooks: Hooks, receiver: Receiver) -> None:
+    text = (PROJECT_ROOT / "docs" / "operations.md").read_text()
+    [example] = re.findall(r"```python\n(.+?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    is_ours, secret = names["is_ours"], hooks.secrets
+    hooks.make("ops", receiver.url)
+    hooks.loss(1)
+    hooks.settle()
+    [got] = receiver.got
+    header = got.headers["Treeline-Signature"]
+    sent = int(header[2:].partition(",")[0])
+    assert is_ours(secret["ops"], header, got.body)
+    assert not is_ours(secret["ops"], header, got.body + b" ")
+    assert not is_ours("whsec_another", header, got.body)
+    assert is_ours(secret["ops"], header, got.body, sent + 299) and not is_ours(
+        secret["ops"], header, got.body, sent + 301
+    )
+    assert not is_ours(secret["ops"], header.replace(f"t={sent}", f"t={sent + 1}"), got.body)
+    for nonsense in ("", "t=,v1=", "v1=00", "t=x,v1=y", f"t={sent}"):
+        assert not is_ours(secret["ops"], nonsense, got.body)
 
 
 def test_a_webhook_hears_of_its_kinds_while_it_is_enabled(hooks: Hooks, receiver: Receiver) -> None:
