@@ -92,8 +92,8 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         GENERATED,
-        "What `/metrics` tells; see [operations](operations.md) for what to do with it. Names that end in `_total` count,",
-        "all others are gauges.",
+        "What `/metrics` tells; what to do with it: [operations](operations.md). Names that end in `_total`",
+        "count, all others are gauges.",
         "",
         "| metric | labels | what it says |",
         "|---|---|---|",

@@ -28,12 +28,12 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def test_a_line_for_each_request_that_appended_events(rest: Rest, lines: list[dict[str, Any]]) -> None:
     rest("POST", "/tenants", {"name": "acme"}, X_Request_ID="r-1")
-    rest("POST", "/tenants/acme/instances", {"name": "retail"}, X_Request_ID="r-2")
+    rest("POST", "/tenants", {"name": "globex"}, X_Request_ID="r-2")
     rest("POST", "/users", {"name": "ada"}, X_Request_ID="r-3")
     told = [(each["request_id"], each.get("tenant"), each["position"], each["names"]) for each in lines]
     assert told == [
         ("r-1", "acme", 1, ["TenantCreated"]),
-        ("r-2", "acme", 2, ["InstanceCreated"]),
+        ("r-2", "globex", 2, ["TenantCreated"]),
         ("r-3", None, 3, ["UserCreated"]),
     ]
     assert {each["actor"] for each in lines} == {"admin"} and lines[0]["stream"] == "tenant-acme"
