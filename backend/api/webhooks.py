@@ -26,7 +26,8 @@ from backend.api.requests import (
 from backend.changes import webhooks as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
-from backend.domain.webhook import LONGEST_URL, EventKind
+from backend.domain.addresses import LONGEST_URL
+from backend.domain.webhook import EventKind
 from backend.queries import webhook_deliveries, webhooks
 from backend.queries.webhook_deliveries import DeliveryRow
 from backend.queries.webhook_secrets import new_secret

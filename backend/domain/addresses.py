@@ -9,11 +9,20 @@ that it resolves to, at the moment of connecting: what it resolved to before say
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+from backend.domain.errors import ValueInvalid
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+LONGEST_URL = 2000
+PORTS = {"http": 80, "https": 443}
+# What follows the scheme up to a path or a query; a path and a query; a fragment.
+_URL = re.compile(r"(https?)://([^/?#]*)([^#]*)(#.*)?", re.IGNORECASE)
+_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?", re.IGNORECASE)
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -48,3 +57,41 @@ def _reached(address: Address) -> Address:
     if carried is None and address in _NAT64:
         carried = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return carried or address
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Who is called: `host` is a name or an address without brackets, `authority` both as the URL has them."""
+
+    scheme: str
+    host: str
+    port: int
+    authority: str
+    target: str
+    """Path and query."""
+
+
+def receiver_at(url: str) -> Receiver:
+    """The parts of a receiver's URL. Raises ValueInvalid for what cannot be one.
+
+    Narrower than the standards on purpose: what two readers could take for different hosts is none.
+    """
+    if len(url) > LONGEST_URL:
+        raise ValueInvalid(f"has {len(url)} characters, at most {LONGEST_URL} are allowed")
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueInvalid("has characters that no address has: write spaces and the like as %20")
+    parts = _URL.fullmatch(url)
+    authority = parts[2] if parts else ""
+    if "@" in authority:
+        raise ValueInvalid("holds a login, which everybody would see: receivers know requests by their signature")
+    who = _AUTHORITY.fullmatch(authority)
+    if parts is None or who is None or (who[1] and address_of(who[1]) is None):
+        raise ValueInvalid("is to be like https://receiver.example/treeline")
+    if parts[4]:
+        raise ValueInvalid("ends with a #fragment, which is never sent")
+    scheme = parts[1].lower()
+    port = int(who[3]) if who[3] else PORTS[scheme]
+    if not 1 <= port <= 65535:
+        raise ValueInvalid(f"names port {port}, and ports are 1 to 65535")
+    target = parts[3] if parts[3].startswith("/") else f"/{parts[3]}"
+    return Receiver(scheme, who[1] or who[2], port, authority, target)

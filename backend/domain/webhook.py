@@ -14,9 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import get_args
-from urllib.parse import SplitResult, urlsplit
 
-from backend.domain.addresses import Network, address_of, refusal
+from backend.domain.addresses import Network, address_of, receiver_at, refusal
 from backend.domain.cluster_switch import SwitchEvent
 from backend.domain.edge_losses import LossesAcknowledged, RecordSetAside, RecordsLost, SetAsideReplayed
 from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
@@ -26,7 +25,6 @@ from backend.domain.names import check_name
 from backend.domain.stream import StreamTailLost
 
 MOST_WEBHOOKS = 100
-LONGEST_URL = 2000
 
 
 class EventKind(StrEnum):
@@ -240,32 +238,11 @@ def _wrong_events(events: Collection[str]) -> list[FieldError]:
 
 def _wrong_url(url: str, allowed: Sequence[Network]) -> list[FieldError]:
     try:
-        receiver(url)
-        address = address_of(receiver(url).hostname or "")
+        address = address_of(receiver_at(url).host)
         why = None if address is None else refusal(address, allowed)
     except ValueInvalid as error:
         why = error.detail
     return [] if why is None else [FieldError("/url", why)]
-
-
-def receiver(url: str) -> SplitResult:
-    """The parts of a receiver's address. Raises ValueInvalid for what cannot be one."""
-    if len(url) > LONGEST_URL:
-        raise ValueInvalid(f"has {len(url)} characters, at most {LONGEST_URL} are allowed")
-    if not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueInvalid("has characters that no address has: write spaces and the like as %20")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ValueInvalid(f"is no address: {error}") from error
-    if parts.scheme not in ("http", "https") or not host or port == 0:
-        raise ValueInvalid("is to be like https://receiver.example/treeline")
-    if parts.username is not None or parts.password is not None:
-        raise ValueInvalid("holds a login, which everybody would see: receivers know requests by their signature")
-    if parts.fragment:
-        raise ValueInvalid("ends with a #fragment, which is never sent")
-    return parts
 
 
 # --- evolve

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from backend.domain.addresses import networks_of, refusal
+from backend.domain.addresses import Receiver, networks_of, receiver_at, refusal
 
 
 def refused(address: str, allowed: str = "") -> bool:
@@ -42,3 +42,19 @@ def test_networks_that_are_named_are_allowed_and_no_others() -> None:
 def test_what_is_no_network_is_told(wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong.partition("/")[0]):
         networks_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("url", "who"),
+    [
+        ("https://a.example", Receiver("https", "a.example", 443, "a.example", "/")),
+        ("HTTP://A.example:8080/x?y=1", Receiver("http", "A.example", 8080, "A.example:8080", "/x?y=1")),
+        ("http://a_b-c?y", Receiver("http", "a_b-c", 80, "a_b-c", "/?y")),
+        (
+            "https://[2606:4700::1111]:8443/",
+            Receiver("https", "2606:4700::1111", 8443, "[2606:4700::1111]:8443", "/"),
+        ),
+    ],
+)
+def test_the_parts_of_a_url(url: str, who: Receiver) -> None:
+    assert receiver_at(url) == who

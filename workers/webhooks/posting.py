@@ -17,11 +17,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from backend.domain.addresses import Network, refusal
+from backend.domain.addresses import Network, Receiver, receiver_at, refusal
 from backend.domain.errors import ValueInvalid
-from backend.domain.webhook import receiver
-
-PORTS = {"http": 80, "https": 443}
 
 
 class NotTaken(Exception):
@@ -37,16 +34,14 @@ def post(
 ) -> int:
     """The status of a receiver that took it, 2xx. Raises NotTaken."""
     try:
-        parts = receiver(url)
+        who = receiver_at(url)
     except ValueInvalid as error:
         raise NotTaken(f"its address {error.detail}") from error
-    assert parts.hostname is not None
     deadline = time.monotonic() + timeout_seconds
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        plain = _connected(parts.hostname, parts.port or PORTS[parts.scheme], allowed, deadline)
+        plain = _connected(who, allowed, deadline)
         with closing(plain), _Ended(plain, deadline):
-            status = _asked(plain, parts.scheme, parts.hostname, parts.netloc, target, headers, body)
+            status = _asked(plain, who, headers, body)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         if time.monotonic() >= deadline:
             raise NotTaken(f"it has not answered within {timeout_seconds:g} s") from error
@@ -58,36 +53,30 @@ def post(
     raise NotTaken(f"it answered {status}", status)
 
 
-def _asked(
-    plain: socket.socket,
-    scheme: str,
-    host: str,
-    authority: str,
-    target: str,
-    headers: Mapping[str, str],
-    body: bytes,
-) -> int:
-    connection = http.client.HTTPConnection(host)
+def _asked(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body: bytes) -> int:
+    connection = http.client.HTTPConnection(who.host)
     connection.sock = (
-        ssl.create_default_context().wrap_socket(plain, server_hostname=host) if scheme == "https" else plain
+        ssl.create_default_context().wrap_socket(plain, server_hostname=who.host)
+        if who.scheme == "https"
+        else plain
     )
     with closing(connection):
-        connection.request("POST", target, body, {"Host": authority, **headers, "Connection": "close"})
+        connection.request("POST", who.target, body, {"Host": who.authority, **headers, "Connection": "close"})
         return connection.getresponse().status
 
 
-def _connected(host: str, port: int, allowed: Sequence[Network], deadline: float) -> socket.socket:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+def _connected(who: Receiver, allowed: Sequence[Network], deadline: float) -> socket.socket:
+    found = socket.getaddrinfo(who.host, who.port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
     for address in addresses:
         # All of them: one that is refused among others is an attempt to reach it by luck.
         refused = refusal(ipaddress.ip_address(address.partition("%")[0]), allowed)
         if refused is not None:
             raise NotTaken(f"nothing is sent: {refused}")
-    last: OSError = OSError(f"{host} has no address")
+    last: OSError = OSError(f"{who.host} has no address")
     for address in addresses:
         try:
-            return socket.create_connection((address, port), timeout=max(0.001, deadline - time.monotonic()))
+            return socket.create_connection((address, who.port), timeout=max(0.001, deadline - time.monotonic()))
         except OSError as error:
             last = error
     raise last
