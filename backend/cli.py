@@ -29,6 +29,7 @@ from backend.commands import (
     undo,
     users,
     verify,
+    webhooks,
     zones,
 )
 
@@ -54,6 +55,7 @@ drill.register(app)
 users.register(app)
 applications.register(app)
 zones.register(app)
+webhooks.register(app)
 
 
 def main() -> None:

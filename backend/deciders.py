@@ -23,6 +23,7 @@ from backend.domain import (
     tenant_commands,
     tree,
     user,
+    webhook,
 )
 
 ADOPTION: Decider[adoption.Adoption | None, adoption.AdoptionCommand] = Decider(
@@ -58,6 +59,9 @@ SCHEMA_CONFLICTS: Decider[schema_conflicts.TargetConflicts, schema_conflicts.Rec
     schema_conflicts.INITIAL, schema_conflicts.decide, schema_conflicts.evolve
 )
 USER: Decider[user.User | None, user.UserCommand] = Decider(user.INITIAL, user.decide, user.evolve)
+WEBHOOK: Decider[webhook.Webhook | None, webhook.WebhookCommand] = Decider(
+    webhook.INITIAL, webhook.decide, webhook.evolve
+)
 PLACEMENT: Decider[placements.Placement | None, placements.PlacementCommand] = Decider(
     placements.INITIAL, placements.decide, placements.evolve
 )

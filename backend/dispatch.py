@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, Generic, TypeVar
 
+import structlog
 from sqlalchemy import Connection, Engine
 
 from backend.domain.errors import StaleVersion
@@ -29,6 +30,8 @@ from backend.projections import rebuilding, runner
 from backend.projections.framework import Projection
 
 __all__ = ["Answer", "Decider", "Directed", "Dispatcher", "IdempotencyKey", "Outcome"]
+
+log = structlog.get_logger("events")
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -117,7 +120,9 @@ class Dispatcher:
             result = answer(connection, Outcome(stream, version + len(recorded), recorded))
             if idempotency is not None and not dry_run:
                 _remember(connection, metadata.actor, idempotency, result, time)
-            return result
+        if not dry_run:
+            _log(recorded)
+        return result
 
     def execute_many(
         self, commands: Sequence[Directed] | Callable[[Connection], Sequence[Directed]], *, time: datetime
@@ -135,6 +140,7 @@ class Dispatcher:
             log = PostgresEventLog(connection, self._registry)
             log.lock()
             writes, recorded = self._append_all(connection, log, commands, time)
+        _log(recorded)
         news = iter(recorded)
         return [
             Outcome(
@@ -160,11 +166,13 @@ class Dispatcher:
             first = None if idempotency is None else recall(connection, metadata.actor, idempotency)
             if first is not None:
                 return first
-            self._append_all(connection, log, build, time)
+            _, recorded = self._append_all(connection, log, build, time)
             result = answer(connection)
             if idempotency is not None and not dry_run:
                 remember(connection, metadata.actor, idempotency, result, time)
-            return result
+        if not dry_run:
+            _log(recorded)
+        return result
 
     def _append_all(
         self,
@@ -265,6 +273,29 @@ class _StateCache:
 
 def _split(events: list[RecordedEvent]) -> tuple[RecordedEvent | None, list[RecordedEvent]]:
     return (events[0] if events else None), events[1:]
+
+
+def _log(recorded: Sequence[RecordedEvent]) -> None:
+    """One line for each request that has appended events, once they are there to stay."""
+    for request, events in groupby(recorded, key=lambda each: each.metadata):
+        of = list(events)
+        tenant = _tenant_of(of[0].stream)
+        log.info(
+            "events appended",
+            request_id=request.request_id,
+            actor=request.actor,
+            stream=of[0].stream,
+            position=of[-1].position,
+            names=sorted({each.event.stored_name for each in of}),
+            count=len(of),
+            **({"tenant": tenant} if tenant else {}),
+        )
+
+
+def _tenant_of(stream: str) -> str | None:
+    """The tenant that an event stream is of; None for those of the estate."""
+    kind, _, name = stream.partition("-")
+    return name.partition("/")[0] if kind in ("tenant", "application") else None
 
 
 def _remember(

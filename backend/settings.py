@@ -6,10 +6,11 @@ Each field's description gives unit and reason; docs/settings.md lists all of th
 from __future__ import annotations
 
 from functools import cache
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -223,6 +224,37 @@ class Settings(BaseSettings):
     probe_timeout_seconds: float = Field(
         5.0, gt=0, description="Seconds a cluster has to answer when it is added or looked at."
     )
+
+    webhook_allowed_networks: str = Field(
+        "",
+        description="Networks beside the public ones that webhooks' receivers may be in, by commas, such as "
+        "`10.20.0.0/16`. Empty: none, so that nobody who may name an address has the control plane call its "
+        "neighbours.",
+    )
+    webhook_timeout_seconds: float = Field(
+        10.0,
+        gt=0,
+        description="Seconds that a webhook's receiver has to take an event, from connecting to the status.",
+    )
+    webhook_retry_seconds: float = Field(
+        10.0,
+        gt=0,
+        description="Seconds after which an event that a webhook's receiver did not take is sent again; twice "
+        "as long after each further attempt, an hour at most.",
+    )
+    webhook_attempts: int = Field(
+        16,
+        ge=1,
+        description="Attempts after which a webhook's delivery has failed and waits for somebody to retry it: "
+        "with the usual delays about seven hours, longer than most receivers are away.",
+    )
+
+    @field_validator("webhook_allowed_networks")
+    @classmethod
+    def _are_networks(cls, value: str) -> str:
+        for each in filter(None, map(str.strip, value.split(","))):
+            ip_network(each)
+        return value
 
     @classmethod
     def settings_customise_sources(

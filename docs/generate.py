@@ -1,4 +1,4 @@
-"""Writes docs/settings.md, cli.md, events.md and replication-scenarios.md from the code: `python
+"""Writes docs/settings.md, cli.md, events.md, metrics.md and replication-scenarios.md from the code: `python
 docs/generate.py`.
 
 tests/architecture/test_docs.py holds the files to what this gives.
@@ -25,6 +25,7 @@ from pydantic import SecretStr  # noqa: E402
 from backend.cli import app  # noqa: E402
 from backend.domain.event import Event  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
+from backend.metrics import METRICS  # noqa: E402
 from backend.replication_lab.drills import Drill, drill  # noqa: E402
 from backend.replication_lab.history import Invariant  # noqa: E402
 from backend.replication_lab.scenarios import SCENARIOS  # noqa: E402
@@ -86,6 +87,23 @@ def events_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def metrics_page() -> str:
+    """Every metric of the API process with its labels."""
+    lines = [
+        "# Metrics",
+        GENERATED,
+        "What `/metrics` tells; what to do with it: [operations](operations.md). Names that end in `_total`",
+        "count, all others are gauges.",
+        "",
+        "| metric | labels | what it says |",
+        "|---|---|---|",
+    ]
+    for metric in METRICS.values():
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        lines.append(f"| `{metric.name}` | {labels} | {_cell(metric.text)} |")
+    return "\n".join(lines) + "\n"
+
+
 def scenarios_page() -> str:
     """Every scenario of the replication lab with what it comes to in both modes, played with one seed."""
     lines = [
@@ -118,6 +136,7 @@ PAGES = {
     "settings.md": settings_page,
     "cli.md": cli_page,
     "events.md": events_page,
+    "metrics.md": metrics_page,
     "replication-scenarios.md": scenarios_page,
 }
 

@@ -23,7 +23,8 @@ from backend.domain.access_steps import (
 from backend.domain.errors import DomainError
 from backend.kafka.access import AccessAdmin, unable
 from backend.kafka.errors import KafkaCallFailed
-from backend.queries.secrets_of_applications import keys_of, password
+from backend.queries.sealing import keys_of
+from backend.queries.secrets_of_applications import password
 from backend.settings import Settings
 
 log = structlog.get_logger("access")

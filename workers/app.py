@@ -34,6 +34,7 @@ from workers.route_epochs import RouteEpochTicker
 from workers.run_host import RunHost
 from workers.shift import UnitHost
 from workers.switches.host import switch_host
+from workers.webhooks.host import WebhookHost
 
 if TYPE_CHECKING:
     from workers.access import AccessReconciler
@@ -174,6 +175,11 @@ def _route_epochs() -> RouteEpochTicker:
 
 
 @cache
+def _webhooks() -> WebhookHost:
+    return WebhookHost(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -235,6 +241,7 @@ def reconcile() -> None:
         _placement_runs().tick()
         _replication().tick()
         _placement_policies().tick()
+        _webhooks().tick()
         _reconciler().tick()
 
 

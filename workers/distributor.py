@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
@@ -81,6 +82,23 @@ class DistributorThread(threading.Thread):
     def stop(self) -> None:
         """Let go after the transaction at hand."""
         self._stopping.set()
+
+    def take_measures(self) -> list[dict[str, Any]]:
+        """Rows of `stream_measures` in which something is new since the last call."""
+        return [
+            {
+                "unit": self.unit.name,
+                "epoch": self.epoch,
+                "stream": each.stream,
+                "records": each.records,
+                "bytes": each.size,
+                "lag_records": each.lag_records,
+                "newest_ms": each.newest_ms,
+                "latency_ms": each.latency_ms,
+                "checkpoint_ms": each.checkpoint_ms,
+            }
+            for each in self._knowledge.measures.take_changed()
+        ]
 
     def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
         """Checkpoints of the source's log since the last call, to be written down."""

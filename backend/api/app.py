@@ -43,6 +43,7 @@ from backend.api import (
     trees,
     undo,
     users,
+    webhooks,
     zones,
 )
 from backend.api.access import allowed, bearer_scheme
@@ -127,6 +128,7 @@ def routes() -> Sequence[BaseRoute]:
         schemas,
         route_epochs,
         zones,
+        webhooks,
         users,
         members,
         login,

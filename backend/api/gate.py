@@ -6,6 +6,7 @@ token learns nothing but that he needs one.
 
 from __future__ import annotations
 
+import structlog
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, may_be
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
 from backend.domain.errors import DomainError
+from backend.domain.names import is_name
 
 API = "/api/"
 MOST_BODY_BYTES = 1 << 20
@@ -59,7 +61,9 @@ class Gate:
             refusal = await self._refusal(scope, headers)
         except DomainError as error:
             refusal = of_domain(error)
-        await (refusal or self._app)(scope, _limited(receive, _most(scope["path"])), send_with_headers)
+        # In every line that is logged meanwhile, also on threads that the request waits for.
+        with structlog.contextvars.bound_contextvars(request_id=request_id, **_tenant_of(scope["path"])):
+            await (refusal or self._app)(scope, _limited(receive, _most(scope["path"])), send_with_headers)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]
@@ -84,6 +88,12 @@ class Gate:
         return _refuse_size(headers.get("content-length"), _most(path)) or _refuse_content_type(
             headers.get("content-type")
         )
+
+
+def _tenant_of(path: str) -> dict[str, str]:
+    """The tenant that a path is about, if it is about one that there could be."""
+    parts = path.removeprefix(API).removeprefix("v1").strip("/").split("/")
+    return {"tenant": parts[1]} if parts[0] == "tenants" and len(parts) > 1 and is_name(parts[1]) else {}
 
 
 def _most(path: str) -> int:

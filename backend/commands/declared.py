@@ -9,6 +9,7 @@ The file has the sections of an estate file, with the REST API's fields:
       streams: {orders: {partitions: 4}},
       applications: {billing: {consumes: [orders, globex/shop/prod/items]}}}}}}}}
     users: {ada: {role: viewer, tenants: {acme: owner}}}
+    webhooks: {ops: {url: "https://receiver.example/treeline", events: [switch, gap, quarantine]}}
 
 Nothing is ever deleted because a file does not name it; but an application's lists are all that it may do. Whether
 its access is granted is not the file's to say, and no difference.
@@ -27,7 +28,7 @@ from backend.commands.kinds import Kind
 from backend.commands.rest import fail
 from backend.domain.formats import clash_key
 
-_SECTIONS = ("clusters", "primary", "tree", "tenants", "users")
+_SECTIONS = ("clusters", "primary", "tree", "tenants", "users", "webhooks")
 GRANTED = ("produces", "consumes")
 _LISTS = ("groups", *GRANTED)
 
@@ -67,7 +68,7 @@ def read_file(path: Path) -> list[Declared]:
     # Applications come when all streams are there, which may be of other tenants.
     tenants = sorted(_tenants(sections), key=lambda declared: declared.kind is kinds.APPLICATION)
     _refuse_clashes(tenants)
-    return [*_clusters(sections), *_tree(sections), *tenants, *_users(sections)]
+    return [*_clusters(sections), *_tree(sections), *tenants, *_estate_wide(sections)]
 
 
 def _clusters(sections: dict[str, Any]) -> Iterator[Declared]:
@@ -75,9 +76,11 @@ def _clusters(sections: dict[str, Any]) -> Iterator[Declared]:
         yield Declared(kinds.CLUSTER, name, _mapping(body, f"clusters.{name}"))
 
 
-def _users(sections: dict[str, Any]) -> Iterator[Declared]:
-    for name, body in _mapping(sections.get("users"), "users").items():
-        yield Declared(kinds.USER, name, _mapping(body, f"users.{name}"))
+def _estate_wide(sections: dict[str, Any]) -> Iterator[Declared]:
+    """Users and webhooks."""
+    for kind in (kinds.USER, kinds.WEBHOOK):
+        for name, body in _mapping(sections.get(kind.plural), kind.plural).items():
+            yield Declared(kind, name, _mapping(body, f"{kind.plural}.{name}"))
 
 
 def _tree(sections: dict[str, Any]) -> Iterator[Declared]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from backend.commands import kinds
@@ -82,6 +82,9 @@ class Present:
 def _changes(declared: Declared, present: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     if declared.kind is kinds.APPLICATION:
         return _changes_of_application(declared, present)
+    if declared.kind is kinds.WEBHOOK and isinstance(events := declared.body.get("events"), list):
+        # A set, which is shown sorted.
+        declared = replace(declared, body={**declared.body, "events": sorted(events, key=str)})
     return {
         name: (present.get(name), wanted)
         for name, wanted in declared.body.items()

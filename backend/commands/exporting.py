@@ -44,6 +44,7 @@ FIELDS: Mapping[Kind, tuple[str, ...]] = {
         "request_percentage",
     ),
     kinds.USER: ("role", "disabled", "tenants"),
+    kinds.WEBHOOK: ("url", "events", "enabled"),
 }
 """What a file says of each kind of thing: all that the REST API takes when it is made."""
 
@@ -58,8 +59,8 @@ _MISSING = "Named by applications, but not declared; where the application is ne
 
 _INTRODUCTION = """\
 # Written by `treeline export`, for `treeline diff -f` and `treeline apply -f`.
-# Not in here: passwords, tokens, schemas, targets and settings of distributors. What applications name is asked
-# for where this is applied, and granted at once if whoever applies it may decide that.
+# Not in here: passwords, tokens, secrets of webhooks, schemas, targets and settings of distributors. What
+# applications name is asked for where this is applied, and granted at once if whoever applies it may decide that.
 """
 _ABOUT_SECRETS = """\
 # Secrets of clusters are shown as ***, which stays what it is where this was exported. To apply this elsewhere,
@@ -80,7 +81,7 @@ def register(app: typer.Typer) -> None:
 def export(place: Place = "", at: At = None) -> None:
     """Write what there is as the YAML file that `apply -f` and `diff -f` take.
 
-    Clusters, the tree and users are left out for a place, and where one may not see them.
+    Clusters, the tree, users and webhooks are left out for a place, and where one may not see them.
     """
     names = place.split("/") if place else []
     if len(names) > len(_LEVELS):
@@ -136,12 +137,14 @@ class Reading:
         else:
             self._params = {"at": answer(head)["position"], **self._params}
             if not names:
-                return {**self._estate(), **_if_any("tenants", self._level(0, [], [])), **self._users()}
+                return {**self._estate(), **_if_any("tenants", self._level(0, [], [])), **self._estate_wide()}
         return _if_any("tenants", self._level(0, [], names))
 
     def notes(self) -> list[str]:
         """What the file lacks, and what of it needs somebody's attention, for people."""
-        hidden = [] if self._hidden is None else [f"Left out: clusters, the tree and users; {self._hidden}."]
+        hidden = (
+            [] if self._hidden is None else [f"Left out: clusters, the tree, users and webhooks; {self._hidden}."]
+        )
         not_granted = [
             f"{application}: {operation} {grant['stream']} ({grant['state']})"
             for application, operation, grant in self._grants
@@ -165,8 +168,12 @@ class Reading:
             found |= {"primary": row["primary_cluster"], "tree": row["root"]}
         return found
 
-    def _users(self) -> dict[str, Any]:
-        return _if_any("users", {row["name"]: _fields(kinds.USER, row) for row in self._list(kinds.USER)})
+    def _estate_wide(self) -> dict[str, Any]:
+        """Users and webhooks."""
+        found: dict[str, Any] = {}
+        for kind in (kinds.USER, kinds.WEBHOOK):
+            found |= _if_any(kind.plural, {row["name"]: _fields(kind, row) for row in self._list(kind)})
+        return found
 
     def _level(self, depth: int, within: list[str], names: list[str]) -> dict[str, Any]:
         """Name -> content of the tenants, instances or environments at a place, or of the one that is named."""

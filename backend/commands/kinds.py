@@ -69,6 +69,7 @@ GRANT = Kind(
     ("application", "operation", "stream", "state", "requested_by", "decided_by", "reason"),
 )
 USER = Kind("user", "users", ("users",), ("name", "role", "tenants", "disabled", "has_password"))
+WEBHOOK = Kind("webhook", "webhooks", ("webhooks",), ("name", "url", "events", "enabled", "secret_since"))
 TREE = Kind("tree", "trees", ("trees",), ("name", "primary_cluster", "coverage", "root"))
 SWITCH = Kind(
     "switch",
@@ -81,7 +82,7 @@ DISTRIBUTOR_COLUMNS = ("cluster", "level", "target", "state", "lag_records", "re
 
 _KINDS: Mapping[str, Kind] = {
     word: kind
-    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM, APPLICATION, GRANT, USER, SWITCH)
+    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM, APPLICATION, GRANT, USER, WEBHOOK, SWITCH)
     for word in (kind.name, kind.plural)
 }
 KNOWN = f"{', '.join(sorted(_KINDS))}, {DISTRIBUTORS}, {OFFSETS}"

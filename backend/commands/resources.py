@@ -86,12 +86,13 @@ def delete(
     confirm: Annotated[str | None, typer.Option(help="STREAM in full: delete it with its records.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove a cluster that is in no tree, a stream with its topics, or an application with its access."""
+    """Remove a cluster that is in no tree, a stream with its topics, an application with its access, or a
+    webhook."""
     of = kind_of(kind)
     if of is kinds.USER:
         fail(f"A user is not deleted, since events name it: `treeline user disable {place}`.", 2)
-    if of not in (kinds.CLUSTER, kinds.STREAM, kinds.APPLICATION):
-        fail(f"A {of.name} cannot be deleted (yet); clusters, streams and applications can.", 2)
+    if of not in (kinds.CLUSTER, kinds.STREAM, kinds.APPLICATION, kinds.WEBHOOK):
+        fail(f"A {of.name} cannot be deleted (yet); clusters, streams, applications and webhooks can.", 2)
     params = {"dry_run": "true"} if dry_run else {}
     if confirm is not None:
         params["confirm"] = confirm

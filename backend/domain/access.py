@@ -56,13 +56,16 @@ class Action(StrEnum):
     """Who belongs to a tenant."""
     MANAGE_USERS = "manage-users"
     """Users, their roles, tokens and passwords."""
+    MANAGE_WEBHOOKS = "manage-webhooks"
+    """Who outside is told of what happens, and signs what they are sent: it takes events out of the estate, and
+    has the control plane call an address."""
 
 
 ROLES: Mapping[Role, frozenset[Action]] = {
     Role.TENANT: frozenset({Action.OWN_ACCOUNT}),
     Role.VIEWER: frozenset({Action.OWN_ACCOUNT, Action.READ_ESTATE, Action.READ_TENANT}),
     # Also within tenants, members aside: operators apply whole files, and adopting topics declares streams.
-    Role.OPERATOR: frozenset(Action) - {Action.MANAGE_MEMBERS, Action.MANAGE_USERS},
+    Role.OPERATOR: frozenset(Action) - {Action.MANAGE_MEMBERS, Action.MANAGE_USERS, Action.MANAGE_WEBHOOKS},
     Role.ADMIN: frozenset(Action),
 }
 MEMBERSHIPS: Mapping[Membership, frozenset[Action]] = {

@@ -252,6 +252,9 @@ def control_plane_environment(layout: Layout) -> dict[str, str]:
     environment["TREELINE_ADMIN_TOKEN"] = home.secret("admin-token")
     if not is_given("secrets_key"):
         environment["TREELINE_SECRETS_KEY"] = home.secret("secrets-key")
+    if not is_given("webhook_allowed_networks"):
+        # Whoever tries webhooks on an estate has the receiver on this machine.
+        environment["TREELINE_WEBHOOK_ALLOWED_NETWORKS"] = "127.0.0.0/8"
     # Stock clients find the registries of an estate without knowing of tokens; they listen on this machine only.
     environment["TREELINE_REGISTRY_OPEN"] = "true"
     if layout.postgres_port is not None:

@@ -282,6 +282,7 @@ class CopySession:
         assert topic is not None and partition is not None and self._producer is not None
         self._producer.abort_transaction(_REQUEST_SECONDS)
         self._loop.in_transaction = False
+        self._progress[topic, partition].copies.clear()
         name = self._reports.set_aside(self._progress[topic, partition].stream, message, headers, reason)
         self._alive()
         quarantine.ensure_topic(self._admin, self._limits.quarantine_topic)
@@ -343,8 +344,10 @@ class CopySession:
         self._last_commit = self._committed_at = time.monotonic()
         for (_, partition), progress in moved:
             progress.dirty, progress.saved = False, True
+            self._knowledge.measures.committed(progress.stream, progress.copies)
             if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS and self._plan.rule.write_origin:
                 progress.noted_at = self._last_commit
+                self._knowledge.measures.checkpointed(progress.stream)
                 mark = progress.edge.mark(at := progress.source.position or 0)
                 checkpoint = Checkpoint(at, mark.incarnation, dict(mark.seen))
                 self._checkpoints.append((progress.stream, partition, checkpoint))
@@ -369,7 +372,8 @@ class CopySession:
 
     def lag_records(self) -> int | None:
         """Offsets between the positions and the source's ends; None while some are not known."""
-        return self._source.lag_records()
+        lags = self._source.lags()
+        return self._knowledge.measures.lags((self._progress[place].stream, lag) for place, lag in lags)
 
     def troubles(self) -> dict[Place, str]:
         """What is wrong with single partitions, in words; the others go on."""

@@ -9,6 +9,7 @@ from backend.domain.edges import Endpoint
 from backend.domain.log_prefix import never_foreign
 from backend.domain.rescan import Checkpoint
 from backend.kafka.errors import CopyFailed
+from backend.kafka.measuring import Measures
 from backend.kafka.schema_wait import SchemaGate
 from backend.kafka.topic_ids import TopicIds
 
@@ -89,3 +90,5 @@ class Knowledge:
     """What is known of a target's schemas."""
     topic_ids: TopicIds = field(default_factory=TopicIds)
     """Asks clusters which topics they have under the planned names."""
+    measures: Measures = field(default_factory=Measures)
+    """Where it is noted how much of each stream was copied."""

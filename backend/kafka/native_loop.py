@@ -83,7 +83,8 @@ class NativeRecordLoop:
 
     def _note(self) -> None:
         """Take over how far the partitions have come: the edges' vectors are up to date after this."""
-        for (place, progress), position in self._loop.moved():
+        for (place, progress), position, copies in self._loop.moved():
+            progress.copies.add(*copies)
             progress.source.position = position
             progress.dirty = True
             if self._source.troubles:

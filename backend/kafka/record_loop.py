@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from backend.domain.marks import MetadataInvalid
 from backend.domain.partition_edge import Header, PartitionEdge
 from backend.kafka.alive import Alive
+from backend.kafka.measuring import Copies
 from backend.kafka.schema_wait import EVERYWHERE, KEYS, VALUES, SchemaWait, wire_id
 from backend.kafka.source import Place, Source, SourcePartition
 
@@ -38,7 +39,17 @@ class CopyTotals:
 class Progress:
     """One partition in a session: where it is read, and the state of its decisions."""
 
-    __slots__ = ("dirty", "edge", "largest_request", "noted_at", "saved", "source", "stream", "target_topic")
+    __slots__ = (
+        "copies",
+        "dirty",
+        "edge",
+        "largest_request",
+        "noted_at",
+        "saved",
+        "source",
+        "stream",
+        "target_topic",
+    )
 
     def __init__(
         self,
@@ -61,6 +72,8 @@ class Progress:
         """
         self.noted_at = 0.0
         """When the last checkpoint was taken, by the monotonic clock."""
+        self.copies = Copies()
+        """Handed to the producer since the last commit."""
         self.dirty = False
         """Whether decisions were made since the last commit."""
         self.saved = False
@@ -180,7 +193,9 @@ class RecordLoop:
         value, key = message.value(), message.key()
         size = len(value or b"") + len(key or b"") + sum(len(name) + len(held or b"") for name, held in headers)
         self._make_room(place, progress, size + _RECORD_BYTES + _HEADER_BYTES * len(headers))
-        self.produce(progress.target_topic, partition, value, key, message.timestamp()[1], headers)
+        timestamp_ms = message.timestamp()[1]
+        self.produce(progress.target_topic, partition, value, key, timestamp_ms, headers)
+        progress.copies.add(1, size, timestamp_ms, timestamp_ms)
         self._totals.copied_records += 1
         self._totals.copied_bytes += size
         return headers

@@ -288,18 +288,13 @@ class Source:
         unread = [place for place in places if self._partitions[place].position is None]
         self._asked_starts.update(_ask(admin, unread, OffsetSpec.earliest(), timeout_seconds))  # type: ignore[no-untyped-call]
 
-    def lag_records(self) -> int | None:
-        """Offsets between the positions and the ends that the last fetches knew; None while some are not known."""
-        total = 0
+    def lags(self) -> Iterator[tuple[Place, int | None]]:
+        """Offsets between each position and the end that the last fetch knew; None where that is not known."""
         for place, one in self._partitions.items():
             position = self._asked_starts.get(place) if one.position is None else one.position
-            if one.parked_until is not None or position is None:
-                return None
             end = max(self._end(place), self._asked_ends.get(place, -1))
-            if end < 0:
-                return None
-            total += max(0, end - position)
-        return total
+            unknown = one.parked_until is not None or position is None or end < 0
+            yield place, None if unknown else max(0, end - (position or 0))
 
     def first_offset(self, place: Place) -> int | None:
         """Where a partition's log begins now; None if the cluster does not know it. Raises KafkaException."""

@@ -17,6 +17,7 @@ from backend.projections import (
     tenants,
     trees,
     users,
+    webhooks,
 )
 from backend.projections.framework import Projection
 
@@ -35,4 +36,5 @@ PROJECTIONS: tuple[Projection, ...] = (
     placements.PROJECTION,
     placement_policies.PROJECTION,
     route_epochs.PROJECTION,
+    webhooks.PROJECTION,
 )

@@ -24,6 +24,7 @@ from backend.projections.temporal import POSITIONS
 from backend.projections.tenants import environments, instances, tenants
 from backend.projections.trees import distributor_settings, tree_targets, trees
 from backend.projections.users import api_tokens, memberships, users
+from backend.projections.webhooks import webhooks
 
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]
@@ -89,6 +90,7 @@ _KINDS = (
     _Kind("placement", placements, _path("id"), frozenset({"summary", "report", "requested", "given"})),
     _Kind("user", users, _path("name")),
     _Kind("member", memberships, lambda row: f"{row['user']} of {row['tenant']}"),
+    _Kind("webhook", webhooks, _path("name"), frozenset({"created"})),
     _Kind("token", api_tokens, _path("user", "name"), frozenset({"issued"})),
 )
 _NEVER_SHOWN = frozenset({"version", *POSITIONS})

@@ -82,12 +82,22 @@ def holes(connection: Connection) -> dict[tuple[str, int], frozenset[Hole]]:
 def open_troubles(connection: Connection) -> dict[tuple[str, int], str]:
     """(cluster, level) -> in words, what waits for an operator there."""
     texts: dict[tuple[str, int], list[str]] = {}
-    for table, waits, one, many, what in (
-        (set_aside, ~set_aside.c.replayed, "record", "records", "set aside, to be replayed"),
-        (losses, ~losses.c.acknowledged, "range of records", "ranges of records", "lost, to be acknowledged"),
+    unseen, waiting = count_open(connection)
+    for counts, one, many, what in (
+        (waiting, "record", "records", "set aside, to be replayed"),
+        (unseen, "range of records", "ranges of records", "lost, to be acknowledged"),
     ):
-        place = (table.c.cluster, table.c.level)
-        query = sa.select(*place, sa.func.count()).where(as_of(table, None), waits).group_by(*place)
-        for cluster, level, count in connection.execute(query):
-            texts.setdefault((cluster, level), []).append(f"{count} {one if count == 1 else many} {what}")
+        for place, count in counts.items():
+            texts.setdefault(place, []).append(f"{count} {one if count == 1 else many} {what}")
     return {key: "; ".join(each) for key, each in texts.items()}
+
+
+def count_open(connection: Connection) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
+    """(cluster, level) -> ranges lost that nobody has acknowledged; records set aside that were not replayed."""
+
+    def counted(table: sa.Table, is_open: sa.ColumnElement[bool]) -> dict[tuple[str, int], int]:
+        place = (table.c.cluster, table.c.level)
+        query = sa.select(*place, sa.func.count()).where(as_of(table, None), is_open).group_by(*place)
+        return {(cluster, level): count for cluster, level, count in connection.execute(query)}
+
+    return counted(losses, ~losses.c.acknowledged), counted(set_aside, ~set_aside.c.replayed)

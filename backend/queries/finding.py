@@ -16,6 +16,7 @@ from backend.projections.switches import switches
 from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
 from backend.projections.users import users
+from backend.projections.webhooks import webhooks
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ _OF_ESTATE = (
     _Kind("switch", switches, ("id",)),
     _Kind("placement", placements, ("id",)),
     _Kind("user", users, ("name",)),
+    _Kind("webhook", webhooks, ("name",)),
 )
 
 

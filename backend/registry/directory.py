@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 
 import anyio
 import structlog
-from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from sqlalchemy import Engine
 
 from backend.domain.edges import Endpoint
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
+from backend.metrics import family
 from backend.queries.clusters import list_clusters
 from backend.registry.mirror import Mirror
 from backend.registry.writing import Writer
@@ -70,16 +70,8 @@ class Directory:
 
     def metrics(self) -> Iterator[Metric]:
         """What /metrics tells of the registries."""
-        unreadable = GaugeMetricFamily(
-            "treeline_schema_unreadable_records",
-            "Records of the topic that do not count",
-            labels=["cluster"],
-        )
-        readable = GaugeMetricFamily(
-            "treeline_schema_topic_read",
-            "1 if it was read and its cluster answers",
-            labels=["cluster"],
-        )
+        unreadable = family("treeline_schema_unreadable_records")
+        readable = family("treeline_schema_topic_read")
         for name, registry in sorted(self._registries.items()):
             mirror = registry.mirror
             unreadable.add_metric([name], mirror.unreadable_records)

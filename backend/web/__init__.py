@@ -56,6 +56,8 @@ from backend.web import (
     undo_page,
     upkeep_forms,
     users_page,
+    webhook_forms,
+    webhooks_page,
     zones_page,
 )
 
@@ -76,5 +78,6 @@ def routes() -> Sequence[BaseRoute]:
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, stream_page),
         *(schema_form, level_form, schemas_page),
+        *(webhook_forms, webhooks_page),
     )
     return shared_routes(page.router for page in pages)

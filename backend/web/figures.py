@@ -71,6 +71,11 @@ def day(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%-d %b %Y}"
 
 
+def instant(moment: datetime) -> str:
+    """Day and time in UTC, to the second."""
+    return f"{day(moment)}, {clock(moment)}"
+
+
 def shortened(text: str, most: int) -> str:
     """The text, its end replaced by … if it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -27,6 +27,7 @@ _ADDRESSES: Mapping[str, str] = {
     "switch": "/switches/{}",
     "placement": "/placements/{}",
     "user": "/users/{}",
+    "webhook": "/webhooks/{}",
     "tenant": "/tenants/{}",
     "instance": "/tenants/{}",
     "environment": "/tenants/{}",

@@ -87,7 +87,7 @@ class PageRoute(APIRoute):
         return shown
 
 
-_OF_THE_ESTATE = ("switch", "placement", "cluster")
+_OF_THE_ESTATE = ("switch", "placement", "cluster", "webhook")
 _NAMES = ("tenant", "instance", "environment", "stream", "application", "user")
 
 

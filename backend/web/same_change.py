@@ -31,6 +31,13 @@ def declared(place: Sequence[str], content: Mapping[str, Any], curl: str, option
     return SameChange(yaml_of(place, content), f"treeline diff -f {file}\ntreeline apply -f {file}{options}", curl)
 
 
+def file_of(section: str, name: str, content: Mapping[str, Any], curl: str) -> SameChange:
+    """A thing of the estate, created or changed by a file."""
+    document = {section: {name: dict(content)}}
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return SameChange(text.rstrip(), f"treeline diff -f {name}.yaml\ntreeline apply -f {name}.yaml", curl)
+
+
 def yaml_of(place: Sequence[str], content: Mapping[str, Any]) -> str:
     """The file's text."""
     document: Any = dict(content)

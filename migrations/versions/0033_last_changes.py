@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0033_last_changes"
-down_revision = "0030_timeline"
+down_revision = "0031_operations"
 branch_labels = None
 depends_on = None
 

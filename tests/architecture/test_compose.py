@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from backend.estate.document import read_estate
+from backend.estate.home import Home
+from backend.estate.plan import Kafka, lay_out, make_plan
+from backend.estate.ports import Ports
 from backend.settings import Settings
 from tests.architecture.sources import PROJECT_ROOT
 from tests.architecture.test_dead_files import MODULES
@@ -50,6 +54,9 @@ DURATION = re.compile(r"^(\d+(h|m|s|ms|us))+$")
 PORT = re.compile(r"^127\.0\.0\.1:\d+:\d+$")
 # Read by worker_ready.py, which is imported before any setting.
 NOT_SETTINGS = {"TREELINE_READY_FILE"}
+# Read by Spark, and by the Python that its executors start.
+SPARKS = {"SPARK_CONF_DIR", "SPARK_WORKER_DIR", "SPARK_LOCAL_DIRS", "SPARK_DAEMON_MEMORY", "PYTHONPATH"}
+SPARK_CLASSES = {"org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"}
 
 each_service = pytest.mark.parametrize(("name", "service"), SERVICES.items(), ids=SERVICES)
 each_of_ours = pytest.mark.parametrize(("name", "service"), OURS.items(), ids=OURS)
@@ -68,6 +75,7 @@ def test_the_file_has_the_parts_of_a_compose_file():
         "worker-offsets",
         "worker-schemas",
         "beat",
+        *("spark-master", "spark-worker", "prometheus", "grafana"),
     } <= SERVICES.keys()
     assert sum(service["image"].startswith("apache/kafka:") for service in SERVICES.values()) == 5
 
@@ -91,7 +99,13 @@ def test_what_a_service_refers_to_exists(name, service):
         assert needs["condition"] in CONDITIONS
         assert (needs["condition"] == "service_completed_successfully") == (other in ONE_SHOT)
     for volume in service.get("volumes", []):
-        assert volume.split(":")[0] in COMPOSE["volumes"], f"{name} mounts {volume}"
+        what, where, *how = volume.split(":")
+        if what.startswith("./"):
+            assert (PROJECT_ROOT / what).exists(), f"{name} mounts {what}"
+            assert how == ["ro"], f"{name} could write {what}"
+        else:
+            assert what in COMPOSE["volumes"], f"{name} mounts {volume}"
+        assert where.startswith("/")
     for config in service.get("configs", []):
         assert config["source"] in COMPOSE["configs"]
 
@@ -123,7 +137,7 @@ def test_a_service_that_goes_on_has_a_health_check(name, service):
 def test_no_password_stands_in_the_file():
     text = (PROJECT_ROOT / "docker-compose.yml").read_text()
     for line in text.splitlines():
-        if re.search(r"(PASSWORD|TOKEN|AUTH|requirepass)", line) and not line.startswith("#"):
+        if re.search(r"(PASSWORD|TOKEN|AUTH|requirepass|[.]secret )", line) and not line.startswith("#"):
             assert "${TREELINE_" in line, line
             assert ":?" in line, f"a missing variable must be refused: {line}"
 
@@ -139,13 +153,16 @@ def test_the_clusters_are_different_ones():
 
 @each_of_ours
 def test_our_services_get_settings_that_exist(name, service):
-    known = {f"TREELINE_{field.upper()}" for field in Settings.model_fields} | NOT_SETTINGS
+    known = {f"TREELINE_{field.upper()}" for field in Settings.model_fields} | NOT_SETTINGS | SPARKS
     assert service["environment"].keys() <= known
 
 
 @each_of_ours
 def test_our_services_start_what_the_code_has(name, service):
     command = service["command"]
+    if command[0] == "spark-class":
+        assert command[1] in SPARK_CLASSES
+        return
     assert command[:2] == ["python", "-m"]
     started = command[2]
     if started == "uvicorn":
@@ -160,6 +177,55 @@ def test_our_services_start_what_the_code_has(name, service):
     else:
         assert command[2:] == ["alembic", "upgrade", "head"]
         assert (PROJECT_ROOT / "alembic.ini").exists()
+
+
+def test_what_the_local_estate_starts_has_a_service_with_the_same_command(tmp_path):
+    """Ports, addresses and the estate's own files aside."""
+    home = Home(tmp_path)
+    home.make()
+    estate = read_estate(PROJECT_ROOT / "estates" / "unbalanced.yaml")
+    home.data(estate.name).mkdir(parents=True)
+    layout = lay_out(home, estate, Ports(tmp_path / "ports.json", prefer_defaults=False))
+    plan = make_plan(layout, Kafka(jars=tmp_path, archive=None), while_pid=None)
+    started = {spec.name: spec.argv[1:] for spec in plan.processes}
+    brokers = {name.split(":")[1] for name in started if name.startswith("kafka:")}
+    assert brokers == {n for n, s in SERVICES.items() if s["image"].startswith("apache/kafka:")}
+    others = {name for name in started if not name.startswith("kafka:")}
+    assert {name.replace(":", "-") for name in others} <= SERVICES.keys()
+    for name in others - {"postgres", "redis"}:
+        assert shape(started[name]) == shape(SERVICES[name.replace(":", "-")]["command"][1:]), name
+
+
+def shape(words):
+    """A command without what differs from place to place."""
+    hidden = {"--host", "--port", "--schedule"}
+    return [word for before, word in zip(["", *words], words, strict=False) if before not in hidden]
+
+
+def test_spark_is_the_one_that_offsets_are_translated_on():
+    offsets = SERVICES["worker-offsets"]["environment"]
+    master = SERVICES["spark-master"]["command"]
+    assert offsets["TREELINE_SPARK_MASTER"] == f"spark://spark-master:{master[master.index('--port') + 1]}"
+    assert SERVICES["spark-worker"]["command"][-1] == offsets["TREELINE_SPARK_MASTER"]
+    conf = {"source": "spark", "target": "/etc/spark/spark-defaults.conf"}
+    for name in ("worker-offsets", "spark-master", "spark-worker"):
+        assert conf in SERVICES[name]["configs"], "who does not know the secret is refused"
+        assert SERVICES[name]["environment"]["SPARK_CONF_DIR"] == "/etc/spark"
+        assert SERVICES[name]["image"] == "treeline", "the same Python and Spark at both ends"
+
+
+def test_prometheus_and_grafana_get_what_is_shipped():
+    mounted = {v.split(":")[1]: v.split(":")[0] for n in ("prometheus", "grafana") for v in SERVICES[n]["volumes"]}
+    [config] = [each for each in SERVICES["prometheus"]["command"] if each.startswith("--config.file=")]
+    scrapes = yaml.safe_load((PROJECT_ROOT / mounted[config.partition("=")[2]]).read_text())
+    assert all(rules in mounted for rules in scrapes["rule_files"])
+    targets = [t for job in scrapes["scrape_configs"] for each in job["static_configs"] for t in each["targets"]]
+    assert set(targets) == {"api:8000", "127.0.0.1:9090"}
+    provisioning = PROJECT_ROOT / mounted["/etc/grafana/provisioning"]
+    [source] = yaml.safe_load((provisioning / "datasources" / "treeline.yml").read_text())["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    [provider] = yaml.safe_load((provisioning / "dashboards" / "treeline.yml").read_text())["providers"]
+    assert list((PROJECT_ROOT / mounted[provider["options"]["path"]]).glob("*.json"))
 
 
 def test_every_queue_has_a_worker():

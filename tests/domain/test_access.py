@@ -29,6 +29,7 @@ TABLE = {
     Action.DECIDE_ACCESS: "no  no  yes yes no  yes",
     Action.MANAGE_MEMBERS: "no  no  no  yes no  yes",
     Action.MANAGE_USERS: "no  no  no  yes no  no",
+    Action.MANAGE_WEBHOOKS: "no  no  no  yes no  no",
 }
 CALLERS = (
     *(Caller(name="ada", role=role) for role in Role),

@@ -18,7 +18,7 @@ from backend.estate.plan import Kafka, Layout, control_plane_environment, lay_ou
 from backend.estate.ports import Ports
 from backend.estate.processes import MARKER, Plan, load_plan, save_plan
 from backend.estate.zone_router import as_document, from_document
-from backend.queries.secrets_of_applications import keys_of
+from backend.queries.sealing import keys_of
 from backend.settings import PROJECT_ROOT, settings
 from tests.estate_fixture import SMALL_ESTATE
 from workers.zone_router.document import read_router_file

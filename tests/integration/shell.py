@@ -26,6 +26,7 @@ from backend.commands import (
     resources,
     switch,
     users,
+    webhooks,
     zones,
 )
 from backend.settings import settings
@@ -47,6 +48,7 @@ for commands in (
     placement,
     drill,
     zones,
+    webhooks,
 ):
     commands.register(app)
 

@@ -33,6 +33,7 @@ NAMES |= {
     "placement": "p1",
     "scenario": "log-divergence",
     "node": "zr-az1",
+    "webhook": "ops",
     "position": "999999999",
 }
 # What a role or a membership may, beside what all may: see docs/access.md.

@@ -176,7 +176,7 @@ def test_what_needs_attention_is_told(shell: Shell, monkeypatch: pytest.MonkeyPa
     settings.cache_clear()
     mine = shell("export")
     assert mine.exit_code == 0
-    assert "Left out: clusters, the tree and users; this needs read-estate" in mine.stderr
+    assert "Left out: clusters, the tree, users and webhooks; this needs read-estate" in mine.stderr
     found = loaded(mine.stdout)
     assert found == {"tenants": {"acme": loaded(result.stdout)["tenants"]["acme"]}}
     no_difference(shell, mine.stdout)

@@ -29,6 +29,7 @@ from tests.eventually import eventually
 from tests.rest_client import RestClient
 
 TOKEN = "a token of the tests"
+SECRETS_KEY = "a key of the tests that seals secrets"
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any
         "admin_token": SecretStr(TOKEN),
         "url": url,
         "probe_timeout_seconds": 0.5,
+        "secrets_key": SecretStr(SECRETS_KEY),
     }
     app = create_app(Settings(**{**known, **settings}))
     app.router.routes.extend(web.routes())

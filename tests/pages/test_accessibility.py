@@ -14,6 +14,7 @@ from tests.pages.replicating import look, looked_at, online
 from tests.pages.switching import client, commands, start
 from tests.pages.switching import to as goes_to
 from tests.pages.test_offsets_page import ORDERS, committed
+from tests.pages.test_webhooks_pages import told_of
 from tests.pages.visitors import API_PROD
 from tests.pages.zoning import begin, reports
 
@@ -41,6 +42,10 @@ PAGES = (
         "/trace",
         "/users",
         "/users/ada",
+        "/webhooks",
+        "/webhooks/ops",
+        "/webhooks/-new",
+        "/webhooks/ops/-secret",
         "/account",
         "/find?q=a",
         "/tenants/nobody",
@@ -55,6 +60,7 @@ def filled(acme: Console, database: Database) -> Console:
     rest.ok("POST", f"{API_PROD}/applications", {"name": "billing", "consumes": [ORDERS]})
     rest.ok("POST", "/users", {"name": "ada", "role": "viewer", "tenants": {"acme": "member"}})
     rest.ok("POST", "/users/ada/tokens", {"name": "ci"})
+    told_of(acme, database)
     reports(acme, epochs=(41, 12, None), crossing=1000)
     begin(database, 43, committed=39)
     online(database)

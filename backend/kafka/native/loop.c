@@ -202,6 +202,8 @@ static enum step step(Loop *loop, rd_kafka_message_t *message, place_t *place, P
     loop->decided = false;
     loop->copied++;
     loop->copied_bytes += (long long)content;
+    int kind;
+    place_copied(place, (long long)content, lib.message_timestamp(message, &kind));
     moved_past(loop, place, message);
     return DONE;
 }
@@ -300,12 +302,15 @@ static PyObject *Loop_moved(Loop *loop, PyObject *Py_UNUSED(none)) {
     while (rows && loop->places.moved) {
         place_t *place = loop->places.moved;
         PyObject *row = edge_push(place->edge) == 0
-                            ? Py_BuildValue("(OL)", place->progress, (long long)place->position)
+                            ? Py_BuildValue("(OL(LLLL))", place->progress, (long long)place->position, place->copied,
+                                            place->copied_bytes, (long long)place->oldest_ms, (long long)place->newest_ms)
                             : NULL;
         if (!row || PyList_Append(rows, row))
             Py_CLEAR(rows);
         Py_XDECREF(row);
         place->moved = false;
+        place->copied = place->copied_bytes = 0;
+        place->oldest_ms = place->newest_ms = 0;
         loop->places.moved = place->next_moved;
     }
     return rows;
@@ -362,7 +367,7 @@ static PyMethodDef Loop_methods[] = {
     {"schema", (PyCFunction)Loop_schema, METH_NOARGS, "(progress, offset, value's id, key's, headers) that take stopped at"},
     {"remember", (PyCFunction)Loop_remember, METH_VARARGS, "remember(part, id): it is not asked for again"},
     {"let_pass", (PyCFunction)Loop_let_pass, METH_NOARGS, "Go on with the message that take stopped at"},
-    {"moved", (PyCFunction)Loop_moved, METH_NOARGS, "[(progress, position)] since the last call; edges are pushed"},
+    {"moved", (PyCFunction)Loop_moved, METH_NOARGS, "[(progress, position, (records, bytes, oldest ms, newest ms))] since the last call; edges are pushed"},
     {"counts", (PyCFunction)Loop_counts, METH_NOARGS, "(copied, copied bytes, skipped) since the last call"},
     {"close", (PyCFunction)Loop_close, METH_NOARGS, "Give back what the clients lent; before they are closed."},
     {NULL, NULL, 0, NULL},

@@ -78,6 +78,15 @@ place_t *places_add(places_t *places, const char *topic, int32_t partition) {
     return place;
 }
 
+void place_copied(place_t *place, long long bytes, int64_t timestamp_ms) {
+    place->copied++;
+    place->copied_bytes += bytes;
+    if (timestamp_ms > 0 && (!place->oldest_ms || timestamp_ms < place->oldest_ms))
+        place->oldest_ms = timestamp_ms;
+    if (timestamp_ms > place->newest_ms)
+        place->newest_ms = timestamp_ms;
+}
+
 void places_remove(places_t *places, const char *topic, int32_t partition) {
     place_t **slot = places->size ? slot_of(places, topic, partition) : NULL;
     if (slot && *slot)

@@ -1,0 +1,123 @@
+"""Changes of webhooks, with what goes with them: secrets, and what waits to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from pydantic import SecretStr
+from sqlalchemy import Connection
+
+from backend.changes.change import Change, Match, any_version
+from backend.deciders import WEBHOOK
+from backend.dispatch import Outcome
+from backend.domain.addresses import networks_of
+from backend.domain.webhook import (
+    ChangeWebhook,
+    CreateWebhook,
+    DeleteWebhook,
+    RetryDelivery,
+    RotateSecret,
+    SendTest,
+    Webhook,
+    WebhookCommand,
+    event_stream,
+)
+from backend.queries import webhook_deliveries
+from backend.queries.webhook_secrets import forget_secret, keep_secret
+from backend.queries.webhooks import count_webhooks, find_webhook
+from backend.settings import Settings
+
+WebhookChange = Change[Webhook | None, WebhookCommand]
+
+
+def create_webhook(
+    webhook: str, url: str, events: Collection[str], *, enabled: bool, secret: str, config: Settings
+) -> WebhookChange:
+    """Tell somebody from now on; `secret` signs what is sent, and nobody can be told it again afterwards."""
+
+    def build(connection: Connection) -> CreateWebhook:
+        return CreateWebhook(
+            webhook=webhook,
+            url=url,
+            events=events,
+            enabled=enabled,
+            webhooks=count_webhooks(connection),
+            allowed=networks_of(config.webhook_allowed_networks),
+        )
+
+    return Change(WEBHOOK, event_stream(webhook), build, _keeping(webhook, secret, config.secrets_key))
+
+
+def change_webhook(
+    webhook: str,
+    *,
+    url: str | None,
+    events: Collection[str] | None,
+    enabled: bool | None,
+    config: Settings,
+    match: Match = any_version,
+) -> WebhookChange:
+    """Have it otherwise; None keeps a value."""
+
+    def build(connection: Connection) -> ChangeWebhook:
+        match(find_webhook(connection, webhook).version)
+        return ChangeWebhook(
+            url=url, events=events, enabled=enabled, allowed=networks_of(config.webhook_allowed_networks)
+        )
+
+    return Change(WEBHOOK, event_stream(webhook), build)
+
+
+def rotate_secret(webhook: str, secret: str, config: Settings, match: Match = any_version) -> WebhookChange:
+    """Sign what is sent from now on with another secret."""
+
+    def build(connection: Connection) -> RotateSecret:
+        match(find_webhook(connection, webhook).version)
+        return RotateSecret()
+
+    return Change(WEBHOOK, event_stream(webhook), build, _keeping(webhook, secret, config.secrets_key))
+
+
+def send_test(webhook: str) -> WebhookChange:
+    """Send something, to see whether it comes."""
+
+    def build(connection: Connection) -> SendTest:
+        find_webhook(connection, webhook)
+        return SendTest()
+
+    return Change(WEBHOOK, event_stream(webhook), build)
+
+
+def retry_delivery(webhook: str, position: int) -> WebhookChange:
+    """Have the event of a position sent again, at once."""
+
+    def build(connection: Connection) -> RetryDelivery:
+        find_webhook(connection, webhook)
+        known = webhook_deliveries.is_known(connection, webhook, position)
+        return RetryDelivery(delivery=position, known=known)
+
+    def also(connection: Connection, _: Outcome) -> None:
+        webhook_deliveries.send_again(connection, webhook, position)
+
+    return Change(WEBHOOK, event_stream(webhook), build, also)
+
+
+def delete_webhook(webhook: str, match: Match = any_version) -> WebhookChange:
+    """Tell it nothing any more, not even what waits."""
+
+    def build(connection: Connection) -> DeleteWebhook:
+        match(find_webhook(connection, webhook).version)
+        return DeleteWebhook()
+
+    def also(connection: Connection, _: Outcome) -> None:
+        forget_secret(connection, webhook)
+        webhook_deliveries.forget(connection, webhook)
+
+    return Change(WEBHOOK, event_stream(webhook), build, also)
+
+
+def _keeping(webhook: str, secret: str, key: SecretStr | None) -> Callable[[Connection, Outcome], None]:
+    def also(connection: Connection, _: Outcome) -> None:
+        keep_secret(connection, webhook, secret, key)
+
+    return also

@@ -1,0 +1,101 @@
+"""`treeline webhook`: what `get`, `apply` and `delete` do not do with webhooks."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, rest_client
+
+COLUMNS = ("position", "kind", "state", "attempts", "status", "problem", "tried_at", "next_attempt_at")
+_LOOK_SECONDS = 0.5
+
+program = typer.Typer(no_args_is_help=True, help="Tests, deliveries and secrets of webhooks.")
+
+Name = Annotated[str, typer.Argument(help="The webhook's name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(program, name="webhook")
+
+
+@program.command()
+def test(
+    name: Name,
+    wait: Annotated[
+        bool, typer.Option(help="Wait until it was sent once; exits with 1 if it was not taken.")
+    ] = True,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Send an event of kind `test`, and tell whether the receiver took it."""
+    with rest_client() as client:
+        position = answer(client.post(f"{_path(name)}/test"))["position"]
+        found = _delivery(answer(client.get(_deliveries(name))), position)
+        while wait and (found is None or found["attempts"] == 0 or _is_under_way(found)):
+            time.sleep(_LOOK_SECONDS)
+            found = _delivery(answer(client.get(_deliveries(name))), position)
+    if found is None:
+        typer.echo(f"Asked for; it is event {position}.", err=True)
+        return
+    show(found, Form.JSON if as_json else form, COLUMNS, [found])
+    if wait and found["state"] != "delivered":
+        raise typer.Exit(1)
+
+
+@program.command()
+def deliveries(
+    name: Name,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="So many at most, the newest first.")] = 50,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """List what was or is to be sent, and how that went."""
+    with rest_client() as client:
+        found = answer(client.get(_deliveries(name), params={"limit": limit}))
+    show(found, Form.JSON if as_json else form, COLUMNS, found["items"])
+
+
+@program.command()
+def retry(
+    name: Name, position: Annotated[int, typer.Argument(min=1, help="Of the event, as `deliveries` lists it.")]
+) -> None:
+    """Send an event again, at once, whatever became of it before."""
+    with rest_client() as client:
+        answer(client.post(f"{_path(name)}/deliveries/{position}/retry"))
+    typer.echo(f"Event {position} is sent to {name} again.", err=True)
+
+
+@program.command()
+def rotate(name: Name, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+    """Sign with a new secret from the next attempt on, and print it, this once."""
+    with rest_client() as client:
+        rotated = answer(client.post(f"{_path(name)}/secret"))
+    form = Form.JSON if as_json else form
+    if form is Form.TABLE:
+        typer.echo(rotated["secret"])
+        typer.echo("This is the secret; it is not shown again.", err=True)
+    else:
+        show(rotated, form, (), [])
+
+
+def _is_under_way(found: dict[str, Any]) -> bool:
+    """Whether nobody has told yet how its attempt ended."""
+    return found["state"] == "pending" and found["problem"] is None
+
+
+def _delivery(listed: dict[str, Any], position: int) -> dict[str, Any] | None:
+    return next((each for each in listed["items"] if each["position"] == position), None)
+
+
+def _path(name: str) -> str:
+    return f"/webhooks/{quote(name, safe='')}"
+
+
+def _deliveries(name: str) -> str:
+    return f"{_path(name)}/deliveries"

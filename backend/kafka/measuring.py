@@ -1,0 +1,108 @@
+"""What a unit measures of each of its streams: how much was copied, how long it took, what waits.
+
+Only what was committed counts: an aborted transaction's records are copied again. The record loops note what
+they hand over (`Copies`, of a partition since its last commit); the session says when that is committed. The
+unit's thread measures while another one takes what is new, hence the lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+
+class Copies:
+    """Of one partition since its last commit; times are those that records carry, in ms since 1970."""
+
+    __slots__ = ("newest_ms", "oldest_ms", "records", "size")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing is under way."""
+        self.records = self.size = self.newest_ms = 0
+        self.oldest_ms: int | None = None
+
+    def add(self, records: int, size: int, oldest_ms: int, newest_ms: int) -> None:
+        """Records that were handed over, and their bytes; a record without a time has one that is not above 0."""
+        self.records += records
+        self.size += size
+        self.newest_ms = max(self.newest_ms, newest_ms)
+        if oldest_ms > 0:
+            self.oldest_ms = oldest_ms if self.oldest_ms is None else min(self.oldest_ms, oldest_ms)
+
+
+@dataclass
+class StreamMeasure:
+    """Of one stream by one unit, since its thread began."""
+
+    stream: str
+    records: int = 0
+    size: int = 0
+    """Bytes of keys, values and headers."""
+    lag_records: int | None = None
+    newest_ms: int | None = None
+    """The highest time of a record that was copied."""
+    latency_ms: int | None = None
+    """Of the last commit: from the time of its oldest record on; 0 for records of the future."""
+    checkpoint_ms: int | None = None
+    """When the last checkpoint of one of its partitions was taken."""
+
+
+class Measures:
+    """One unit's, whatever sessions it has."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._streams: dict[str, StreamMeasure] = {}
+        self._changed: set[str] = set()
+
+    def committed(self, stream: str, copies: Copies) -> None:
+        """What was handed over of one partition is on the target."""
+        if not copies.records:
+            return
+        now_ms = _now_ms()
+        with self._lock:
+            measure = self._of(stream)
+            measure.records += copies.records
+            measure.size += copies.size
+            if copies.oldest_ms is not None:
+                measure.newest_ms = max(measure.newest_ms or 0, copies.newest_ms)
+                measure.latency_ms = max(0, now_ms - copies.oldest_ms)
+        copies.clear()
+
+    def checkpointed(self, stream: str) -> None:
+        """A checkpoint of a partition was taken."""
+        with self._lock:
+            self._of(stream).checkpoint_ms = _now_ms()
+
+    def lags(self, lags: Iterable[tuple[str, int | None]]) -> int | None:
+        """Note the lag of each partition, by its stream; that of all, None while one is not known."""
+        of: dict[str, int | None] = {}
+        for stream, lag in lags:
+            before = of.get(stream, 0)
+            of[stream] = None if before is None or lag is None else before + lag
+        with self._lock:
+            for stream, lag in of.items():
+                if stream not in self._streams or self._streams[stream].lag_records != lag:
+                    self._of(stream).lag_records = lag
+        known = [lag for lag in of.values() if lag is not None]
+        return sum(known) if len(known) == len(of) else None
+
+    def take_changed(self) -> list[StreamMeasure]:
+        """Those of which something is new since the last call."""
+        with self._lock:
+            changed, self._changed = self._changed, set()
+            return [replace(self._streams[stream]) for stream in sorted(changed)]
+
+    def _of(self, stream: str) -> StreamMeasure:
+        """To be changed."""
+        self._changed.add(stream)
+        return self._streams.setdefault(stream, StreamMeasure(stream))
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

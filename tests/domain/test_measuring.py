@@ -1,0 +1,81 @@
+"""What a unit measures of its streams: what was committed, by the times that records carry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backend.kafka import measuring
+from backend.kafka.measuring import Copies, Measures, StreamMeasure
+
+NOW_MS = 1_800_000_000_000
+ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring.time, "time", lambda: NOW_MS / 1000)
+
+
+def copies(*records: tuple[int, int]) -> Copies:
+    found = Copies()
+    for size, timestamp_ms in records:
+        found.add(1, size, timestamp_ms, timestamp_ms)
+    return found
+
+
+def taken(measures: Measures) -> dict[str, StreamMeasure]:
+    return {each.stream: each for each in measures.take_changed()}
+
+
+def expect(measure: StreamMeasure, **facts: Any) -> None:
+    assert {name: getattr(measure, name) for name in facts} == facts
+
+
+def test_the_latency_is_that_of_the_oldest_record_and_the_age_of_the_newest() -> None:
+    measures, handed = Measures(), copies((10, NOW_MS - 50), (20, NOW_MS - 400), (30, NOW_MS - 90))
+    measures.committed(ORDERS, handed)
+    expect(taken(measures)[ORDERS], records=3, size=60, newest_ms=NOW_MS - 50, latency_ms=400)
+    # It is counted once, and what goes back in time makes nothing newer.
+    measures.committed(ORDERS, handed)
+    assert taken(measures) == {}
+    measures.committed(ORDERS, copies((1, NOW_MS - 9000)))
+    expect(taken(measures)[ORDERS], records=4, size=61, newest_ms=NOW_MS - 50, latency_ms=9000)
+
+
+def test_records_of_the_future_and_records_without_a_time() -> None:
+    measures = Measures()
+    measures.committed(ORDERS, copies((1, NOW_MS + 5000)))
+    expect(taken(measures)[ORDERS], latency_ms=0, newest_ms=NOW_MS + 5000)
+    measures.committed(ITEMS, copies((1, -1), (1, 0)))
+    expect(taken(measures)[ITEMS], records=2, latency_ms=None, newest_ms=None)
+
+
+def test_what_was_aborted_does_not_count() -> None:
+    measures, handed = Measures(), copies((10, NOW_MS))
+    handed.clear()
+    measures.committed(ORDERS, handed)
+    assert taken(measures) == {}
+
+
+def test_lags_of_partitions_add_up_by_stream_and_one_that_is_not_known_is_told() -> None:
+    measures = Measures()
+    assert measures.lags([(ORDERS, 3), (ITEMS, 0), (ORDERS, 4)]) == 7
+    found = taken(measures)
+    assert (found[ORDERS].lag_records, found[ITEMS].lag_records) == (7, 0)
+    assert measures.lags([(ORDERS, 3), (ITEMS, 0), (ORDERS, 4)]) == 7
+    assert taken(measures) == {}, "nothing is new"
+    assert measures.lags([(ORDERS, None), (ITEMS, 5), (ORDERS, 4)]) is None
+    found = taken(measures)
+    assert (found[ORDERS].lag_records, found[ITEMS].lag_records) == (None, 5)
+    assert measures.lags([]) == 0
+
+
+def test_what_is_taken_stays_as_it_was() -> None:
+    measures = Measures()
+    measures.committed(ORDERS, copies((10, NOW_MS)))
+    first = taken(measures)[ORDERS]
+    measures.checkpointed(ORDERS)
+    assert first.checkpoint_ms is None
+    expect(taken(measures)[ORDERS], records=1, checkpoint_ms=NOW_MS)

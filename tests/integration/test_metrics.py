@@ -1,0 +1,130 @@
+"""What /metrics tells: each metric that is described, under its name, with its labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+from prometheus_client.parser import text_string_to_metric_families
+
+from backend.deciders import EDGE
+from backend.metrics import METRICS
+from backend.queries import stream_measures
+from backend.queries.observed import leases
+from tests.database_fixture import Database
+from tests.integration.conftest import Rest
+from tests.integration.test_webhook_deliveries import ASIDE, LOSS
+from tests.observations import observe
+from tests.worker_records import record
+
+ORDERS = "acme/retail/prod/orders"
+OTHERS = {"treeline_schema_unreadable_records", "treeline_schema_topic_read"}
+"""Of the registries, which a process follows; tests/registry has them."""
+
+
+def scraped(rest: Rest) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """Name -> labels -> value."""
+    found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in text_string_to_metric_families(rest("GET", "./metrics").text):
+        assert family.documentation
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        found[name] = {tuple(sorted(each.labels.items())): each.value for each in family.samples}
+    return found
+
+
+def value(rest: Rest, name: str, **labels: str) -> float | None:
+    return scraped(rest)[name].get(tuple(sorted(labels.items())))
+
+
+def measured(database: Database, unit: str, epoch: int = 1, **facts: Any) -> None:
+    row = {"unit": unit, "stream": ORDERS, "epoch": epoch, "records": 0, "bytes": 0, "lag_records": 0}
+    row |= {"newest_ms": None, "latency_ms": None, "checkpoint_ms": None, **facts}
+    with database.engine.begin() as connection:
+        stream_measures.write(connection, [row])
+
+
+def now_ms(database: Database) -> int:
+    with database.engine.connect() as connection:
+        return int(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp()) * 1000")).scalar_one())
+
+
+EDGE_OF = {"source": "c1", "target": "c2", "level": "2"}
+FIRST, SECOND = "distributor:c1:2:0", "distributor:c1:2:1"
+
+
+def test_every_metric_is_there_as_it_is_described(tenant: Rest, database: Database) -> None:
+    observe(database.engine, "c1", 2, "c2")
+    at = now_ms(database)
+    measured(database, FIRST, newest_ms=at, latency_ms=5, checkpoint_ms=at)
+    tenant("POST", "/webhooks", {"name": "ops", "url": "https://receiver.example/", "events": ["gap"]})
+    found = scraped(tenant)
+    assert found.keys() == METRICS.keys() - OTHERS
+    for name, samples in found.items():
+        for labels in samples:
+            assert {label for label, _ in labels} == set(METRICS[name].labels), name
+
+
+def test_streams_are_measured_by_distributor(tenant: Rest, database: Database) -> None:
+    observe(database.engine, "c1", 2, "c2")
+    at = now_ms(database)
+    measured(database, FIRST, records=3, bytes=30, lag_records=4, newest_ms=at - 60_000, latency_ms=250)
+    measured(database, SECOND, records=5, bytes=50, newest_ms=at - 900_000, latency_ms=50, checkpoint_ms=at - 7000)
+    of = {**EDGE_OF, "stream": ORDERS}
+    assert value(tenant, "treeline_replication_records_total", **of) == 8
+    assert value(tenant, "treeline_replication_bytes_total", **of) == 80
+    assert value(tenant, "treeline_replication_lag_records", **of) == 4
+    assert value(tenant, "treeline_replication_latency_seconds", **of) == 0.25
+    age = value(tenant, "treeline_replication_record_age_seconds", **of)
+    # Of the unit in which something waits; the clock went on since.
+    assert age is not None and 60 <= age < 900
+    checkpoint = value(tenant, "treeline_checkpoint_age_seconds", **of)
+    assert checkpoint is not None and checkpoint >= 7
+    measured(database, FIRST, records=3, bytes=30, newest_ms=at - 60_000, latency_ms=250)
+    assert value(tenant, "treeline_replication_record_age_seconds", **of) == 0, "nothing waits"
+
+
+def test_counts_go_on_with_another_holder(tenant: Rest, database: Database) -> None:
+    of = {**EDGE_OF, "stream": ORDERS}
+    for epoch, records, total in ((1, 3, 3), (1, 7, 7), (2, 2, 9), (2, 4, 11), (4, 1, 12), (2, 9, 12)):
+        measured(database, FIRST, epoch, records=records, bytes=10 * records, latency_ms=7 if epoch == 1 else None)
+        assert value(tenant, "treeline_replication_records_total", **of) == total
+        assert value(tenant, "treeline_replication_bytes_total", **of) == 10 * total
+    assert value(tenant, "treeline_replication_latency_seconds", **of) == 0.007, "what is not known is kept"
+
+
+def test_what_nobody_looks_at_has_no_lag(tenant: Rest, database: Database) -> None:
+    of = {**EDGE_OF, "stream": ORDERS}
+    measured(database, FIRST, lag_records=4, newest_ms=1)
+    assert value(tenant, "treeline_replication_lag_records", **of) is None
+    observe(database.engine, "c1", 2, "c2", lag_records=None)
+    assert value(tenant, "treeline_replication_lag_records", **of) is None
+    observe(database.engine, "c1", 2, "c2", lag_records=4)
+    assert value(tenant, "treeline_replication_lag_records", **of) == 4
+
+
+def test_rows_of_what_is_no_more_are_forgotten(tenant: Rest, database: Database) -> None:
+    measured(database, FIRST, records=3)
+    measured(database, SECOND, records=4)
+    with database.engine.begin() as connection:
+        stream_measures.forget_others(connection, [FIRST], [ORDERS])
+    assert value(tenant, "treeline_replication_records_total", **EDGE_OF, stream=ORDERS) == 3
+    with database.engine.begin() as connection:
+        stream_measures.forget_others(connection, [FIRST], ["acme/retail/prod/items"])
+    assert scraped(tenant)["treeline_replication_records_total"] == {}
+
+
+def test_leases_losses_and_deliveries(tenant: Rest, database: Database) -> None:
+    for command in (LOSS, ASIDE):
+        record(database.engine, replace(command, level=2), EDGE, "edge-c1-2")
+    for name in ("treeline_losses_unacknowledged", "treeline_set_aside_waiting"):
+        assert value(tenant, name, source="c1", level="2") == 1
+        assert value(tenant, name, source="c2", level="2") == 0
+    assert value(tenant, "treeline_lease_held", lease="reconcile") == 0
+    with database.engine.begin() as connection:
+        expires_at = sa.text("clock_timestamp() + interval '1 hour'")
+        row = {"unit": "reconcile", "holder": "w:1", "epoch": 1, "expires_at": expires_at}
+        connection.execute(sa.insert(leases).values(row))
+    assert value(tenant, "treeline_lease_held", lease="reconcile") == 1
+    tenant("POST", "/webhooks", {"name": "ops", "url": "https://receiver.example/", "events": ["gap"]})
+    assert value(tenant, "treeline_webhook_deliveries", webhook="ops", state="failed") == 0

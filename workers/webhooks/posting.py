@@ -1,0 +1,114 @@
+"""One HTTP request to a receiver that somebody has named: the only place that calls such an address.
+
+Each address that the name resolves to is checked before anything connects to it, and it is that address which is
+connected to: between a check and a second look-up a name can become another's. Redirects are not followed,
+proxies of the environment not used, and of the answer nothing but the status is read: a receiver is told, and
+tells nothing.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+from backend.domain.addresses import Network, Receiver, receiver_at, refusal
+from backend.domain.errors import ValueInvalid
+
+
+class NotTaken(Exception):
+    """The receiver has not taken it; `status` if it answered at all."""
+
+    def __init__(self, problem: str, status: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.status = problem, status
+
+
+def post(
+    url: str, headers: Mapping[str, str], body: bytes, *, allowed: Sequence[Network], timeout_seconds: float
+) -> int:
+    """The status of a receiver that took it, 2xx. Raises NotTaken."""
+    try:
+        who = receiver_at(url)
+    except ValueInvalid as error:
+        raise NotTaken(f"its address {error.detail}") from error
+    deadline = time.monotonic() + timeout_seconds
+    try:
+        plain = _connected(who, allowed, deadline)
+        with closing(plain), _Ended(plain, deadline):
+            status = _asked(plain, who, headers, body)
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        if time.monotonic() >= deadline:
+            raise NotTaken(f"it has not answered within {timeout_seconds:g} s") from error
+        raise NotTaken(_reason(error)) from error
+    if 200 <= status < 300:
+        return status
+    if 300 <= status < 400:
+        raise NotTaken(f"it answered {status}, and redirects are not followed", status)
+    raise NotTaken(f"it answered {status}", status)
+
+
+def _asked(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body: bytes) -> int:
+    connection = http.client.HTTPConnection(who.host)
+    connection.sock = (
+        ssl.create_default_context().wrap_socket(plain, server_hostname=who.host)
+        if who.scheme == "https"
+        else plain
+    )
+    with closing(connection):
+        connection.request("POST", who.target, body, {"Host": who.authority, **headers, "Connection": "close"})
+        return connection.getresponse().status
+
+
+def _connected(who: Receiver, allowed: Sequence[Network], deadline: float) -> socket.socket:
+    found = socket.getaddrinfo(who.host, who.port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    for address in addresses:
+        # All of them: one that is refused among others is an attempt to reach it by luck.
+        refused = refusal(ipaddress.ip_address(address.partition("%")[0]), allowed)
+        if refused is not None:
+            raise NotTaken(f"nothing is sent: {refused}")
+    last: OSError = OSError(f"{who.host} has no address")
+    for address in addresses:
+        try:
+            return socket.create_connection((address, who.port), timeout=max(0.001, deadline - time.monotonic()))
+        except OSError as error:
+            last = error
+    raise last
+
+
+class _Ended:
+    """Ends a connection at the deadline: a socket's own timeout begins anew with each byte that comes."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._connection = connection.dup()
+        self._timer = threading.Timer(max(0.0, deadline - time.monotonic()), self._end)
+        self._timer.daemon = True
+
+    def _end(self) -> None:
+        try:
+            self._connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it is over already
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._connection.close()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"its name cannot be resolved: {error.strerror}"
+    if isinstance(error, ssl.SSLError):
+        return f"no secure connection: {error.reason or error}"
+    if isinstance(error, OSError):
+        return f"it cannot be reached: {error.strerror or error or type(error).__name__}"
+    return f"its answer is no HTTP: {type(error).__name__}"

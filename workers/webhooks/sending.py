@@ -1,0 +1,91 @@
+"""Sends a webhook what is due for it, one event after the other in the order of the log."""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+from sqlalchemy import Engine
+
+from backend.domain.addresses import networks_of
+from backend.domain.errors import DomainError
+from backend.eventlog.recorded import StoredEvent
+from backend.queries import events, sealing, webhook_deliveries, webhook_secrets
+from backend.queries.webhook_deliveries import Begun
+from backend.settings import Settings
+from workers.run_host import IsMine
+from workers.webhooks import message
+from workers.webhooks.posting import NotTaken, post
+
+log = structlog.get_logger("webhooks")
+
+LONGEST_DELAY_SECONDS = 3600.0
+
+
+class Sender:
+    """Threads may share one."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine, self._settings = engine, settings
+
+    def run(self, webhook: str, is_mine: IsMine) -> None:
+        """Send what is due, until nothing is any more or another process does it."""
+        try:
+            while is_mine(webhook) and self._send_one(webhook):
+                pass
+        except DomainError as error:
+            # What was begun is due again later, and the next tick goes on.
+            log.warning("webhook waits", webhook=webhook, reason=error.detail)
+
+    def _send_one(self, webhook: str) -> bool:
+        # Longer than an attempt takes at most, and what is written after it.
+        again_seconds = 3 * self._settings.webhook_timeout_seconds
+        with self._engine.begin() as connection:
+            begun = webhook_deliveries.begin(connection, webhook, again_seconds)
+            if begun is None:
+                return False
+            event = events.event_at(connection, begun.position)
+            keys = sealing.keys_of(self._settings.secrets_key)
+            secret = webhook_secrets.secret_of(connection, webhook, keys)
+        told = log.bind(webhook=webhook, position=begun.position, attempt=begun.attempt)
+        try:
+            status = self._post(begun, event, secret)
+        except NotTaken as error:
+            delay = self._delay(begun.attempt)
+            told.warning("webhook not taken", status=error.status, reason=error.problem, again_seconds=delay)
+            with self._engine.begin() as connection:
+                webhook_deliveries.failed_once(connection, begun, error.status, error.problem, delay)
+        else:
+            told.info("webhook delivered", status=status)
+            with self._engine.begin() as connection:
+                webhook_deliveries.delivered(connection, begun, status)
+        return True
+
+    def _post(self, begun: Begun, event: StoredEvent | None, secret: str | None) -> int:
+        if event is None:
+            raise NotTaken("the event log has no such event any more")
+        if secret is None:
+            raise NotTaken("its secret cannot be opened with TREELINE_SECRETS_KEY as it is now: rotate it")
+        body = message.body_of(event, begun.webhook, begun.kind)
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "Treeline",
+            message.SIGNATURE: message.signature(secret, int(time.time()), body),
+            message.EVENT: message.event_id(begun.position),
+            message.KIND: begun.kind,
+            message.ATTEMPT: str(begun.attempt),
+        }
+        return post(
+            begun.url,
+            headers,
+            body,
+            allowed=networks_of(self._settings.webhook_allowed_networks),
+            timeout_seconds=self._settings.webhook_timeout_seconds,
+        )
+
+    def _delay(self, attempt: int) -> float | None:
+        """Seconds until the next attempt; None after the last."""
+        if attempt >= self._settings.webhook_attempts:
+            return None
+        first: float = self._settings.webhook_retry_seconds
+        return min(LONGEST_DELAY_SECONDS, first * 2.0 ** min(attempt - 1, 30))
