@@ -36,6 +36,7 @@ events = sa.Table(
     # What somebody did, and where something was done, among a million others.
     sa.Index("events_name_position", "name", "position"),
     sa.Index("events_actor_position", sa.text("(metadata ->> 'actor')"), "position"),
+    sa.Index("events_time", "time"),
 )
 actor_of = sa.literal_column("metadata ->> 'actor'", sa.Text)
 """Who caused an event; a text, so that its index is used."""

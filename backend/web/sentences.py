@@ -49,6 +49,8 @@ SENTENCES: Mapping[str, str] = {
     "PasswordSet": "User {user} has a new password",
     "TokenIssued": "Token {token} issued to user {user}",
     "TokenRevoked": "Token {token} of user {user} revoked",
+    "IdentityLinked": "User {user} logs in as {subject} of {issuer}",
+    "IdentityUnlinked": "User {user} no longer logs in by a provider",
     "PlacementRequested": "A plan for the replicas of {cluster} was asked for (placement {placement})",
     "PlacementProposed": "Placement {placement} of {cluster} is proposed, since brokers came or went",
     "PlacementHeldBack": "Placement {placement} of {cluster} is not applied by itself: {reason}",
