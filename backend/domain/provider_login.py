@@ -43,7 +43,7 @@ class Rules:
 
 @dataclass(frozen=True, kw_only=True)
 class Person:
-    """Who the provider says has logged in. `name`: what it would be called here; None if nobody can be called so."""
+    """Who the provider says has logged in. `name`: what it would be called here; None if nobody can be."""
 
     subject: str
     name: str | None
