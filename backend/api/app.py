@@ -17,6 +17,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from backend.api import (
     adoption,
     applications,
+    audit,
     clusters,
     discovery,
     drills,
@@ -130,6 +131,7 @@ def routes() -> Sequence[BaseRoute]:
         users,
         members,
         login,
+        audit,
     ):
         api.include_router(module.router)
     return shared_routes((api, health.router))

@@ -12,6 +12,7 @@ from backend.web import (
     account_page,
     application_forms,
     application_page,
+    audit_page,
     clusters_page,
     credentials_form,
     find_page,
@@ -55,7 +56,7 @@ def routes() -> Sequence[BaseRoute]:
     """Every page's routes, which all applications of a process share."""
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
-        *(find_page, static, login_page, oidc_page, tree_page, users_page, account_page),
+        *(find_page, static, login_page, oidc_page, tree_page, users_page, audit_page, account_page),
         *(switch_plan_page, switch_force_form, switch_page, switches_page),
         *(placement_form, placement_page, placement_run_form, placements_page),
         clusters_page,

@@ -37,6 +37,7 @@ _environment.filters.update(
     shortened=figures.shortened,
     unbroken=figures.unbroken,
     day=figures.day,
+    clock=figures.clock,
     moment=figures.moment,
     quoted=_quoted,
 )

@@ -53,11 +53,18 @@ def upgrade() -> None:
         op.create_index(f"logins_{column}", "logins", [column, "id"])
     # Events of a time, among a million others.
     op.create_index("events_time", "events", ["time"])
+    op.create_index(
+        "events_by_people",
+        "events",
+        ["position"],
+        postgresql_where=sa.text("metadata ->> 'actor' NOT LIKE 'worker:%'"),
+    )
     for table in TABLES:
         op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ROLE}")
 
 
 def downgrade() -> None:
+    op.drop_index("events_by_people", "events")
     op.drop_index("events_time", "events")
     for table in reversed(TABLES):
         op.drop_table(table)
