@@ -30,6 +30,7 @@ from backend.domain.access import Action
 from backend.domain.client_properties import masked, unmasked
 from backend.domain.cluster import AddCluster, ChangeCluster, RemoveCluster
 from backend.domain.errors import ClusterUnreachable
+from backend.kafka.destinations import check_destinations
 from backend.kafka.probe import ClusterFacts, probe
 from backend.queries import clusters as queries
 from backend.queries.application_groups import application_on
@@ -83,6 +84,7 @@ def add_cluster(body: NewCluster, write: Writing) -> Response:
     first = write.rehearse(CLUSTER, stream, lambda c: AddCluster(**described, **_facts_to_add(c)))
     if first is not None:
         return first
+    check_destinations(body.bootstrap_servers, body.properties)
     found, unreachable = _ask(write, body.bootstrap_servers, body.properties, body.accept_offline)
 
     def build(connection: Connection) -> AddCluster:
@@ -122,6 +124,7 @@ def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services:
     properties = row.properties if body.properties is None else unmasked(body.properties, row.properties)
     found = None
     if (servers, properties) != (row.bootstrap_servers, row.properties):
+        check_destinations(servers, properties)
         found, _ = _ask(write, servers, properties, body.accept_offline)
 
     def build(connection: Connection) -> ChangeCluster:

@@ -230,7 +230,8 @@ def test_no_page_reads_a_log_of_a_million(database: Database) -> None:
 MANY = """
 INSERT INTO events
 SELECT n, 'tenant-t' || n % 100, 1 + n / 100,
-  CASE WHEN n % 1000 = 0 THEN 'TenantCreated' ELSE 'StreamApplied' END, 1, '{}', jsonb_build_object('actor', CASE n % 1000 WHEN 0 THEN 'ada' ELSE 'worker:x' END, 'request_id', 'r'),
+  CASE WHEN n % 1000 = 0 THEN 'TenantCreated' ELSE 'StreamApplied' END, 1, '{}',
+  jsonb_build_object('actor', CASE n % 1000 WHEN 0 THEN 'ada' ELSE 'worker:x' END, 'request_id', 'r'),
   CAST(:now AS timestamptz) - make_interval(secs => 100000 - n), '', ''
 FROM generate_series(1, 100000) n
 """
