@@ -40,4 +40,4 @@ COPY workers workers
 RUN /venv/bin/python -m compileall -q backend spark workers migrations
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
-CMD ["python", "-m", "uvicorn", "backend.asgi:app", "--host", "0.0.0.0", "--port", "8000", "--log-level", "warning", "--timeout-keep-alive", "75"]
+CMD ["python", "-m", "uvicorn", "backend.asgi:app", "--host", "0.0.0.0", "--port", "8000", "--log-level", "warning", "--timeout-keep-alive", "75", "--no-proxy-headers"]

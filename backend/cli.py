@@ -12,6 +12,7 @@ from backend.commands import (
     adopt,
     applications,
     applying,
+    audit,
     distributor,
     drill,
     edge_losses,
@@ -53,6 +54,7 @@ placement.register(app)
 replication.register(app)
 drill.register(app)
 users.register(app)
+audit.register(app)
 applications.register(app)
 zones.register(app)
 webhooks.register(app)

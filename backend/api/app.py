@@ -12,10 +12,12 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from backend.api import (
     adoption,
     applications,
+    audit,
     clusters,
     discovery,
     drills,
@@ -50,6 +52,7 @@ from backend.api.access import allowed, bearer_scheme
 from backend.api.gate import Gate
 from backend.api.requests import known_parameters
 from backend.api.services import Services
+from backend.oidc.provider import provider_of
 from backend.settings import Settings, settings
 from backend.shared_routes import shared_routes
 
@@ -132,6 +135,7 @@ def routes() -> Sequence[BaseRoute]:
         users,
         members,
         login,
+        audit,
     ):
         api.include_router(module.router)
     return shared_routes((api, health.router))
@@ -158,10 +162,13 @@ def create_app(config: Settings | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.services = services
+    app.state.provider = provider_of(services.config)
     app.state.discovery = discovery.Discovery(services)
     app.router.routes.extend(routes())
     problems.install(app)
     app.add_middleware(Gate, services=services)
+    if services.config.trusted_proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=services.config.trusted_proxies)
     return app
 
 

@@ -17,14 +17,17 @@ from backend import callers
 from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, may_be_known
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
+from backend.domain.access import Origin
 from backend.domain.errors import DomainError
 from backend.domain.names import is_name
+from backend.eventlog.origins import coming_from
 
 API = "/api/"
 MOST_BODY_BYTES = 1 << 20
 MOST_PLACEMENT_BYTES = 32 << 20
 MOST_FORM_BYTES = 3 << 20
 """What a form takes may be three times as long when it is sent: `"` as `%22`."""
+LONGEST_AGENT = 200
 _LARGER = {"/api/v1/placements": MOST_PLACEMENT_BYTES, "/placements/-new": MOST_FORM_BYTES}
 """Where a body may name each partition of a cluster."""
 # Answered without asking the database who asks.
@@ -61,8 +64,11 @@ class Gate:
             refusal = await self._refusal(scope, headers)
         except DomainError as error:
             refusal = of_domain(error)
+        caller = state["caller"]
+        state["origin"] = _origin(scope, headers, "" if caller is None else caller.means)
         # In every line that is logged meanwhile, also on threads that the request waits for.
-        with structlog.contextvars.bound_contextvars(request_id=request_id, **_tenant_of(scope["path"])):
+        named = structlog.contextvars.bound_contextvars(request_id=request_id, **_tenant_of(scope["path"]))
+        with named, coming_from(state["origin"]):
             await (refusal or self._app)(scope, _limited(receive, _most(scope["path"])), send_with_headers)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
@@ -94,6 +100,12 @@ def _tenant_of(path: str) -> dict[str, str]:
     """The tenant that a path is about, if it is about one that there could be."""
     parts = path.removeprefix(API).removeprefix("v1").strip("/").split("/")
     return {"tenant": parts[1]} if parts[0] == "tenants" and len(parts) > 1 and is_name(parts[1]) else {}
+
+
+def _origin(scope: Scope, headers: Headers, means: str) -> Origin:
+    agent = headers.get("user-agent", "")[:LONGEST_AGENT]
+    plain = "".join(character if character.isprintable() else "?" for character in agent)
+    return Origin(means, scope["client"][0] if scope.get("client") else "?", plain)
 
 
 def _most(path: str) -> int:

@@ -25,8 +25,8 @@ from backend.api.requests import (
 from backend.changes import users as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action, Role
-from backend.domain.errors import ValueInvalid
-from backend.domain.user import MOST_TENANTS
+from backend.domain.errors import StateConflict, ValueInvalid
+from backend.domain.user import LONGEST_SUBJECT, MOST_TENANTS
 from backend.queries import secrets
 from backend.queries import users as queries
 from backend.queries.users import TokenRow, UserRow, find_user
@@ -149,6 +149,31 @@ def issue_token(user: str, body: NewToken, write: Writing) -> Response:
 def revoke_token(user: str, token: str, write: Writing) -> Response:
     """Take a token away; its next request is refused, and the sessions that came from it are over."""
     return write.carry_out(changes.revoke_token(user, token), lambda connection, _: Answer(204, None))
+
+
+class Identity(Body):
+    """Who a user is for the OpenID provider of the settings."""
+
+    subject: str = Field(max_length=LONGEST_SUBJECT, description="The provider's `sub`; a refused login says it.")
+
+
+@router.put(USER_PATH + "/identity", openapi_extra=needs(Action.MANAGE_USERS))
+def link_identity(user: str, body: Identity, write: Writing) -> Response:
+    """Let who the provider knows by this subject log in as the user."""
+    issuer = write.services.config.oidc_issuer
+    if issuer is None:
+        raise StateConflict("nobody logs in by a provider here; TREELINE_OIDC_ISSUER is not set")
+
+    def answer(connection: Connection, _: Outcome) -> Answer:
+        return Answer(200, {"issuer": issuer, "subject": body.subject})
+
+    return write.carry_out(changes.link_identity(user, issuer, body.subject), answer)
+
+
+@router.delete(USER_PATH + "/identity", status_code=204, openapi_extra=needs(Action.MANAGE_USERS))
+def unlink_identity(user: str, write: Writing) -> Response:
+    """Let nobody log in as the user by the provider; who did so is logged out."""
+    return write.carry_out(changes.unlink_identity(user), lambda connection, _: Answer(204, None))
 
 
 def shown(row: UserRow) -> dict[str, Any]:

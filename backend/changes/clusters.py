@@ -12,6 +12,7 @@ from backend.deciders import CLUSTER
 from backend.domain.client_properties import unmasked
 from backend.domain.cluster import AddCluster, ChangeCluster, Cluster, ClusterCommand, RemoveCluster
 from backend.domain.errors import ClusterUnreachable
+from backend.kafka.destinations import check_destinations
 from backend.kafka.probe import ClusterFacts, probe
 from backend.queries import clusters as queries
 from backend.queries.application_groups import application_on
@@ -79,7 +80,8 @@ def remove_cluster(cluster: str, match: Match = any_version) -> ClusterChange:
 def ask(
     bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float, accept_offline: bool
 ) -> Found:
-    """Who answers there. Raises ClusterUnreachable unless offline is accepted."""
+    """Who answers there. Raises ClusterUnreachable unless offline is accepted, AddressForbidden in any case."""
+    check_destinations(bootstrap_servers, properties)
     try:
         return probe(bootstrap_servers, properties, timeout_seconds), None
     except ClusterUnreachable as error:

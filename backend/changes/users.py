@@ -12,22 +12,24 @@ from backend.deciders import USER
 from backend.dispatch import Outcome
 from backend.domain.access import no_tenant
 from backend.domain.names import is_name
+from backend.domain.passwords import check_password
 from backend.domain.user import (
     ChangeUser,
     CreateUser,
     EndMembership,
     GiveMembership,
     IssueToken,
+    LinkIdentity,
     RevokeToken,
     SetPassword,
+    UnlinkIdentity,
     User,
     UserCommand,
-    check_password,
 )
 from backend.queries import secrets
-from backend.queries.login import end_sessions
+from backend.queries.login import By, end_sessions
 from backend.queries.tenants import known_tenants
-from backend.queries.users import count_users, find_user, get_user
+from backend.queries.users import count_users, find_user, get_user, user_of_identity
 
 UserChange = Change[User | None, UserCommand]
 MembershipMatch = Callable[[str | None], None]
@@ -137,6 +139,30 @@ def revoke_token(user: str, token: str) -> UserChange:
         secrets.forget_token(connection, user, token)
 
     return Change(USER, event_stream(user), lambda _: RevokeToken(token=token), also)
+
+
+def link_identity(user: str, issuer: str, subject: str) -> UserChange:
+    """Let who is this subject for an OpenID provider log in as the user; who logged in so before is out."""
+
+    def build(connection: Connection) -> LinkIdentity:
+        linked = user_of_identity(connection, issuer, subject)
+        return LinkIdentity(issuer=issuer, subject=subject, linked_to=None if linked == user else linked)
+
+    return Change(USER, event_stream(user), build, lambda connection, outcome: _out(connection, user, outcome))
+
+
+def unlink_identity(user: str) -> UserChange:
+    """Let nobody log in as the user by an OpenID provider; who did so is out."""
+
+    def out(connection: Connection, outcome: Outcome) -> None:
+        _out(connection, user, outcome)
+
+    return Change(USER, event_stream(user), lambda _: UnlinkIdentity(), out)
+
+
+def _out(connection: Connection, user: str, outcome: Outcome) -> None:
+    if outcome.events:
+        end_sessions(connection, user, by=By.PROVIDER)
 
 
 def event_stream(user: str) -> str:

@@ -31,7 +31,8 @@ def rest_client() -> Iterator[httpx2.Client]:
 
     url, token = local.control_plane()
     url = url.rstrip("/")
-    headers = {"Authorization": f"Bearer {token}"}
+    # The audit says by what something was done.
+    headers = {"Authorization": f"Bearer {token}", "User-Agent": "treeline-cli"}
     timeout = httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
     with httpx2.Client(
         base_url=f"{url}/api/v1",

@@ -82,15 +82,34 @@ MEMBERSHIPS: Mapping[Membership, frozenset[Action]] = {
 }
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a request came from: by what its caller was known, its address, and what its program calls itself."""
+
+    means: str
+    """`token <name>`, `session by <how it began>`, `token of the settings`; empty for nobody who is known."""
+    address: str
+    agent: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks. `tenants`: tenant -> membership; `token`, `issued`: the token that it came with, if it was one."""
+    """Who asks. `tenants`: tenant -> membership; `token`, `issued`: the token that it came with, if it was one;
+    `session`: how the session that it came with began, if it was one."""
 
     name: str
     role: Role
     tenants: Mapping[str, Membership] = field(default_factory=dict)
     token: str | None = None
     issued: int | None = None
+    session: str | None = None
+
+    @property
+    def means(self) -> str:
+        """By what it was known."""
+        if self.session is not None:
+            return f"session by {self.session}"
+        return "token of the settings" if self.token is None else f"token {self.token}"
 
     def tenants_for(self, action: Action) -> frozenset[str] | None:
         """The tenants in which it may do this; None for all there are."""

@@ -41,15 +41,15 @@ def address_of(host: str) -> Address | None:
 
 def refusal(address: Address, allowed: Sequence[Network]) -> str | None:
     """Why nothing is sent to an address; None if something may be."""
-    reached = _reached(address)
-    if any(reached in network for network in allowed if network.version == reached.version):
+    meant = reached(address)
+    if any(meant in network for network in allowed if network.version == meant.version):
         return None
-    if reached.is_global and not reached.is_multicast:
+    if meant.is_global and not meant.is_multicast:
         return None
     return f"{address} is no public address, and in none of the networks that webhook_allowed_networks names"
 
 
-def _reached(address: Address) -> Address:
+def reached(address: Address) -> Address:
     """The IPv4 address that an IPv6 one only carries, else itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -147,6 +147,12 @@ class ClusterUnreachable(DomainError):
     slug = "cluster-unreachable"
 
 
+class AddressForbidden(DomainError):
+    """Nothing is sent to this address."""
+
+    slug = "address-forbidden"
+
+
 class ClusterSilent(DomainError):
     """A cluster does not answer at the moment."""
 

@@ -5,6 +5,7 @@ their own (`backend/queries/secrets.py`), since what the log once holds can neve
 
     (nobody) --CreateUser--> there, disabled or not, for good: events name users, so none is ever deleted
     (no token) --IssueToken--> live --RevokeToken--> gone; or its time is over. Its name can be given again then.
+    (no identity) --LinkIdentity--> logs in by that of an OpenID provider --UnlinkIdentity--> no longer
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ MOST_USERS = 10_000
 MOST_TOKENS = 20
 MOST_TENANTS = 200
 LONGEST_TOKEN_DAYS = 3650
-# Length counts, not a mixture of kinds (NIST SP 800-63B); the rest is only to stop what is no password at all.
-SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 200
-FEWEST_CHARACTERS = 5
+# OpenID Connect Core, 2: a subject has at most 255 ASCII characters.
+LONGEST_SUBJECT = 255
 
 W = TypeVar("W", Role, Membership)
 
@@ -96,8 +96,34 @@ class TokenRevoked(Event, name="TokenRevoked", version=1):
     token: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class IdentityLinked(Event, name="IdentityLinked", version=1):
+    """Who logs in to an OpenID provider as this subject is the user."""
+
+    user: str
+    issuer: str
+    """The provider, as it calls itself."""
+    subject: str
+    """What the provider calls who logs in, for good; names there may be given to others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentityUnlinked(Event, name="IdentityUnlinked", version=1):
+    """The user no longer logs in by an OpenID provider."""
+
+    user: str
+
+
 UserEvent = (
-    UserCreated | UserChanged | MembershipGiven | MembershipEnded | PasswordSet | TokenIssued | TokenRevoked
+    UserCreated
+    | UserChanged
+    | MembershipGiven
+    | MembershipEnded
+    | PasswordSet
+    | TokenIssued
+    | TokenRevoked
+    | IdentityLinked
+    | IdentityUnlinked
 )
 
 # --- commands
@@ -165,7 +191,32 @@ class RevokeToken:
     token: str
 
 
-UserCommand = CreateUser | ChangeUser | GiveMembership | EndMembership | SetPassword | IssueToken | RevokeToken
+@dataclass(frozen=True, kw_only=True)
+class LinkIdentity:
+    """Let who is this for an OpenID provider log in as the user."""
+
+    issuer: str
+    subject: str
+    linked_to: str | None = None
+    """The user that it is linked to already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnlinkIdentity:
+    """Let nobody log in as the user by an OpenID provider."""
+
+
+UserCommand = (
+    CreateUser
+    | ChangeUser
+    | GiveMembership
+    | EndMembership
+    | SetPassword
+    | IssueToken
+    | RevokeToken
+    | LinkIdentity
+    | UnlinkIdentity
+)
 
 # --- state
 
@@ -179,22 +230,13 @@ class User:
     disabled: bool = False
     tenants: Mapping[str, str] = field(default_factory=dict)
     tokens: Mapping[str, datetime | None] = field(default_factory=dict)
+    identity: tuple[str, str] | None = None
+    """Issuer and subject."""
 
 
 INITIAL: User | None = None
 
 # --- decide
-
-
-def check_password(user: str, password: str) -> None:
-    """Raise ValueInvalid unless a user may have this password; what it is stands in no message."""
-    problem = None
-    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        problem = f"has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters"
-    elif len(set(password)) < FEWEST_CHARACTERS or password.lower() == user:
-        problem = f"has {FEWEST_CHARACTERS} different characters or more, and is not the user's name"
-    if problem:
-        raise ValueInvalid(f"a password {problem}", (FieldError("/password", f"a password {problem}"),))
 
 
 def decide(state: User | None, command: UserCommand) -> Sequence[UserEvent]:
@@ -224,6 +266,10 @@ def decide(state: User | None, command: UserCommand) -> Sequence[UserEvent]:
             if command.token not in state.tokens:
                 raise NotFound(f"{state.name} has no token {command.token!r}")
             return [TokenRevoked(user=state.name, token=command.token)]
+        case LinkIdentity():
+            return _link(state, command)
+        case UnlinkIdentity():
+            return [] if state.identity is None else [IdentityUnlinked(user=state.name)]
 
 
 def _create(state: User | None, command: CreateUser) -> list[UserEvent]:
@@ -285,6 +331,17 @@ def _issue(state: User, command: IssueToken) -> TokenIssued:
     return TokenIssued(user=state.name, token=command.token, expires_at=end)
 
 
+def _link(state: User, command: LinkIdentity) -> list[UserEvent]:
+    if not 0 < len(command.subject) <= LONGEST_SUBJECT or not command.subject.isprintable():
+        detail = f"a subject has 1 to {LONGEST_SUBJECT} characters that can be printed"
+        raise ValueInvalid(detail, (FieldError("/subject", detail),))
+    if state.identity == (command.issuer, command.subject):
+        return []
+    if command.linked_to is not None:
+        raise AlreadyExists(f"this identity is that of {command.linked_to}; unlink it there first", TAKEN)
+    return [IdentityLinked(user=state.name, issuer=command.issuer, subject=command.subject)]
+
+
 def _one_of(words: type[W], word: str, pointer: str) -> str:
     if word not in set(words):
         detail = f"must be one of {', '.join(words)}, not {word[:60]!a}"
@@ -312,6 +369,10 @@ def evolve(state: User | None, event: Event) -> User | None:
             return replace(state, tokens={**state.tokens, event.token: end_of(event)})
         case TokenRevoked():
             return replace(state, tokens=_without(state.tokens, event.token))
+        case IdentityLinked():
+            return replace(state, identity=(event.issuer, event.subject))
+        case IdentityUnlinked():
+            return replace(state, identity=None)
         case _:
             return state
 

@@ -308,7 +308,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
         process(
             "api",
             ["uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(layout.api_port),
-             "--log-level", "warning", "--timeout-keep-alive", "75"],
+             "--log-level", "warning", "--timeout-keep-alive", "75", "--no-proxy-headers"],
             Ready(kind="http", port=layout.api_port, path="/readyz"),
             ["migrate"],
         ),

@@ -16,6 +16,9 @@ METADATA = sa.MetaData()
 BUT_ROUTE_EPOCHS = sa.text(f"stream <> '{ROUTE_EPOCHS}'")
 """All events but those that come every ten seconds: a text, not parameters, so that its index is used."""
 
+BY_PEOPLE = sa.text("metadata ->> 'actor' NOT LIKE 'worker:%'")
+"""Events that no worker caused by itself; a text, so that its index is used."""
+
 events = sa.Table(
     "events",
     METADATA,
@@ -36,6 +39,8 @@ events = sa.Table(
     # What somebody did, and where something was done, among a million others.
     sa.Index("events_name_position", "name", "position"),
     sa.Index("events_actor_position", sa.text("(metadata ->> 'actor')"), "position"),
+    sa.Index("events_time", "time"),
+    sa.Index("events_by_people", "position", postgresql_where=BY_PEOPLE),
 )
 actor_of = sa.literal_column("metadata ->> 'actor'", sa.Text)
 """Who caused an event; a text, so that its index is used."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import structlog
 
-from backend.domain.errors import ClusterUnreachable
+from backend.domain.errors import AddressForbidden, ClusterUnreachable
+from backend.kafka.destinations import check_destinations
 
 _REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 _SILENT_FACILITIES = frozenset({"FAIL", "ERROR", "GETPID", "TXNERR", "FENCED", "COORD"})
@@ -51,8 +52,20 @@ def resolve(value: str) -> str:
     return _REFERENCE.sub(replaced, value)
 
 
+def refuse_destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+    """Raise ClusterUnreachable for a place to which nothing is sent."""
+    try:
+        check_destinations(bootstrap_servers, properties)
+    except AddressForbidden as error:
+        raise ClusterUnreachable(error.detail) from error
+
+
 def client_config(bootstrap_servers: str, properties: Mapping[str, str], **settings: object) -> dict[str, Any]:
-    """Configuration of one client; keyword names use _ for the dots of librdkafka's keys."""
+    """Configuration of one client; keyword names use _ for the dots of librdkafka's keys.
+
+    Raises ClusterUnreachable for a secret that cannot be read, and for a place to which nothing is sent.
+    """
+    refuse_destinations(bootstrap_servers, properties)
     config: dict[str, Any] = {key: resolve(value) for key, value in properties.items()}
     config["bootstrap.servers"] = bootstrap_servers
     # A cluster that comes back must be noticed within a second or two, not after librdkafka's 10 s.

@@ -21,7 +21,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import MetadataRequest
 
-from backend.kafka.client_config import resolve
+from backend.kafka.client_config import refuse_destinations, resolve
 from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -46,6 +46,7 @@ class ProtocolClient:
         Raises LoginUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
         cannot use their certificates.
         """
+        refuse_destinations(bootstrap_servers, properties)
         self._servers = bootstrap_servers.split(",")
         self._timeout_ms = int(1000 * timeout_seconds)
         self._config = {

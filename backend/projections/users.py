@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from backend.domain.user import (
+    IdentityLinked,
+    IdentityUnlinked,
     MembershipEnded,
     MembershipGiven,
     PasswordSet,
@@ -47,6 +49,15 @@ api_tokens = temporal_table(
     sa.Column("issued_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True)),
 )
+# Issuer and subject at an OpenID provider -> whom these log in as.
+identities = temporal_table(
+    "identities",
+    METADATA,
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("issuer", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+)
+sa.Index("identities_subject", identities.c.subject, identities.c.issuer)
 
 
 def _apply(rows: Rows, recorded: RecordedEvent) -> None:
@@ -72,13 +83,19 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
             replace(rows, api_tokens, {"user": event.user, "name": event.token}, issued, position)
         case TokenRevoked() as event:
             replace(rows, api_tokens, {"user": event.user, "name": event.token}, None, position)
+        case IdentityLinked() as event:
+            linked = {"issuer": event.issuer, "subject": event.subject}
+            replace(rows, identities, {"user": event.user}, linked, position)
+        case IdentityUnlinked() as event:
+            replace(rows, identities, {"user": event.user}, None, position)
 
 
 PROJECTION = Projection(
     name="users",
     events=frozenset(
         {UserCreated, UserChanged, MembershipGiven, MembershipEnded, PasswordSet, TokenIssued, TokenRevoked}
+        | {IdentityLinked, IdentityUnlinked}
     ),
-    tables=(users, memberships, api_tokens),
+    tables=(users, memberships, api_tokens, identities),
     apply=_apply,
 )

@@ -7,6 +7,7 @@ database's. The statements are made once: making them costs several times what a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,7 +31,9 @@ def caller_of_session(connection: Connection, session: str) -> Caller | None:
     row = connection.execute(_OF_SESSION, {"hash": hash_of(session)}).one_or_none()
     if row is None or (row.actor != ADMIN_NAME and row.role is None):
         return None
-    return ADMIN if row.actor == ADMIN_NAME else _caller(*row)
+    *who, means = row
+    found = ADMIN if row.actor == ADMIN_NAME else _caller(*who)
+    return replace(found, session=means)
 
 
 def _caller(name: str, role: str, tenants: dict[str, str] | None, token: str | None, issued: int | None) -> Caller:
@@ -61,7 +64,7 @@ def _of_session() -> Select[Any]:
     s = sessions.c
     of_user = sa.and_(users.c.name == s.actor, as_of(users, None), users.c.disabled.is_(False))
     return (
-        sa.select(s.actor, users.c.role, _TENANTS, s.token, s.issued)
+        sa.select(s.actor, users.c.role, _TENANTS, s.token, s.issued, s.means)
         .select_from(sessions.outerjoin(users, of_user))
         .where(s.session_hash == sa.bindparam("hash"), s.expires_at > sa.func.now())
         .where(sa.or_(s.token.is_(None), _is_live(s.actor, s.token, s.issued)))

@@ -10,16 +10,18 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection
 
-from backend.domain.access import Caller
+from backend.domain.access import Caller, Origin
 from backend.eventlog.tables import METADATA
 
 SESSION_COOKIE = "treeline_session"
 LINK_LIFE = timedelta(hours=1)
 SESSION_LIFE = timedelta(hours=12)
+MOST_SHOWN = 100
 
 login_links = sa.Table(
     "login_links",
@@ -40,7 +42,35 @@ sessions = sa.Table(
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("token", sa.Text),
     sa.Column("issued", sa.BigInteger),
+    # What it is called where it is shown, which opens nothing.
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("means", sa.Text, nullable=False),
+    sa.Column("opened_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("agent", sa.Text, nullable=False),
+    sa.Index("sessions_actor", "actor"),
 )
+
+
+class By(StrEnum):
+    """How a session began."""
+
+    PASSWORD = "password"
+    LINK = "link"
+    PROVIDER = "provider"
+
+
+@dataclass(frozen=True)
+class SessionRow:
+    """A session as its user sees it. `here`: it is the one that asks."""
+
+    name: str
+    means: str
+    opened_at: datetime
+    expires_at: datetime
+    address: str
+    agent: str
+    here: bool
 
 
 @dataclass(frozen=True)
@@ -69,8 +99,8 @@ def create_link(connection: Connection, caller: Caller) -> Secret:
     return Secret(code, expires_at)
 
 
-def use_link(connection: Connection, code: str) -> Secret | None:
-    """Turn a code into a session; None if it is unknown, used or expired."""
+def use_link(connection: Connection, code: str, origin: Origin) -> tuple[str, Secret] | None:
+    """Turn a code into somebody's session; None if it is unknown, used or expired."""
     # One statement: of two who come with the same code at once, the database lets one through.
     link = connection.execute(
         sa.update(login_links)
@@ -82,11 +112,18 @@ def use_link(connection: Connection, code: str) -> Secret | None:
         .values(used_at=sa.func.now())
         .returning(login_links.c.actor, login_links.c.token, login_links.c.issued)
     ).one_or_none()
-    return None if link is None else open_session(connection, *link)
+    if link is None:
+        return None
+    return link.actor, open_session(connection, link.actor, By.LINK, origin, link.token, link.issued)
 
 
 def open_session(
-    connection: Connection, actor: str, token: str | None = None, issued: int | None = None
+    connection: Connection,
+    actor: str,
+    means: By,
+    origin: Origin,
+    token: str | None = None,
+    issued: int | None = None,
 ) -> Secret:
     """A session for who was found to be `actor`; also forgets sessions that are over."""
     connection.execute(sa.delete(sessions).where(sessions.c.expires_at < sa.func.now()))
@@ -99,21 +136,49 @@ def open_session(
             expires_at=sa.func.now() + SESSION_LIFE,
             token=token,
             issued=issued,
+            name=secrets.token_hex(8),
+            means=means,
+            opened_at=sa.func.now(),
+            address=origin.address,
+            agent=origin.agent,
         )
         .returning(sessions.c.expires_at)
     ).scalar_one()
     return Secret(session, expires_at)
 
 
-def end_session(connection: Connection, session: str) -> None:
-    """Log out; an unknown session is nothing to complain about."""
-    connection.execute(sa.delete(sessions).where(sessions.c.session_hash == hash_of(session)))
+def end_session(connection: Connection, session: str) -> tuple[str, str] | None:
+    """Log out; whose session it was and how it began. An unknown one is nothing to complain about."""
+    return _ended(connection, sessions.c.session_hash == hash_of(session))
 
 
-def end_sessions(connection: Connection, actor: str) -> None:
-    """End all that somebody has: sessions, and links that could open more."""
+def end_named_session(connection: Connection, actor: str, name: str) -> tuple[str, str] | None:
+    """End one of somebody's sessions, by its name; None if there is none."""
+    return _ended(connection, sa.and_(sessions.c.actor == actor, sessions.c.name == name))
+
+
+def _ended(connection: Connection, which: ColumnElement[bool]) -> tuple[str, str] | None:
+    query = sa.delete(sessions).where(which).returning(sessions.c.actor, sessions.c.means)
+    row = connection.execute(query).first()
+    return None if row is None else (row.actor, row.means)
+
+
+def end_sessions(connection: Connection, actor: str, *, by: By | None = None) -> None:
+    """End all that somebody has: sessions, and links that could open more; or only sessions that began so."""
+    if by is not None:
+        connection.execute(sa.delete(sessions).where(sessions.c.actor == actor, sessions.c.means == by))
+        return
     for table in (sessions, login_links):
         connection.execute(sa.delete(table).where(table.c.actor == actor))
+
+
+def list_sessions(connection: Connection, actor: str, session: str) -> list[SessionRow]:
+    """Somebody's sessions, the newest first; `session` is the one that asks."""
+    s = sessions.c
+    here = (s.session_hash == hash_of(session)).label("here")
+    query = sa.select(s.name, s.means, s.opened_at, s.expires_at, s.address, s.agent, here)
+    query = query.where(s.actor == actor, s.expires_at > sa.func.now()).order_by(s.opened_at.desc(), s.name)
+    return [SessionRow(*row) for row in connection.execute(query.limit(MOST_SHOWN))]
 
 
 def hash_of(secret: str) -> str:

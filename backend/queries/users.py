@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection
 
 from backend.domain.errors import NotFound
 from backend.projections.temporal import as_of
-from backend.projections.users import api_tokens, memberships, users
+from backend.projections.users import api_tokens, identities, memberships, users
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,20 @@ def list_tokens(connection: Connection, user: str, at: int | None = None) -> lis
     query = sa.select(t.user, t.name, t.issued, t.issued_at, t.expires_at).where(t.user == user)
     rows = connection.execute(query.where(as_of(api_tokens, at)).order_by(t.name))
     return [TokenRow(*row) for row in rows]
+
+
+def user_of_identity(connection: Connection, issuer: str, subject: str) -> str | None:
+    """Whom this subject of an OpenID provider logs in as; None: nobody."""
+    i = identities.c
+    query = sa.select(i.user).where(i.issuer == issuer, i.subject == subject, as_of(identities, None))
+    return connection.execute(query).scalar_one_or_none()
+
+
+def identity_of(connection: Connection, user: str, at: int | None = None) -> tuple[str, str] | None:
+    """Issuer and subject that log in as the user."""
+    i = identities.c
+    row = connection.execute(sa.select(i.issuer, i.subject).where(i.user == user, as_of(identities, at))).first()
+    return None if row is None else (row.issuer, row.subject)
 
 
 def list_members(connection: Connection, tenant: str, at: int | None = None) -> list[MemberRow]:

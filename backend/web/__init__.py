@@ -13,6 +13,7 @@ from backend.web import (
     adoption_page,
     application_forms,
     application_page,
+    audit_page,
     cluster_forms,
     cluster_remove_form,
     clusters_page,
@@ -27,6 +28,7 @@ from backend.web import (
     member_forms,
     offset_reset_form,
     offsets_page,
+    oidc_page,
     operation_page,
     placement_form,
     placement_page,
@@ -67,7 +69,7 @@ def routes() -> Sequence[BaseRoute]:
     """Every page's routes, which all applications of a process share."""
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
-        *(find_page, static, login_page, tree_page, users_page, account_page),
+        *(find_page, static, login_page, oidc_page, tree_page, users_page, audit_page, account_page),
         *(switch_plan_page, switch_force_form, switch_page, switches_page),
         *(placement_form, placement_page, placement_run_form, placements_page),
         *(distributor_forms, primary_form, tree_edit_page, operation_page),

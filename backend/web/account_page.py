@@ -12,14 +12,18 @@ from fastapi.responses import RedirectResponse, Response
 from backend.changes import users as changes
 from backend.domain.access import ADMIN_NAME, Action, Caller
 from backend.domain.errors import DomainError, NotAllowed
-from backend.queries import secrets
+from backend.queries import login as queries_of_login
+from backend.queries import logins, secrets
 from backend.queries import users as queries
+from backend.queries.login import SESSION_COOKIE
+from backend.queries.logins import LoginKind
 from backend.web import templates
 from backend.web.asked import Asked
 from backend.web.forms import Fields, Form
 from backend.web.login_page import login_page
 from backend.web.pages import entering
 from backend.web.services import Shared, Viewer, frame
+from backend.web.sessions import origin
 from backend.web.token_form import issue_from_form
 
 router = APIRouter(include_in_schema=False)
@@ -73,6 +77,20 @@ def set_password(request: Request, services: Shared, viewer: Viewer, fields: For
     return login_page(request, 200, "Your password is another one now. Log in with it.")
 
 
+@router.post("/account/sessions/{name}/end")
+def end_session(name: str, request: Request, services: Shared, viewer: Viewer, _: Form) -> Response:
+    """End one of one's sessions: its browser is logged out."""
+    if viewer is None:
+        return login_page(request, 401)
+    with services.engine.begin() as connection:
+        ended = queries_of_login.end_named_session(connection, viewer.name, name) if name.isalnum() else None
+        if ended is not None:
+            logins.record(connection, LoginKind.ENDED, viewer.name, ended[1], origin(request))
+    if ended is None:
+        return _shown(request, services, viewer, status=404, error="There is no such session; it may have ended.")
+    return RedirectResponse("/account", 303)
+
+
 def _refuse_by_token(viewer: Caller) -> None:
     if viewer.token is not None:
         raise NotAllowed(_OTHERWISE)
@@ -97,10 +115,15 @@ def _shown(
     assert viewer is not None
     with services.reading() as connection:
         tokens = queries.list_tokens(connection, viewer.name)
+        row = queries.get_user(connection, viewer.name)
+        here = request.cookies.get(SESSION_COOKIE, "")
+        sessions = queries_of_login.list_sessions(connection, viewer.name, here)
     context = {
         "caller": viewer,
         "of_settings": viewer.name == ADMIN_NAME,
         "tokens": tokens,
+        "sessions": sessions,
+        "has_password": row is not None and row.has_password,
         "error": error,
         "done": "",
         "secret": secret,

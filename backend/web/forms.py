@@ -17,6 +17,7 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.responses import Response
 
 from backend.queries.login import SESSION_COOKIE
+from backend.settings import Settings
 
 LOGIN_COOKIE = "treeline_login"
 KEY_FIELD = "key"
@@ -40,9 +41,15 @@ def login_key(request: Request, answer: Callable[[str], Response]) -> Response:
     """
     cookie = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(32)
     page = answer(_key_of(cookie))
-    secure = request.url.scheme == "https"
-    page.set_cookie(LOGIN_COOKIE, cookie, httponly=True, samesite="strict", secure=secure)
+    page.set_cookie(LOGIN_COOKIE, cookie, httponly=True, samesite="strict", secure=is_secure(request))
     return page
+
+
+def is_secure(request: Request) -> bool:
+    """Whether cookies may be kept to TLS: the request came over it, or everybody comes over it, to a proxy that
+    does not say so."""
+    config: Settings = request.app.state.services.config
+    return request.url.scheme == "https" or (config.url or "").startswith("https:")
 
 
 def _taken_by(cookie: str) -> Callable[[Request], object]:

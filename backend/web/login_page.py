@@ -1,4 +1,5 @@
-"""`/login` and `/logout`: a browser's session, by user and password or by a one-time link.
+"""`/login` and `/logout`: a browser's session, by user and password, by a one-time link, or by a provider (see
+`oidc_page.py`).
 
 A login tells nobody which users there are: an unknown user, a disabled one and a wrong password get the same
 answer, after the same work.
@@ -6,68 +7,69 @@ answer, after the same work.
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import OrderedDict
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from backend.domain.errors import DomainError
+from backend.oidc.provider import Provider
 from backend.queries import login as queries
 from backend.queries import secrets
-from backend.queries.login import SESSION_COOKIE, Secret
+from backend.queries.login import SESSION_COOKIE, By, Secret
 from backend.web import templates
 from backend.web.forms import Form, LoginForm, login_key
 from backend.web.services import Shared
+from backend.web.sessions import (
+    ATTEMPTS_SECONDS,
+    end,
+    limit_of,
+    logged_in,
+    opened,
+    origin,
+    place_asked,
+    place_of,
+    refused,
+)
 
 router = APIRouter(include_in_schema=False)
 
-ATTEMPTS = 10
-ATTEMPTS_SECONDS = 60.0
-MOST_CALLERS = 10_000
 LONGEST = 300
 _WRONG = "User and password do not belong together."
 _LINK_GONE = "This link does not work any more: it was used already, or is too old."
 _TOO_MANY = "Too many attempts. Wait a minute, then try again."
+_NO_PASSWORDS = "Nobody logs in by password here."
 
 
-class RateLimit:
-    """At most ATTEMPTS failures per caller within ATTEMPTS_SECONDS; of one process, and forgetful under attack."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._failures: OrderedDict[str, list[float]] = OrderedDict()
-
-    def blocked(self, caller: str) -> bool:
-        """Whether the caller failed too often of late."""
-        with self._lock:
-            return len(self._recent(caller)) >= ATTEMPTS
-
-    def failed(self, caller: str) -> None:
-        """Count a failure."""
-        with self._lock:
-            self._failures[caller] = [*self._recent(caller), time.monotonic()]
-            self._failures.move_to_end(caller)
-            while len(self._failures) > MOST_CALLERS:
-                self._failures.popitem(last=False)
-
-    def _recent(self, caller: str) -> list[float]:
-        since = time.monotonic() - ATTEMPTS_SECONDS
-        return [moment for moment in self._failures.get(caller, []) if moment > since]
-
-
-def login_page(request: Request, status: int = 200, message: str = "", **headers: str) -> Response:
-    """The page that asks for user and password, or a link."""
+def login_page(
+    request: Request, status: int = 200, message: str = "", *, place: str | None = None, **headers: str
+) -> Response:
+    """The page that asks for user and password, a provider's word, or a link; `place`: where it leads."""
+    place = place_of(request) if place is None else place
+    provider = provider_of(request)
 
     def page(key: str) -> Response:
-        context = {"title": "Log in", "message": message, "form_key": key}
+        context = {
+            "title": "Log in",
+            "message": message,
+            "form_key": key,
+            "place": place,
+            "passwords": request.app.state.services.config.password_login,
+            "provider": None if provider is None else provider.client.name,
+            "by_provider": f"/login/oidc?{urlencode({'next': place})}",
+        }
         answer = templates.page("login.html", context, status)
         answer.headers.update(headers)
         return answer
 
     return login_key(request, page)
+
+
+def provider_of(request: Request) -> Provider | None:
+    """The provider that one can log in by."""
+    found: Provider | None = request.app.state.provider
+    return found
 
 
 @router.get("/login")
@@ -79,47 +81,65 @@ def login(
     """Ask for user and password; or turn a link's code into a session and go to the console."""
     if code is None:
         return login_page(request)
-    limit, caller = _limit(request), _address(request)
+    limit, caller = limit_of(request), origin(request).address
     if limit.blocked(caller):
-        return _too_many(request)
+        return too_many(request)
     with services.engine.begin() as connection:
-        session = queries.use_link(connection, code)
-    if session is None:
+        used = queries.use_link(connection, code, origin(request))
+        if used is not None:
+            opened(connection, request, services, used[0], By.LINK)
+    if used is None:
         limit.failed(caller)
+        refused(request, services, By.LINK, "", "the link is unknown, used or too old")
         return login_page(request, 403, _LINK_GONE)
-    return _logged_in(request, services, session)
+    return logged_in(request, services, used[1])
 
 
 @router.post("/login")
 def login_by_password(request: Request, services: Shared, fields: LoginForm) -> Response:
     """Turn user and password into a session and go to the console."""
+    place = place_asked(fields.get("next", ""))
+    if not services.config.password_login:
+        return login_page(request, 403, _NO_PASSWORDS, place=place)
     user, password = fields.get("user", "")[:LONGEST], fields.get("password", "")[:LONGEST]
-    limit = _limit(request)
+    limit = limit_of(request)
     # By user as well, so that many addresses do not make many tries.
-    callers = (_address(request), f"user {user}")
+    callers = (origin(request).address, f"user {user}")
     if any(map(limit.blocked, callers)):
-        return _too_many(request)
+        return too_many(request, place)
     try:
-        session = _session(services, user, password)
+        session = _session(request, services, user, password)
     except DomainError as error:
-        return login_page(request, 503, f"{error.title} {error.detail}")
+        return login_page(request, 503, f"{error.title} {error.detail}", place=place)
     if session is None:
         for caller in callers:
             limit.failed(caller)
-        return login_page(request, 403, _WRONG)
-    return _logged_in(request, services, session)
+        refused(request, services, By.PASSWORD, user, "user and password do not belong together")
+        return login_page(request, 403, _WRONG, place=place)
+    return logged_in(request, services, session, place)
 
 
 @router.post("/logout")
 def logout(request: Request, services: Shared, _: Form) -> Response:
-    """End the session."""
-    _end(request, services)
-    answer = RedirectResponse("/login", 303)
+    """End the session, and offer the end of the one at the provider that it began by."""
+    means = end(request, services)
+    provider = provider_of(request) if means == By.PROVIDER else None
+    back = f"{str(services.config.url or request.base_url).rstrip('/')}/login"
+    onward = None if provider is None else provider.end_session_url(back)
+    answer: Response = RedirectResponse("/login", 303)
+    if provider is not None and onward is not None:
+        # A page, not a redirect: the policy of pages lets forms, and what they redirect to, go to this site only.
+        answer = templates.page("logged_out.html", {"provider": provider.client.name, "onward": onward}, 200)
     answer.delete_cookie(SESSION_COOKIE)
     return answer
 
 
-def _session(services: Shared, user: str, password: str) -> Secret | None:
+def too_many(request: Request, place: str | None = None) -> Response:
+    """The answer to who failed too often."""
+    return login_page(request, 429, _TOO_MANY, place=place, **{"Retry-After": str(int(ATTEMPTS_SECONDS))})
+
+
+def _session(request: Request, services: Shared, user: str, password: str) -> Secret | None:
     name = user if "\x00" not in user else ""
     with services.engine.begin() as connection:
         hashed = secrets.password_hash(connection, name)
@@ -127,43 +147,7 @@ def _session(services: Shared, user: str, password: str) -> Secret | None:
         return None
     with services.engine.begin() as connection:
         # It may have been replaced meanwhile, or the user disabled.
-        same = secrets.password_hash(connection, name) == hashed
-        return queries.open_session(connection, name) if same else None
-
-
-def _logged_in(request: Request, services: Shared, session: Secret) -> Response:
-    # Never the session that was there: whoever put it there would be logged in as well.
-    _end(request, services)
-    answer = RedirectResponse("/", 303)
-    answer.set_cookie(
-        SESSION_COOKIE,
-        session.value,
-        expires=session.expires_at,
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
-    return answer
-
-
-def _end(request: Request, services: Shared) -> None:
-    session = request.cookies.get(SESSION_COOKIE)
-    if session:
-        with services.engine.begin() as connection:
-            queries.end_session(connection, session)
-
-
-def _too_many(request: Request) -> Response:
-    return login_page(request, 429, _TOO_MANY, **{"Retry-After": str(int(ATTEMPTS_SECONDS))})
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else "?"
-
-
-def _limit(request: Request) -> RateLimit:
-    state = request.app.state
-    if not hasattr(state, "login_limit"):
-        state.login_limit = RateLimit()
-    limit: RateLimit = state.login_limit
-    return limit
+        if secrets.password_hash(connection, name) != hashed:
+            return None
+        opened(connection, request, services, name, By.PASSWORD)
+        return queries.open_session(connection, name, By.PASSWORD, origin(request))

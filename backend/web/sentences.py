@@ -55,6 +55,8 @@ SENTENCES: Mapping[str, str] = {
     "WebhookTested": "A test was sent to webhook {webhook}",
     "WebhookDeliveryRetried": "The event of position {delivery} is sent to webhook {webhook} again",
     "WebhookDeleted": "Webhook {webhook} deleted",
+    "IdentityLinked": "User {user} logs in as {subject} of {issuer}",
+    "IdentityUnlinked": "User {user} no longer logs in by a provider",
     "PlacementRequested": "A plan for the replicas of {cluster} was asked for (placement {placement})",
     "PlacementProposed": "Placement {placement} of {cluster} is proposed, since brokers came or went",
     "PlacementHeldBack": "Placement {placement} of {cluster} is not applied by itself: {reason}",

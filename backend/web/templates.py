@@ -38,6 +38,7 @@ _environment.filters.update(
     shortened=figures.shortened,
     unbroken=figures.unbroken,
     day=figures.day,
+    clock=figures.clock,
     instant=figures.instant,
     moment=figures.moment,
     quoted=_quoted,

@@ -18,6 +18,7 @@ from backend.queries.tenants import list_tenants
 from backend.web import templates
 from backend.web.asked import Asked
 from backend.web.forms import Form
+from backend.web.login_page import provider_of
 from backend.web.pages import PageRoute, enter
 from backend.web.position_asked import At, Past, position_asked
 from backend.web.services import Shared, Viewer, frame
@@ -79,6 +80,19 @@ def change_membership(user: str, request: Request, services: Shared, viewer: Man
     tenant, membership = fields.get("tenant", ""), fields.get("membership", "")
     change = (
         changes.give_membership(tenant, user, membership) if membership else changes.end_membership(tenant, user)
+    )
+    return _changed(request, services, viewer, user, change)
+
+
+@router.post(USER + "/identity")
+def change_identity(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Let somebody whom the provider knows log in as the user, or nobody."""
+    provider = provider_of(request)
+    if provider is None:
+        raise HTTPException(404, "nobody logs in by a provider here")
+    subject, unlink = fields.get("subject", "").strip(), fields.get("unlink", "")
+    change = (
+        changes.unlink_identity(user) if unlink else changes.link_identity(user, provider.client.issuer, subject)
     )
     return _changed(request, services, viewer, user, change)
 
@@ -155,12 +169,15 @@ def _one(
         position, past = position_asked(connection, viewer, at)
         row = queries.get_user(connection, user, position) if is_name(user) else None
         tokens = queries.list_tokens(connection, user, position) if row else []
+        identity = queries.identity_of(connection, user) if row else None
         tenants = [tenant.name for tenant in list_tenants(connection)][:MOST_SHOWN]
     if row is None:
         text = f"There is no user {user[:100]}."
         message = {"title": "No such user", "message": text, "way": ("/users", "Users")}
         return templates.page("message.html", {**frame(request, viewer), **message}, 404)
     shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens, "known_tenants": tenants}
+    provider = provider_of(request)
+    shown |= {"identity": identity, "provider": None if provider is None else provider.client.name}
     told = {"error": error, "done": done, "secret": secret, "place": f"/users/{row.name}"}
     return templates.page("user.html", {**_common(request, viewer, past), **shown, **told}, status)
 

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0033_last_changes"
-down_revision = "0031_operations"
+down_revision = "0032_logins"
 branch_labels = None
 depends_on = None
 

@@ -12,6 +12,7 @@ import pytest
 from backend.domain import user
 from backend.domain.errors import AlreadyExists, DomainError, NameInvalid, NotFound, StateConflict, ValueInvalid
 from backend.domain.event import Event
+from backend.domain.passwords import check_password
 from backend.domain.user import (
     LONGEST_TOKEN_DAYS,
     MOST_TENANTS,
@@ -32,7 +33,6 @@ from backend.domain.user import (
     UserChanged,
     UserCommand,
     UserCreated,
-    check_password,
 )
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.database_fixture import Content, Database
+from tests.openid_provider import Provider, serving
 from tests.pages.consoles import Console, serve_here
+from tests.pages.oidc import console_with
 from tests.pages.visitors import Visitor, clusters_and_tenants
 
 CHROMIUM = "/usr/bin/chromium"
@@ -41,6 +44,19 @@ def acme(console: Console) -> Console:
 @pytest.fixture
 def owner(acme: Console) -> Visitor:
     return Visitor(acme, "ada", acme="owner")
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with serving(Provider()) as running:
+        yield running
+
+
+@pytest.fixture
+def sso(database: Database, provider: Provider, tmp_path: Path) -> Iterator[Console]:
+    """A control plane that everybody may enter whom the provider knows."""
+    with console_with(database, provider, tmp_path) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

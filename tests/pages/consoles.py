@@ -76,7 +76,9 @@ def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any
     app.state.registries = served
     # Following clusters that are away costs their threads' time; few pages ask for it.
     server = uvicorn.Server(
-        uvicorn.Config(served if with_schemas else app, "127.0.0.1", port, log_level="warning")
+        uvicorn.Config(
+            served if with_schemas else app, "127.0.0.1", port, log_level="warning", proxy_headers=False
+        )
     )
     thread = threading.Thread(target=server.run)
     with pytest.MonkeyPatch.context() as patch:
@@ -101,7 +103,17 @@ def serve(
     url = f"http://127.0.0.1:{port}"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
     environment |= {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN, "TREELINE_URL": url}
-    command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "backend.asgi:app",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--no-proxy-headers",
+    ]
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=PROJECT_ROOT, env=environment, stdout=output, stderr=output)
 

@@ -5,18 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page
 
-from backend.domain.cluster_switch import Phase
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
-from tests.pages.placing import GROWN, ask, documents, failed, planned
-from tests.pages.replicating import look, looked_at, online
-from tests.pages.switching import client, commands, start
-from tests.pages.switching import to as goes_to
-from tests.pages.test_offsets_page import ORDERS, committed
-from tests.pages.test_webhooks_pages import told_of
-from tests.pages.visitors import API_PROD
-from tests.pages.zoning import begin, reports
+from tests.pages.filling import fill
 
 AXE = PROJECT_ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -46,6 +38,7 @@ PAGES = (
         "/webhooks/ops",
         "/webhooks/-new",
         "/webhooks/ops/-secret",
+        "/audit",
         "/account",
         "/find?q=a",
         "/tenants/nobody",
@@ -56,23 +49,7 @@ PAGES = (
 @pytest.fixture
 def filled(acme: Console, database: Database) -> Console:
     """Something on every page."""
-    rest = acme.rest
-    rest.ok("POST", f"{API_PROD}/applications", {"name": "billing", "consumes": [ORDERS]})
-    rest.ok("POST", "/users", {"name": "ada", "role": "viewer", "tenants": {"acme": "member"}})
-    rest.ok("POST", "/users/ada/tokens", {"name": "ci"})
-    told_of(acme, database)
-    reports(acme, epochs=(41, 12, None), crossing=1000)
-    begin(database, 43, committed=39)
-    online(database)
-    look(database, looked_at(away=(2,)))
-    committed(database, ORDERS, "billing")
-    ask(database, "p1")
-    planned(database, "p1", documents(GROWN))
-    ask(database, "p2")
-    failed(database, "p2", "no broker answered")
-    client(database, "checkout-1")
-    commands(database, start(), goes_to(Phase.HOLDING))
-
+    fill(acme, database)
     return acme
 
 

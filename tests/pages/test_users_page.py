@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.web.login_page import ATTEMPTS
+from backend.web.sessions import ATTEMPTS
 from tests import http
 from tests.pages.consoles import Console
 from tests.rest_client import RestClient
@@ -175,8 +175,10 @@ def key_of(page: httpx2.Response) -> str:
     return found[1]
 
 
-def try_password(client: httpx2.Client, user: str, password: str = PASSWORD, **headers: str) -> httpx2.Response:
-    data = {"key": key_of(client.get("/login")), "user": user, "password": password}
+def try_password(
+    client: httpx2.Client, user: str, password: str = PASSWORD, place: str = "", **headers: str
+) -> httpx2.Response:
+    data = {"key": key_of(client.get("/login")), "user": user, "password": password, "next": place}
     return client.post("/login", data=data, headers=headers)
 
 

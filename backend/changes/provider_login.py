@@ -1,0 +1,89 @@
+"""What a login by an OpenID provider changes: a user the first time, later what its groups give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from backend.changes.users import event_stream
+from backend.deciders import USER
+from backend.dispatch import Directed, Dispatcher
+from backend.domain.access import ADMIN_NAME, Role
+from backend.domain.errors import NotAllowed
+from backend.domain.provider_login import Granted, Person
+from backend.domain.user import ChangeUser, CreateUser, LinkIdentity
+from backend.eventlog.recorded import Metadata
+from backend.queries.tenants import known_tenants
+from backend.queries.users import count_users, find_user, get_user, user_of_identity
+
+ACTOR = "provider:oidc"
+"""Who changes users by what the provider says; no user can be called so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrival:
+    """Who came from where, and what its groups give it."""
+
+    issuer: str
+    person: Person
+    granted: Granted
+
+
+def arrive(dispatcher: Dispatcher, arrival: Arrival, request_id: str, time: datetime) -> str:
+    """The user that this is; made, or given what its groups give, in one transaction.
+
+    Raises NotAllowed for who may not log in, or whose name is somebody else's; the domain's errors.
+    """
+    found: list[str] = []
+    metadata = Metadata(actor=ACTOR, request_id=request_id)
+
+    def build(connection: Connection) -> Sequence[Directed]:
+        user, commands = _commands(connection, arrival)
+        found.append(user)
+        return [Directed(USER, event_stream(user), command, metadata) for command in commands]
+
+    dispatcher.execute_many(build, time=time)
+    return found[-1]
+
+
+def _commands(
+    connection: Connection, arrival: Arrival
+) -> tuple[str, Sequence[CreateUser | LinkIdentity | ChangeUser]]:
+    granted, who = arrival.granted, arrival.person
+    known = known_tenants(connection, granted.tenants)
+    user = user_of_identity(connection, arrival.issuer, who.subject)
+    if user is not None:
+        row = find_user(connection, user)
+        if row.disabled:
+            raise NotAllowed(f"the user {user} is disabled here")
+        memberships = granted.memberships(row.tenants, known)
+        return user, [
+            ChangeUser(role=granted.role, tenants=memberships, known_tenants=known | frozenset(row.tenants))
+        ]
+    name = _new_name(connection, who)
+    memberships = granted.memberships({}, known)
+    return name, [
+        CreateUser(
+            user=name,
+            role=granted.role or Role.TENANT,
+            tenants=memberships,
+            known_tenants=known,
+            users=count_users(connection),
+        ),
+        LinkIdentity(issuer=arrival.issuer, subject=who.subject),
+    ]
+
+
+def _new_name(connection: Connection, who: Person) -> str:
+    """What a new user is called; never somebody who is here already: names can be chosen at many providers."""
+    ask = f"An admin can link a user to you: your subject is {who.subject}"
+    if not who.admitted:
+        raise NotAllowed(f"no user here is linked to you. {ask}")
+    if who.name is None:
+        raise NotAllowed(f"the provider gives you no name that a user can have here. {ask}")
+    if who.name == ADMIN_NAME or get_user(connection, who.name) is not None:
+        raise NotAllowed(f"there is a user {who.name} here who is not linked to you. {ask}")
+    return who.name

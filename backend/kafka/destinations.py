@@ -1,0 +1,48 @@
+"""Whether anything may be sent where a cluster is said to be: its addresses, and what its names stand for now.
+
+Asked where a client is made, so that nothing leaves before. Names are looked up once more by librdkafka, and
+brokers name others: a network that must not be reached in any case is kept out by a firewall as well.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from backend.domain.denied_networks import forbidden, hosts_of, networks
+from backend.domain.errors import AddressForbidden, FieldError
+from backend.settings import settings
+
+_TOKENS = "sasl.oauthbearer.token.endpoint.url"
+
+
+def check_destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+    """Raise AddressForbidden for the first address that settings forbid. A name that nobody knows is none."""
+    denied = networks(settings().denied_networks)
+    for pointer, host in _destinations(bootstrap_servers, properties):
+        for address in _addresses(host):
+            network = forbidden(address, denied)
+            if network is not None:
+                said = address if address == host else f"{host[:100]} ({address})"
+                detail = f"{said} is in {network}, to which nothing is sent (TREELINE_DENIED_NETWORKS)"
+                raise AddressForbidden(detail, (FieldError(pointer, detail),))
+
+
+def _destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for host in hosts_of(bootstrap_servers):
+        yield "/bootstrap_servers", host
+    try:
+        host = urlsplit(properties.get(_TOKENS, "")).hostname or ""
+    except ValueError:
+        host = ""
+    if host:
+        yield f"/properties/{_TOKENS}", host
+
+
+def _addresses(host: str) -> list[str]:
+    # As connecting does it: 0x7f.1 and 2130706433 are addresses, too.
+    try:
+        return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError):
+        return []

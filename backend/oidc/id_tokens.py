@@ -1,0 +1,99 @@
+"""Whether an ID token is to be believed: its signature by one of the provider's keys, and what it says of itself.
+
+OpenID Connect Core 1.0, 3.1.3.7. Only signatures by private keys count: with an algorithm by a shared secret, who
+has the public key could sign (RFC 8725, 3.1), and `none` is no signature.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from joserfc import jwt
+from joserfc.errors import ExpiredTokenError, JoseError
+from joserfc.jwk import GuestProtocol, Key, KeySet
+
+from backend.oidc.errors import ProviderRefused
+
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
+KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
+LEEWAY_SECONDS = 60
+"""How far the provider's clock and ours may be apart."""
+KEYS_SECONDS = 3600.0
+"""After it keys are read again, so that one that the provider took away is not trusted for ever."""
+RELOAD_SECONDS = 30.0
+"""Between two readings of keys for the sake of one that is not known."""
+
+
+class Keys:
+    """A provider's public keys; `fetch` reads them anew. Threads may share them."""
+
+    def __init__(self, fetch: Callable[[], Mapping[str, Any]]) -> None:
+        self._fetch = fetch
+        self._lock = threading.Lock()
+        self._keys: list[Key] = []
+        self._read_at = float("-inf")
+
+    def find(self, kid: str | None) -> Key:
+        """The key of this id; without an id the only one there is. Raises ProviderRefused, ProviderAway."""
+        with self._lock:
+            if time.monotonic() - self._read_at > KEYS_SECONDS:
+                self._read()
+            found = self._found(kid)
+            if found is None and time.monotonic() - self._read_at > RELOAD_SECONDS:
+                self._read()
+                found = self._found(kid)
+        if found is None:
+            raise ProviderRefused("its token is signed by a key that it does not have")
+        return found
+
+    def _found(self, kid: str | None) -> Key | None:
+        if kid is None:
+            return self._keys[0] if len(self._keys) == 1 else None
+        return next((key for key in self._keys if key.kid == kid), None)
+
+    def _read(self) -> None:
+        document = self._fetch()
+        try:
+            public = [key for key in document["keys"] if key.get("kty") in KEY_TYPES and key.get("use") != "enc"]
+            self._keys = list(KeySet.import_key_set({"keys": public})) if public else []
+        except (JoseError, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ProviderRefused("its keys cannot be read") from error
+        self._read_at = time.monotonic()
+
+
+def claims_of(token: object, keys: Keys, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:
+    """What an ID token says. Raises ProviderRefused, with the first thing that is wrong with it; ProviderAway."""
+
+    def key_of(token: GuestProtocol) -> Key:
+        return keys.find(token.headers().get("kid"))
+
+    if not isinstance(token, str):
+        raise ProviderRefused("it sent no ID token")
+    wanted = jwt.JWTClaimsRegistry(
+        leeway=LEEWAY_SECONDS,
+        iss={"essential": True, "value": issuer},
+        aud={"essential": True},
+        sub={"essential": True},
+        exp={"essential": True},
+        iat={"essential": True},
+        nonce={"essential": True, "value": nonce},
+    )
+    try:
+        claims = jwt.decode(token, key_of, algorithms=ALGORITHMS).claims
+        wanted.validate(claims)
+    except ExpiredTokenError as error:
+        raise ProviderRefused("its ID token has expired; are both clocks right?") from error
+    except (JoseError, ValueError, TypeError) as error:
+        claim = getattr(error, "claim", None)
+        what = (
+            f"its ID token's {claim} is wrong or missing" if claim else "its ID token is not signed as it must be"
+        )
+        raise ProviderRefused(what) from error
+    audience = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+    # Of a token for several it is said who asked for it.
+    if client_id not in audience or claims.get("azp", client_id if len(audience) == 1 else None) != client_id:
+        raise ProviderRefused("its ID token is for somebody else")
+    return dict(claims)

@@ -1,0 +1,135 @@
+"""`/audit`: who did what, when, from where and by what, with logins and refused ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from backend.domain.access import Action, may
+from backend.domain.errors import ValueInvalid
+from backend.queries.audit import LOGINS, Asked, AuditRow, Place, page
+from backend.queries.logins import LoginKind
+from backend.web import templates
+from backend.web.figures import clock, day, plain
+from backend.web.pages import PageRoute, enter
+from backend.web.sentences import SENTENCES, TROUBLES, sentence
+from backend.web.services import Shared, Viewer, frame
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+MOST_SHOWN = 100
+Text = Annotated[str, Query(max_length=300)]
+_SAID = {
+    LoginKind.IN: "Logged in",
+    LoginKind.REFUSED: "Login refused",
+    LoginKind.OUT: "Logged out",
+    LoginKind.ENDED: "Session ended from another one",
+}
+
+
+@dataclass(frozen=True)
+class AuditItem:
+    """A row as the page shows it. `position`: of an event."""
+
+    key: str
+    position: int | None
+    day: str
+    time: str
+    moment: str
+    actor: str
+    sentence: str
+    kind: str
+    tenant: str
+    means: str
+    address: str
+    agent: str
+    trouble: bool
+
+
+@router.get("/audit")
+def audit_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    actor: Text = "",
+    kind: Text = "",
+    tenant: Text = "",
+    since: Text = "",
+    until: Text = "",
+    workers: Text = "",
+    before: Text = "",
+) -> Response:
+    """The newest first: all of it, or what is asked for, below a place."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    problem, first, last = "", None, None
+    try:
+        first, last = _moment(since, "From"), _moment(until, "Until")
+    except ValueInvalid as error:
+        problem = error.detail
+    actor, kind, tenant = map(plain, (actor, kind, tenant))
+    asked = Asked(actor=actor, kind=kind, tenant=tenant, since=first, until=last, workers=workers == "yes")
+    with services.reading() as connection:
+        found = page(connection, asked, Place.of(before) or Place(), MOST_SHOWN)
+    query = {"actor": actor, "kind": kind, "tenant": tenant, "since": _said(first), "until": _said(last)}
+    query = {name: value for name, value in query.items() if value}
+    more = {**query, **({"workers": "yes"} if asked.workers else {})}
+    exported = {**query, **({"workers": "true"} if asked.workers else {})}
+    sees = may(caller, Action.MANAGE_USERS)
+    context = {
+        "items": [_item(row, sees) for row in found.rows],
+        "asked": asked,
+        "since": _said(first),
+        "until": _said(last),
+        "problem": problem,
+        "kinds": [LOGINS, *LoginKind, *sorted(SENTENCES)],
+        "earlier": None if found.further is None else urlencode({**more, "before": str(found.further)}),
+        "newest": urlencode(more) if before else None,
+        "filtered": bool(more),
+        "exports": [(form, urlencode({**exported, "form": form})) for form in ("csv", "jsonl")],
+        "sees": sees,
+    }
+    return templates.page("audit.html", {**frame(request, caller), **context}, 422 if problem else 200)
+
+
+def _item(row: AuditRow, sees: bool) -> AuditItem:
+    event, login, origin = row.event, row.login, row.origin
+    if event is not None:
+        key, said = f"event-{event.position}", sentence(event.name, event.stream, event.data)
+    else:
+        assert login is not None
+        key, said = f"login-{login.id}", _SAID[LoginKind(login.kind)]
+        said = f"{said}: {login.reason}" if login.reason else said
+    return AuditItem(
+        key=key,
+        position=None if event is None else event.position,
+        day=day(row.time),
+        time=clock(row.time),
+        moment=row.time.isoformat(timespec="milliseconds"),
+        actor=row.actor or "unknown",
+        sentence=said,
+        kind=row.kind,
+        tenant=row.tenant or "",
+        means="" if origin is None else origin.means,
+        address=origin.address if origin is not None and sees else "",
+        agent=origin.agent if origin is not None and sees else "",
+        trouble=row.kind in TROUBLES or row.kind == LoginKind.REFUSED,
+    )
+
+
+def _moment(text: str, what: str) -> datetime | None:
+    if not text.strip():
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    except ValueError:
+        raise ValueInvalid(f"{what} is a time in UTC, as 2026-11-26 or 2026-11-26T14:30.") from None
+
+
+def _said(moment: datetime | None) -> str:
+    return "" if moment is None else moment.astimezone(UTC).replace(tzinfo=None).isoformat()

@@ -1,0 +1,85 @@
+"""Which ID tokens of a provider are believed: those with its signature, for us, for this login."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from backend.oidc import id_tokens
+from tests import openid_provider
+from tests.openid_provider import CLIENT_ID, Claims, Provider, new_key
+from tests.pages.consoles import Console
+from tests.pages.oidc import log_in, refused
+
+
+def claim(**changes: Any) -> Callable[[Claims], Claims]:
+    return lambda claims: {k: v for k, v in {**claims, **changes}.items() if v is not None}
+
+
+WRONG_CLAIMS = (
+    (claim(nonce="of another login"), "nonce is wrong"),
+    (claim(nonce=None), "nonce is wrong or missing"),
+    (claim(aud="another"), "for somebody else"),
+    (claim(aud=["another"]), "for somebody else"),
+    (claim(aud=[CLIENT_ID, "another"]), "for somebody else"),
+    (claim(azp="another"), "for somebody else"),
+    (claim(iss="https://another.example"), "iss is wrong"),
+    (claim(iss=None), "iss is wrong or missing"),
+    (claim(exp=int(time.time()) - 120), "has expired"),
+    (claim(exp=None), "exp is wrong or missing"),
+    (claim(iat=int(time.time()) + 3600), "iat is wrong"),
+    (claim(sub=None), "sub is wrong or missing"),
+    (claim(sub=7), "sub is wrong"),
+    (claim(sub=""), "sub"),
+)
+WRONG_SIGNATURES = (
+    openid_provider.unsigned,
+    openid_provider.signed_with_public_key,
+    openid_provider.signed_by_another,
+    openid_provider.tampered,
+    lambda *_: "no token",
+    lambda *_: None,
+)
+
+
+def test_a_token_that_says_the_wrong_thing_is_refused(sso: Console, provider: Provider) -> None:
+    for wrong, words in WRONG_CLAIMS:
+        provider.wrong = wrong
+        refused(log_in(sso)[1], words)
+    assert sso.rest.ok("GET", "/users")["items"] == []
+
+
+def test_a_token_that_is_not_signed_by_the_provider_is_refused(sso: Console, provider: Provider) -> None:
+    for sign in WRONG_SIGNATURES:
+        provider.sign = sign
+        refused(log_in(sso)[1], "ID token")
+    assert sso.rest.ok("GET", "/users")["items"] == []
+
+
+def test_a_token_for_several_says_who_asked_for_it(sso: Console, provider: Provider) -> None:
+    provider.wrong = claim(aud=[CLIENT_ID, "another"], azp=CLIENT_ID)
+    assert log_in(sso)[1].status_code == 303
+
+
+def test_elliptic_keys_are_as_good(sso: Console, provider: Provider) -> None:
+    provider.keys, provider.algorithm = [new_key("curve", "EC"), new_key("other")], "ES256"
+    assert log_in(sso)[1].status_code == 303
+
+
+def test_a_new_key_is_read_once_and_not_again_at_once(
+    sso: Console, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert log_in(sso)[1].status_code == 303
+    provider.keys = [new_key("second")]
+    refused(log_in(sso)[1], "a key that it does not have")  # read a moment ago
+    assert provider.asked.count("/keys") == 1
+    monkeypatch.setattr(id_tokens, "RELOAD_SECONDS", 0.0)
+    assert log_in(sso)[1].status_code == 303
+    assert log_in(sso)[1].status_code == 303
+    assert provider.asked.count("/keys") == 2
+    # One that was taken away opens nothing any more.
+    provider.sign = lambda provider, claims: provider.signed(claims, new_key("first"))
+    refused(log_in(sso)[1], "a key that it does not have")
