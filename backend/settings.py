@@ -31,6 +31,11 @@ class Settings(BaseSettings):
     )
     url: str | None = Field(None, description="Control plane that the CLI speaks to; unset: the local estate's.")
     token: SecretStr | None = Field(None, description="Bearer token for `url`; unset: the local estate's.")
+    context: str | None = Field(
+        None,
+        description="Context that the CLI takes its control plane from (`treeline context list`), where `url` is "
+        "unset; unset: the one in use, else the local estate's.",
+    )
     kafka_password: SecretStr | None = Field(
         None,
         description="SASL password that `treeline verify` uses where the API shows ***; "

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.output import Form, FormOption, JsonOption, Shown, listed, show
 from backend.commands.rest import answer, pages, rest_client
+from backend.commands.watch import WatchCommand, WatchOption, present_list
 
 if TYPE_CHECKING:
     import httpx2
@@ -24,10 +25,10 @@ def register(app: typer.Typer) -> None:
     app.add_typer(offsets, name="offsets")
 
 
-def show_offsets(client: httpx2.Client, group: str, form: Form) -> None:
-    """List groups' commits, each with a row for every cluster: where it was made, then where it goes on."""
+def committed(client: httpx2.Client, group: str) -> Shown:
+    """Groups' commits, each with a row for every cluster: where it was made, then where it goes on."""
     items = pages(client, "/offsets", {"group": group} if group else {})
-    show({"items": items, "next_cursor": None}, form, COLUMNS, [row for item in items for row in _rows(item)])
+    return Shown(answer=listed(items), columns=COLUMNS, rows=[row for item in items for row in _rows(item)])
 
 
 def _rows(item: dict[str, Any]) -> list[dict[str, Any]]:
@@ -37,13 +38,10 @@ def _rows(item: dict[str, Any]) -> list[dict[str, Any]]:
     return [made, *({**place, **each} for each in item["elsewhere"])]
 
 
-@offsets.command("not-followed")
-def not_followed(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+@offsets.command("not-followed", cls=WatchCommand)
+def not_followed(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
     """List groups whose offsets are not distributed, with the reasons."""
-    with rest_client() as client:
-        items = pages(client, "/offsets/not-followed", {})
-    answered = {"items": items, "next_cursor": None}
-    show(answered, Form.JSON if as_json else form, NOT_FOLLOWED_COLUMNS, items)
+    present_list("/offsets/not-followed", NOT_FOLLOWED_COLUMNS, Form.JSON if as_json else form, every)
 
 
 @offsets.command()
