@@ -98,7 +98,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "placement rollback": ("9b21",),
     "replication show": ("cluster-1", "cluster-1 --brokers --watch"),
     "replication elect-leaders": ("cluster-1 --dry-run", "cluster-1 --topic acme-retail-prod-orders"),
-    "drill replication": ("--list", "--scenario diverging-followers --mode faithful --seed 7"),
+    "drill replication": ("--list", "--scenario log-divergence --mode faithful --seed 7"),
     "drill broker": ("cluster-1 3",),
     "drill search": ("--mode faithful --depth 6",),
     "user disable": ("ada --dry-run", "ada"),

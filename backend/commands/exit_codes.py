@@ -33,7 +33,7 @@ MEANINGS: Mapping[Code, tuple[str, str]] = {
         "look at it again (`get`, `describe`), then decide",
     ),
     Code.AWAY: (
-        "the control plane does not answer, or cannot at the moment (429, 5xx)",
+        "the control plane does not answer, or cannot at the moment, as what it needs is away (429, 5xx)",
         "try again later; `treeline context show` tells which one was asked",
     ),
     Code.NOT_ALLOWED: (
