@@ -98,7 +98,7 @@ examples.attach(app)
 @app.callback()
 def options(
     ctx: typer.Context,
-    name: Annotated[
+    context: Annotated[
         str | None,
         typer.Option(
             _CONTEXT,
@@ -110,7 +110,7 @@ def options(
     ] = None,
 ) -> None:
     """Treeline: the control plane that makes several Kafka clusters one."""
-    ctx.with_resource(given_context(name))
+    ctx.with_resource(given_context(context))
 
 
 def main() -> None:

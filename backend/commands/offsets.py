@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from backend.commands.completion import clusters_beginning, streams_beginning
 from backend.commands.output import Form, FormOption, JsonOption, Shown, listed, show
 from backend.commands.rest import answer, pages, rest_client
 from backend.commands.watch import WatchCommand, WatchOption, present_list
@@ -46,9 +47,13 @@ def not_followed(every: WatchOption = None, form: FormOption = Form.TABLE, as_js
 
 @offsets.command()
 def reset(
-    stream: Annotated[str, typer.Argument(help="tenant/instance/environment/stream")],
+    stream: Annotated[
+        str, typer.Argument(help="tenant/instance/environment/stream", autocompletion=streams_beginning)
+    ],
     group: Annotated[str, typer.Argument(help="The group's logical name.")],
-    cluster: Annotated[str, typer.Option(help="Where it is set; the other clusters follow.")],
+    cluster: Annotated[
+        str, typer.Option(help="Where it is set; the other clusters follow.", autocompletion=clusters_beginning)
+    ],
     to: Annotated[str, typer.Option(help="earliest, latest, an offset, or a time (ISO 8601).")],
     partition: Annotated[int | None, typer.Option(min=0, help="Every partition if left out.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be set, change nothing.")] = False,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from backend.commands.completion import clusters_beginning
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, rest_client
 from backend.commands.watch import WatchCommand, WatchOption, present_list
@@ -30,7 +31,11 @@ def targets(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: J
 @schemas.command("move-primary")
 def move_primary(
     cluster: Annotated[
-        str, typer.Argument(help="The new primary; the present one ends a move that is under way.")
+        str,
+        typer.Argument(
+            help="The new primary; the present one ends a move that is under way.",
+            autocompletion=clusters_beginning,
+        ),
     ],
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Do not wait for the present primary: it is dead.")
