@@ -153,7 +153,7 @@ def _listed(client: httpx2.Client, wanted: dict[str, str], after: int, limit: in
 def _follow(client: httpx2.Client, after: int | None, wanted: dict[str, str], form: Form) -> None:
     import httpx2
 
-    place: int = answer(client.get("/events/head"))["position"] if after is None else after
+    place = _newest(client) if after is None else after
     while True:
         try:
             with client.stream("GET", "/events/stream", params={"after": place}) as response:
@@ -170,6 +170,13 @@ def _follow(client: httpx2.Client, after: int | None, wanted: dict[str, str], fo
             typer.echo(f"The stream of events broke ({error}); it goes on after position {place}.", err=True)
         # The control plane restarts; what happens meanwhile is read afterwards.
         time.sleep(RECONNECT_SECONDS)
+
+
+def _newest(client: httpx2.Client) -> int:
+    """The newest position that who asks may see; the head itself is for those only who may read the estate."""
+    items = answer(client.get("/events", params={"newest": "true", "limit": 1}))["items"]
+    position: int = items[0]["position"] if items else 0
+    return position
 
 
 def _is_wanted(item: dict[str, Any], wanted: dict[str, str]) -> bool:

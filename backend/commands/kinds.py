@@ -76,9 +76,7 @@ SWITCH = Kind(
     ("switches",),
     ("id", "from", "to", "mode", "state", "generation", "environments", "reason"),
 )
-PLACEMENT = Kind(
-    "placement", "placements", ("placements",), ("id", "cluster", "state", "requested_at", "moves", "reason")
-)
+PLACEMENT = Kind("placement", "placements", ("placements",), ("id", "cluster", "state", "summary", "reason"))
 OPERATION = Kind("operation", "operations", ("operations",), ("id", "state", "progress", "result", "problem"))
 DISTRIBUTORS, OFFSETS = "distributors", "offsets"
 DISTRIBUTOR_COLUMNS = ("cluster", "level", "target", "state", "lag_records", "records_per_second", "reason")

@@ -80,7 +80,13 @@ def answer(response: httpx2.Response, called: Callable[[str], str] = str) -> Any
     `called` makes of a place in the request what the user calls it. Raises ControlPlaneAway.
     """
     if response.is_success:
-        return response.json()
+        try:
+            return response.json()
+        except ValueError:
+            fail(f"{response.url} answers, but not as Treeline does: is this the control plane?", Code.BAD_INPUT)
+    if response.has_redirect_location:
+        location = response.headers["Location"]
+        fail(f"{response.url} leads to {location}: give the control plane's address as it is.", Code.BAD_INPUT)
     code = code_of(response.status_code)
     try:
         problem = response.json()
