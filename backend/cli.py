@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import Annotated, Any
 
 import structlog
 import typer
+from pydantic import ValidationError
+from typer.core import TyperGroup
 
 from backend.commands import (
     adopt,
     applications,
     applying,
     audit,
+    completion,
+    config_check,
+    context,
+    discovery,
     distributor,
     drill,
     edge_losses,
     estate,
     events,
+    examples,
     exporting,
     login,
     offsets,
@@ -33,31 +41,82 @@ from backend.commands import (
     webhooks,
     zones,
 )
+from backend.commands.exit_codes import Code
+from backend.commands.local import given_context
 
-app = typer.Typer(no_args_is_help=True, help="Treeline: the control plane that makes several Kafka clusters one.")
-estate.register(app)
-verify.register(app)
-resources.register(app)
-applying.register(app)
-exporting.register(app)
-adopt.register(app)
-events.register(app)
-distributor.register(app)
-login.register(app)
-trace.register(app)
-undo.register(app)
-edge_losses.register(app)
-offsets.register(app)
-schemas.register(app)
-switch.register(app)
-placement.register(app)
-replication.register(app)
-drill.register(app)
-users.register(app)
-audit.register(app)
-applications.register(app)
-zones.register(app)
-webhooks.register(app)
+_CONTEXT = "--context"
+
+
+class _Program(TyperGroup):
+    """Takes `--context NAME` wherever it stands, also behind the command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words, rest = (args[: args.index("--")], args[args.index("--") :]) if "--" in args else (args, [])
+        front: list[str] = []
+        for number, each in enumerate(words):
+            if each.startswith(f"{_CONTEXT}="):
+                front, words = [each], [*words[:number], *words[number + 1 :]]
+                break
+            if each == _CONTEXT and number + 1 < len(words):
+                front, words = words[number : number + 2], [*words[:number], *words[number + 2 :]]
+                break
+        return super().parse_args(ctx, [*front, *words, *rest])
+
+
+app = typer.Typer(
+    cls=_Program,
+    no_args_is_help=True,
+    help="Treeline: the control plane that makes several Kafka clusters one.",
+)
+for commands in (
+    estate,
+    verify,
+    resources,
+    applying,
+    exporting,
+    adopt,
+    events,
+    distributor,
+    login,
+    trace,
+    undo,
+    edge_losses,
+    offsets,
+    schemas,
+    switch,
+    placement,
+    replication,
+    drill,
+    users,
+    audit,
+    applications,
+    zones,
+    webhooks,
+    discovery,
+    context,
+    config_check,
+    completion,
+):
+    commands.register(app)
+examples.attach(app)
+
+
+@app.callback()
+def options(
+    ctx: typer.Context,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            _CONTEXT,
+            metavar="NAME",
+            help="Speak to the control plane of this context (`treeline context list`), before all else that says "
+            "which; also behind the command.",
+            autocompletion=completion.contexts_beginning,
+        ),
+    ] = None,
+) -> None:
+    """Treeline: the control plane that makes several Kafka clusters one."""
+    ctx.with_resource(given_context(context))
 
 
 def main() -> None:
@@ -66,7 +125,20 @@ def main() -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-    app()
+    try:
+        app()
+    except ValidationError as wrong:
+        for error in wrong.errors(include_input=False, include_url=False):
+            name = ".".join(str(part) for part in error["loc"])
+            sys.stderr.write(f"Setting {name} (TREELINE_{name.upper()}, or treeline.toml): {error['msg']}.\n")
+        sys.exit(Code.BAD_INPUT)
+    except SystemExit as ended:
+        # Ctrl-C at a question comes out of the library as 1, as if the answer had been no.
+        if isinstance(ended.__context__, typer.Abort) and isinstance(
+            ended.__context__.__context__, KeyboardInterrupt
+        ):
+            sys.exit(Code.INTERRUPTED)
+        raise
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ class Estate:
         return subprocess.run(
             [sys.executable, "-m", "backend.cli", *words],
             cwd=PROJECT_ROOT,
-            env={**outside, "TREELINE_HOME": str(self.home)},
+            # Local: not the control plane that the developer's own context leads to.
+            env={**outside, "TREELINE_HOME": str(self.home), "TREELINE_CONTEXT": "local"},
             capture_output=True,
             text=True,
             check=False,

@@ -23,6 +23,8 @@ import typer  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
 
 from backend.cli import app  # noqa: E402
+from backend.commands.examples import examples_of  # noqa: E402
+from backend.commands.exit_codes import MEANINGS  # noqa: E402
 from backend.domain.event import Event  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
 from backend.metrics import METRICS  # noqa: E402
@@ -30,7 +32,9 @@ from backend.replication_lab.drills import Drill, drill  # noqa: E402
 from backend.replication_lab.history import Invariant  # noqa: E402
 from backend.replication_lab.scenarios import SCENARIOS  # noqa: E402
 from backend.settings import Settings  # noqa: E402
+from docs.verbs import ELSEWHERE, VERBS  # noqa: E402
 
+CLI_INTRODUCTION = PROJECT_ROOT / "docs" / "cli-introduction.txt"
 GENERATED = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
 
 
@@ -53,8 +57,8 @@ def settings_page() -> str:
 
 
 def cli_page() -> str:
-    """Every command with its arguments and options."""
-    lines = ["# Commands", GENERATED, "Data goes to standard output, messages to standard error.", ""]
+    """How commands are used, every command with its arguments and options, and which route each asks."""
+    lines = ["# Commands", GENERATED, CLI_INTRODUCTION.read_text().rstrip(), "", *_exit_codes()]
     for path, command in _commands(typer.main.get_command(app), "treeline"):
         lines += [f"## `{path}`", "", inspect.cleandoc(command.help or ""), ""]
         shown = [parameter for parameter in command.params if parameter.name != "help"]
@@ -64,7 +68,31 @@ def cli_page() -> str:
             given = parameter.name.upper() if kind == "argument" else names
             lines.append(f"- `{given}`: {getattr(parameter, 'help', None) or ''}{_values(parameter)}")
         lines += [""] if shown else []
-    return "\n".join(lines).rstrip() + "\n"
+        examples = examples_of(path.removeprefix("treeline "))
+        lines += ["```sh", *examples, "```", ""] if examples else []
+    return "\n".join([*lines, *_verbs()]).rstrip() + "\n"
+
+
+def _exit_codes() -> Iterator[str]:
+    yield from ("## Exit codes", "", "| code | what it says | what to do |", "|---|---|---|")
+    for code, (meaning, remedy) in MEANINGS.items():
+        yield f"| {code.value} | {_cell(meaning)} | {_cell(remedy)} |"
+    yield ""
+
+
+def _verbs() -> Iterator[str]:
+    yield from (
+        "## Which command asks which route",
+        "",
+        "Below `/api/v1`.",
+        "",
+        "| route | command |",
+        "|---|---|",
+    )
+    for route, commands in VERBS.items():
+        yield f"| `{route}` | {', '.join(f'`{each}`' for each in commands)} |"
+    yield from ("", "No command asks these:", "")
+    yield from (f"- `{route}`: {reason}" for route, reason in ELSEWHERE.items())
 
 
 def events_page() -> str:

@@ -1,5 +1,8 @@
 """Fixtures live in plugins beside this file; real PostgreSQL, Redis and Kafka, never a stand-in."""
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
@@ -13,3 +16,12 @@ pytest_plugins = [
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The developer's own contexts lead to control planes that no test may speak to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.delenv("TREELINE_CONTEXT", raising=False)
+        yield

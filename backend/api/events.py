@@ -27,6 +27,8 @@ STREAM_PAGE = 500
 # Also how late a stream notices that the process is to end.
 WAIT_SECONDS = 1.0
 
+_TEXT = r"^[^\x00-\x1f\x7f]*$"
+
 After = Annotated[int, Query(ge=0, le=LAST_POSITION, description="Only events above this position.")]
 
 
@@ -38,15 +40,23 @@ def list_events(
     limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="Most items in the answer.")] = 100,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before.")] = None,
     stream: Annotated[str | None, Query(description="Only event streams whose name starts so.")] = None,
+    name: Annotated[str, Query(max_length=200, pattern=_TEXT, description="Only events called so.")] = "",
+    actor: Annotated[str, Query(max_length=200, pattern=_TEXT, description="Only what this one did.")] = "",
+    newest: Annotated[bool, Query(description="The newest first, route epochs aside; not with `after`.")] = False,
 ) -> dict[str, Any]:
     """Events in their order; those of other tenants, and of the estate, only for who may read them."""
+    if newest and after:
+        raise ValueInvalid("the newest events are not those after a position; give `after` or `newest`")
     if cursor is not None:
         after = _position(cursor, "cursor")
     if stream is not None and not (stream.isascii() and stream.isprintable()):
         raise ValueInvalid("no event stream has such a name")
-    found = queries.list_events(
-        connection, after=after, limit=limit + 1, stream_prefix=stream, tenants=_tenants(caller)
-    )
+    wanted: dict[str, Any] = {"name": name, "actor": actor, "tenants": _tenants(caller)}
+    if newest:
+        before = after if cursor is not None else LAST_POSITION
+        found = queries.events_before(connection, before, limit + 1, stream_prefix=stream or "", **wanted)
+    else:
+        found = queries.list_events(connection, after=after, limit=limit + 1, stream_prefix=stream, **wanted)
     more = len(found) > limit
     found = found[:limit]
     return {

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.completion import clusters_beginning
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, fail, rest_client
 
@@ -26,7 +27,12 @@ def register(app: typer.Typer) -> None:
 
 
 def adopt(
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster that the control plane knows.")],
+    cluster: Annotated[
+        str,
+        typer.Argument(
+            metavar="CLUSTER", help="A cluster that the control plane knows.", autocompletion=clusters_beginning
+        ),
+    ],
     topic: Annotated[list[str] | None, typer.Option(help="Only this topic; may be repeated.")] = None,
     named: Annotated[
         list[str] | None,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 import typer
 
 from backend.commands import kinds
+from backend.commands.completion import applications_beginning, streams_beginning
+from backend.commands.dry_run import DryRun, preview, say, say_if_dry
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, rest_client
+from backend.commands.rest import answer, done, rest_client
 
 CREDENTIALS_COLUMNS = ("username", "mechanisms", "number", "password")
 
@@ -17,11 +19,18 @@ credentials = typer.Typer(
     no_args_is_help=True, help="Passwords of applications, by which they log in to clusters."
 )
 
-Application = Annotated[str, typer.Argument(help="Its full name: TENANT/INSTANCE/ENVIRONMENT/APPLICATION.")]
-Stream = Annotated[str, typer.Argument(help="The full name: TENANT/INSTANCE/ENVIRONMENT/STREAM.")]
+Application = Annotated[
+    str,
+    typer.Argument(
+        help="Its full name: TENANT/INSTANCE/ENVIRONMENT/APPLICATION.", autocompletion=applications_beginning
+    ),
+]
+Stream = Annotated[
+    str,
+    typer.Argument(help="The full name: TENANT/INSTANCE/ENVIRONMENT/STREAM.", autocompletion=streams_beginning),
+]
 Operation = Annotated[str, typer.Argument(help="produce or consume.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Shown to who asked.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,14 +62,19 @@ def withdraw(
 @credentials.command()
 def issue(
     application: Application,
+    dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Give an application a new password, in the place of the one before, and print it, this once."""
     with rest_client() as client:
-        issued = answer(client.post(f"{kinds.APPLICATION.path(application)}/credentials"))
+        path = f"{kinds.APPLICATION.path(application)}/credentials"
+        issued = answer(client.post(path, params=preview(dry_run)))
     form = Form.JSON if as_json else form
-    if form is Form.TABLE:
+    if dry_run:
+        show(issued, form, CREDENTIALS_COLUMNS, [issued])
+        say_if_dry(dry_run)
+    elif form is Form.TABLE:
         typer.echo(issued["password"])
         mechanisms = " or ".join(issued["mechanisms"])
         typer.echo(f"The password of {issued['username']} ({mechanisms}); it is not shown again.", err=True)
@@ -69,23 +83,21 @@ def issue(
 
 
 @credentials.command()
-def revoke(application: Application) -> None:
+def revoke(application: Application, dry_run: DryRun = False) -> None:
     """Take an application's password away; it can no longer log in to any cluster."""
     with rest_client() as client:
-        response = client.delete(f"{kinds.APPLICATION.path(application)}/credentials")
-        if not response.is_success:
-            answer(response)
-    typer.echo(f"Credentials of {application} revoked.", err=True)
+        done(client.delete(f"{kinds.APPLICATION.path(application)}/credentials", params=preview(dry_run)))
+    say(f"Credentials of {application} revoked.", dry_run)
 
 
 def _decide(
     decision: str, application: str, stream: str, operation: str, reason: str | None, dry_run: bool
 ) -> None:
     body = {"application": application, "stream": stream, "operation": operation, "decision": decision}
-    params: dict[str, Any] = {"dry_run": "true"} if dry_run else {}
     with rest_client() as client:
         tenant = quote(stream.partition("/")[0], safe="")
-        decided = answer(client.post(f"/tenants/{tenant}/grants", json={**body, "reason": reason}, params=params))
+        decided = answer(
+            client.post(f"/tenants/{tenant}/grants", json={**body, "reason": reason}, params=preview(dry_run))
+        )
     typer.echo(f"{application} {operation} {stream}: {decided['state']}.", err=True)
-    if dry_run:
-        typer.echo("This was a dry run: nothing changed.", err=True)
+    say_if_dry(dry_run)

@@ -1,4 +1,4 @@
-"""`treeline distributor`: pause and resume one distributor, limit its bandwidth, choose its compression."""
+"""`treeline distributor`: pause, resume and retarget one distributor, limit its bandwidth, compress its copies."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from urllib.parse import quote
 
 import typer
 
-from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.completion import clusters_beginning
+from backend.commands.output import Form, FormOption, JsonOption, fields_of, show
 from backend.commands.rest import answer, fail, rest_client
+from backend.commands.watch import WatchCommand, WatchOption, present
 
 COLUMNS = ("cluster", "level", "target", "state", "paused", "bytes_per_second", "compression", "lag_records")
+TARGET_COLUMNS = ("cluster", "level", "target", "previous", "operation")
 NO_LIMIT = "none"
 
-Cluster = Annotated[str, typer.Argument(help="The cluster that the distributor reads.")]
+Cluster = Annotated[
+    str, typer.Argument(help="The cluster that the distributor reads.", autocompletion=clusters_beginning)
+]
 Level = Annotated[int, typer.Argument(help="Its level.", min=1)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
 
@@ -84,13 +89,42 @@ def set_(
     _change(cluster, level, changes, dry_run, Form.JSON if as_json else form)
 
 
-@program.command("show")
-def show_(cluster: Cluster, level: Level, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Show everything about one distributor."""
+@program.command("retarget")
+def retarget(
+    cluster: Cluster,
+    level: Level,
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="A leaf of the sibling subtree; `distributor show` tells which.",
+            autocompletion=clusters_beginning,
+        ),
+    ],
+    dry_run: DryRun = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a distributor copy to another leaf; it goes on there where it was, and nothing is lost or doubled."""
+    path = f"/trees/main/targets/{quote(cluster, safe='')}/{level}"
+    params = {"dry_run": "true"} if dry_run else {}
     with rest_client() as client:
-        found = answer(client.get(_path(cluster, level)))
-    rows = [{"field": name, "value": value} for name, value in found.items()]
-    show(found, Form.JSON if as_json else form, ("field", "value"), rows)
+        found = answer(client.put(path, json={"target": target}, params=params))
+    if dry_run:
+        typer.echo("This was a dry run: nothing changed.", err=True)
+    show(found, Form.JSON if as_json else form, TARGET_COLUMNS, [found])
+
+
+@program.command("show", cls=WatchCommand)
+def show_(
+    cluster: Cluster,
+    level: Level,
+    every: WatchOption = None,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show everything about one distributor."""
+    path = _path(cluster, level)
+    present(lambda client: fields_of(answer(client.get(path))), Form.JSON if as_json else form, every)
 
 
 def rate_of(text: str) -> int | None:

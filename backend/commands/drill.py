@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.completion import clusters_beginning
 from backend.commands.drill_search import search
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, fail, rest_client
@@ -132,7 +133,9 @@ def _tell(played: Drill) -> None:
 
 
 def broker_dies(
-    cluster: Annotated[str, typer.Argument(help="A cluster that the control plane knows.")],
+    cluster: Annotated[
+        str, typer.Argument(help="A cluster that the control plane knows.", autocompletion=clusters_beginning)
+    ],
     broker: Annotated[int, typer.Argument(help="The id of one of its brokers.")],
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,

@@ -1,6 +1,6 @@
 """`treeline up`, `down`, `status`, `logs` and `treeline estate ...`: the local estate from the shell.
 
-Exit codes: 0 ok, 1 something is not ready or the proof failed, 2 bad input, 3 conflict with what runs or is kept.
+Exit codes: those of `exit_codes`; 1: something is not ready, or the proof failed.
 Data goes to stdout, messages to stderr. Imports happen inside the commands, so that `--help` is quick.
 """
 
@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from backend.commands.output import Form, FormOption, JsonOption, Shown, console, show
+from backend.commands.watch import WatchCommand, WatchOption, follow
 from backend.settings import PROJECT_ROOT, settings
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from backend.estate.boot import Booted
     from backend.estate.home import Home
 
@@ -33,19 +37,20 @@ def register(app: typer.Typer) -> None:
     """Mount the estate's commands on the program."""
     app.command()(up)
     app.command()(down)
-    app.command()(status)
+    app.command(cls=WatchCommand)(status)
     app.command()(logs)
     app.add_typer(estate_app, name="estate")
 
 
 def up(
     estate: Annotated[Path, typer.Option(help="Estate file (YAML).")] = DEFAULT_ESTATE,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     verify: Annotated[bool, typer.Option(help="Prove distribution after the start.")] = True,
     spare_ports: Annotated[bool, typer.Option("--spare-ports", help="Leave the default ports to others.")] = False,
     while_pid: Annotated[
         int | None, typer.Option("--while-pid", help="Stop when this process ends, e.g. a test run.")
     ] = None,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
 ) -> None:
     """Boot the local estate, or resume it, and prove that it distributes."""
     from backend.estate import boot
@@ -75,13 +80,14 @@ def up(
             "The estate goes on starting; see `treeline status`, stop it with `treeline down`.", 130
         ) from None
     _tell_troubles(booted)
-    if as_json:
+    form = Form.JSON if as_json else form
+    if form is Form.TABLE:
+        _show_booted(booted)
+    else:
         from backend.estate.running import status as read_status
 
         answer = read_status(booted.layout.home)
-        typer.echo(json.dumps({**answer, "verification": booted.verification, "login_link": booted.login_link}))
-    else:
-        _show_booted(booted)
+        show({**answer, "verification": booted.verification, "login_link": booted.login_link}, form, (), [])
     progress("ready" if booted.ok else "not ready")
     if not booted.ok:
         raise typer.Exit(1)
@@ -96,17 +102,18 @@ def down(
     boot.down(_home(), lambda text: typer.echo(text, err=True), wipe=wipe)
 
 
-def status(
-    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
-) -> None:
+def status(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
     """What runs: clusters, processes, memory."""
     from backend.estate.running import status as read_status
 
-    answer = read_status(_home())
-    if as_json:
-        typer.echo(json.dumps(answer, indent=1))
-    else:
-        _show_status(answer)
+    def look() -> Shown:
+        answer = read_status(_home())
+        return Shown(answer=answer, columns=(), rows=[], tables=lambda on: _show_status(answer, on))
+
+    form = Form.JSON if as_json else form
+    if every is not None:
+        follow(look, form, every)
+    look().write(form)
 
 
 def logs(
@@ -148,23 +155,26 @@ ClusterName = Annotated[str, typer.Argument(help="Cluster of the estate, behind 
 def cut(
     cluster: ClusterName,
     direction: Annotated[Direction, typer.Option(help="Packets that are lost.")] = Direction.BOTH,
+    form: FormOption = Form.JSON,
 ) -> None:
     """Lose all packets to and from a cluster: connections stay open, nothing arrives."""
-    _order("cut", cluster, direction=direction.value.replace("-", "_"))
+    _order("cut", cluster, form, direction=direction.value.replace("-", "_"))
 
 
 @estate_app.command()
-def refuse(cluster: ClusterName) -> None:
+def refuse(cluster: ClusterName, form: FormOption = Form.JSON) -> None:
     """Reset the connections to a cluster, and every new one."""
-    _order("refuse", cluster)
+    _order("refuse", cluster, form)
 
 
 @estate_app.command()
 def delay(
-    cluster: ClusterName, milliseconds: Annotated[int, typer.Argument(help="Later, in each direction.")]
+    cluster: ClusterName,
+    milliseconds: Annotated[int, typer.Argument(help="Later, in each direction.")],
+    form: FormOption = Form.JSON,
 ) -> None:
     """Let everything to and from a cluster arrive later."""
-    _order("delay", cluster, delay_ms=milliseconds)
+    _order("delay", cluster, form, delay_ms=milliseconds)
 
 
 @estate_app.command()
@@ -172,21 +182,22 @@ def flap(
     cluster: ClusterName,
     up_ms: Annotated[int, typer.Option(help="Milliseconds that the link holds.")] = 2000,
     down_ms: Annotated[int, typer.Option(help="Milliseconds that it is cut.")] = 2000,
+    form: FormOption = Form.JSON,
 ) -> None:
     """Cut and heal a cluster's link by turns."""
-    _order("flap", cluster, up_ms=up_ms, down_ms=down_ms)
+    _order("flap", cluster, form, up_ms=up_ms, down_ms=down_ms)
 
 
 @estate_app.command()
-def heal(cluster: ClusterName) -> None:
+def heal(cluster: ClusterName, form: FormOption = Form.JSON) -> None:
     """End every fault on a cluster's link."""
-    _order("heal", cluster)
+    _order("heal", cluster, form)
 
 
 @estate_app.command()
-def links() -> None:
+def links(form: FormOption = Form.JSON) -> None:
     """Show the links behind the proxy and their faults."""
-    _order("show", None)
+    _order("show", None, form)
 
 
 @estate_app.command()
@@ -195,6 +206,7 @@ def add_broker(
     zone: Annotated[
         str | None, typer.Option(help="The broker's zone (rack); left out: the one with the fewest brokers.")
     ] = None,
+    form: FormOption = Form.JSON,
 ) -> None:
     """Start one more broker in a cluster; it stays part of the estate until it is removed."""
     from backend.estate.membership import add_broker as add
@@ -203,7 +215,7 @@ def add_broker(
         added = add(_home(), cluster, zone, lambda text: typer.echo(text, err=True))
     servers = f"127.0.0.1:{added.ports.advertised}"
     shown = {"cluster": added.cluster, "node": added.node, "zone": added.zone, "bootstrap_servers": servers}
-    typer.echo(json.dumps(shown))
+    _show_lines([shown], form)
 
 
 @estate_app.command()
@@ -213,13 +225,14 @@ def remove_broker(
     force: Annotated[
         bool, typer.Option("--force", help="Also with replicas on it: what only this broker has is lost.")
     ] = False,
+    form: FormOption = Form.JSON,
 ) -> None:
     """Stop a broker that was added, take it out of its cluster's metadata and delete its data."""
     from backend.estate.membership import remove_broker as remove
 
     with _broker_refusals():
         lost = remove(_home(), cluster, node, lambda text: typer.echo(text, err=True), force=force)
-    typer.echo(json.dumps({"cluster": cluster, "node": node, "replicas_lost": lost}))
+    _show_lines([{"cluster": cluster, "node": node, "replicas_lost": lost}], form)
 
 
 @contextmanager
@@ -240,15 +253,23 @@ def _broker_refusals() -> Iterator[None]:
         raise _refuse(str(error), 1) from None
 
 
-def _order(action: str, cluster: str | None, **details: object) -> None:
+def _order(action: str, cluster: str | None, form: Form, **details: object) -> None:
     from backend.estate.faults import FaultRefused, order
 
     try:
         answer = order(_home(), action, cluster, **details)
     except FaultRefused as error:
         raise _refuse(str(error), 2) from None
-    for link in answer:
-        typer.echo(json.dumps(link))
+    _show_lines(answer, form)
+
+
+def _show_lines(rows: list[dict[str, Any]], form: Form) -> None:
+    """What the estate answers; in JSON a line for each."""
+    if form is Form.JSON:
+        for row in rows:
+            typer.echo(json.dumps(row))
+    else:
+        show(rows, form, list(rows[0]) if rows else (), rows)
 
 
 def _home() -> Home:
@@ -274,7 +295,6 @@ def _tell_troubles(booted: Booted) -> None:
 
 
 def _show_booted(booted: Booted) -> None:
-    from rich.console import Console
     from rich.table import Column, Table
 
     from backend.estate.zone_router import servers_by_zone
@@ -289,17 +309,16 @@ def _show_booted(booted: Booted) -> None:
             ", ".join(dict.fromkeys(cluster.zones)),
             f"{proof['distinct']} of {proof['expected']}" if proof else "",
         )
-    console = Console()
-    console.print(table)
-    _show_zones(servers_by_zone(booted.layout.router))
-    console.print(f"Console:    {booted.layout.url}/", highlight=False)
+    on = console()
+    on.print(table)
+    _show_zones(servers_by_zone(booted.layout.router), on)
+    on.print(f"Console:    {booted.layout.url}/", highlight=False)
     if booted.login_link:
-        console.print(f"Login once: {booted.login_link}", highlight=False, soft_wrap=True)
+        on.print(f"Login once: {booted.login_link}", highlight=False, soft_wrap=True)
 
 
-def _show_zones(zones: dict[str, dict[str, str]]) -> None:
+def _show_zones(zones: dict[str, dict[str, str]], on: Console) -> None:
     """Where clients of each zone begin, if the estate has a zone router."""
-    from rich.console import Console
     from rich.table import Table
 
     if not zones:
@@ -308,24 +327,22 @@ def _show_zones(zones: dict[str, dict[str, str]]) -> None:
     for zone, servers in zones.items():
         for cluster, server in servers.items():
             table.add_row(zone, cluster, server)
-    Console().print(table)
+    on.print(table)
 
 
-def _show_status(answer: dict[str, Any]) -> None:
-    from rich.console import Console
+def _show_status(answer: dict[str, Any], on: Console) -> None:
     from rich.table import Column, Table
 
-    console = Console()
     if answer["estate"] is None:
-        console.print("No estate runs. Start one with `treeline up`.")
+        on.print("No estate runs. Start one with `treeline up`.")
         return
     ready = "ready" if answer["ready"] else "not ready"
-    console.print(f"Estate {answer['estate']}: {ready}, control plane {answer['control_plane']}", highlight=False)
+    on.print(f"Estate {answer['estate']}: {ready}, control plane {answer['control_plane']}", highlight=False)
     clusters = Table("cluster", Column("bootstrap servers", overflow="fold"), "state")
     for name, row in answer["clusters"].items():
         clusters.add_row(name, row["bootstrap_servers"], row["state"])
-    console.print(clusters)
-    _show_zones(answer["zones"])
+    on.print(clusters)
+    _show_zones(answer["zones"], on)
     processes = Table("process", "pid", "state", "restarts", "memory (PSS)", "")
     for row in answer["processes"]:
         processes.add_row(
@@ -339,7 +356,7 @@ def _show_status(answer: dict[str, Any]) -> None:
     processes.add_row("supervisor", str(answer["supervisor"]["pid"]), "running", "",
                       _megabytes(answer["supervisor"]["memory_bytes"]), "")  # fmt: skip
     processes.add_row("together", "", "", "", _megabytes(answer["memory_bytes"]), "", style="bold")
-    console.print(processes)
+    on.print(processes)
 
 
 def _megabytes(count: int) -> str:

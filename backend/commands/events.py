@@ -1,6 +1,6 @@
 """`treeline events ...` and `treeline projections ...`: the event log of a control plane from the shell.
 
-Exit codes: 0 ok, 1 the chain is broken or the control plane does not answer, 2 bad input.
+Exit codes: those of `exit_codes`; 1: the chain is broken.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from backend.commands.exit_codes import Code
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, fail, pages, rest_client
+from backend.commands.rest import ControlPlaneAway, answer, fail, pages, rest_client
 
 if TYPE_CHECKING:
     import httpx2
@@ -41,21 +42,37 @@ def list_events(
     after: Annotated[int | None, typer.Option(min=0, help="Only events above this position.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most events to list.")] = 100,
     stream: Annotated[str | None, typer.Option(help="Only streams whose name starts so.")] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="Only what this one did: a user, admin, or worker:<part>.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Only events called so, such as StreamDeclared.")] = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, help="The newest so many, in their order; route epochs aside.")
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for new events; from now on, or from --after.")
     ] = False,
     output: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List events in their order, the oldest first."""
+    """List events in their order, the oldest first: what happened, when, and who did it."""
     if context.invoked_subcommand is not None:
         return
+    if last is not None and (after is not None or follow):
+        fail(
+            "The newest events are not those after a position: give --last, or --after or --follow.",
+            Code.BAD_INPUT,
+        )
     form = Form.JSON if as_json else output
+    wanted = {key: value for key, value in (("stream", stream), ("actor", actor), ("name", name)) if value}
     with rest_client() as client:
         if follow:
-            _follow(client, after, stream or "", as_lines=form is not Form.TABLE)
+            _follow(client, after, wanted, form)
             return
-        items = _listed(client, after or 0, limit, stream)
+        if last is not None:
+            items = _listed(client, {**wanted, "newest": "true"}, 0, last)[::-1]
+        else:
+            items = _listed(client, wanted, after or 0, limit)
     show(items, form, COLUMNS, [_row(item) for item in items])
 
 
@@ -121,24 +138,23 @@ def rebuild(
     show(rebuilt, Form.JSON if as_json else output, ("name", "position"), rebuilt)
 
 
-def _listed(client: httpx2.Client, after: int, limit: int, stream: str | None) -> list[dict[str, Any]]:
+def _listed(client: httpx2.Client, wanted: dict[str, str], after: int, limit: int) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
+    place: dict[str, str | int] = {"after": after} if after else {}
     while len(items) < limit:
-        params: dict[str, str | int] = {"after": after, "limit": min(limit - len(items), PAGE_EVENTS)}
-        if stream is not None:
-            params["stream"] = stream
+        params = {**wanted, **place, "limit": min(limit - len(items), PAGE_EVENTS)}
         page = answer(client.get("/events", params=params))
         items += page["items"]
         if page["next_cursor"] is None:
             break
-        after = items[-1]["position"]
+        place = {"cursor": page["next_cursor"]}
     return items
 
 
-def _follow(client: httpx2.Client, after: int | None, stream: str, *, as_lines: bool) -> None:
+def _follow(client: httpx2.Client, after: int | None, wanted: dict[str, str], form: Form) -> None:
     import httpx2
 
-    place: int = answer(client.get("/events/head"))["position"] if after is None else after
+    place = _newest(client) if after is None else after
     while True:
         try:
             with client.stream("GET", "/events/stream", params={"after": place}) as response:
@@ -149,12 +165,37 @@ def _follow(client: httpx2.Client, after: int | None, stream: str, *, as_lines: 
                     if line.startswith("data:"):
                         item = json.loads(line.removeprefix("data:"))
                         place = item["position"]
-                        if item["stream"].startswith(stream):
-                            typer.echo(json.dumps(item) if as_lines else _line(item))
-        except httpx2.TransportError as error:
+                        if _is_wanted(item, wanted):
+                            typer.echo(_written(item, form))
+        except (httpx2.TransportError, ControlPlaneAway) as error:
             typer.echo(f"The stream of events broke ({error}); it goes on after position {place}.", err=True)
         # The control plane restarts; what happens meanwhile is read afterwards.
         time.sleep(RECONNECT_SECONDS)
+
+
+def _newest(client: httpx2.Client) -> int:
+    """The newest position that who asks may see; the head itself is for those only who may read the estate."""
+    items = answer(client.get("/events", params={"newest": "true", "limit": 1}))["items"]
+    position: int = items[0]["position"] if items else 0
+    return position
+
+
+def _is_wanted(item: dict[str, Any], wanted: dict[str, str]) -> bool:
+    """Whether an event of the stream, which has them all, is one that was asked for."""
+    return bool(
+        item["stream"].startswith(wanted.get("stream", ""))
+        and wanted.get("name", item["name"]) == item["name"]
+        and wanted.get("actor", item["metadata"]["actor"]) == item["metadata"]["actor"]
+    )
+
+
+def _written(item: dict[str, Any], form: Form) -> str:
+    """One event as a line of JSON, a document of YAML, or a line for people."""
+    if form is Form.YAML:
+        import yaml
+
+        return str(yaml.safe_dump(item, sort_keys=False, allow_unicode=True, explicit_start=True)).rstrip()
+    return json.dumps(item) if form is Form.JSON else _line(item)
 
 
 def _row(item: dict[str, Any]) -> dict[str, Any]:

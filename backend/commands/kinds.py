@@ -77,15 +77,33 @@ SWITCH = Kind(
     ("switches",),
     ("id", "from", "to", "mode", "state", "generation", "environments", "reason"),
 )
+PLACEMENT = Kind("placement", "placements", ("placements",), ("id", "cluster", "state", "summary", "reason"))
+OPERATION = Kind("operation", "operations", ("operations",), ("id", "state", "progress", "result", "problem"))
 DISTRIBUTORS, OFFSETS = "distributors", "offsets"
 DISTRIBUTOR_COLUMNS = ("cluster", "level", "target", "state", "lag_records", "records_per_second", "reason")
 
 _KINDS: Mapping[str, Kind] = {
     word: kind
-    for kind in (CLUSTER, TREE, TENANT, INSTANCE, ENVIRONMENT, STREAM, APPLICATION, GRANT, USER, WEBHOOK, SWITCH)
-    for word in (kind.name, kind.plural)
+    for kind in (
+        CLUSTER,
+        TREE,
+        TENANT,
+        INSTANCE,
+        ENVIRONMENT,
+        STREAM,
+        APPLICATION,
+        GRANT,
+        USER,
+        WEBHOOK,
+        SWITCH,
+        PLACEMENT,
+        OPERATION,
+    )
+    for word in ((kind.name,) if kind is OPERATION else (kind.name, kind.plural))
 }
-KNOWN = f"{', '.join(sorted(_KINDS))}, {DISTRIBUTORS}, {OFFSETS}"
+"""Operations have no list: the answer to what began one names it."""
+WORDS = (*sorted(_KINDS), DISTRIBUTORS, OFFSETS)
+KNOWN = ", ".join(WORDS)
 
 
 def kind_of(word: str) -> Kind:

@@ -1,28 +1,94 @@
-"""Which control plane the CLI speaks to, and with which secrets: given by settings, else the local estate's."""
+"""Which control plane the CLI speaks to, and with which secrets.
+
+The flag `--context`, else TREELINE_URL and TREELINE_TOKEN, else TREELINE_CONTEXT, else the context in use, else
+the local estate's, that of TREELINE_HOME.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
 import typer
 
+from backend.commands import contexts
+from backend.commands.exit_codes import Code
 from backend.settings import settings
 
+_flag: ContextVar[str | None] = ContextVar("context given by --context", default=None)
 
-def control_plane() -> tuple[str, str]:
-    """(url, token). Exits with 2 and a sentence if there is none."""
+
+class NoEstateRuns(Exception):
+    """Nothing says which control plane is meant, and there is no local one; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """Where it is, who asks, and what said so."""
+
+    url: str
+    token: str = field(repr=False)
+    origin: str
+    context: str | None = None
+
+
+@contextmanager
+def given_context(name: str | None) -> Iterator[None]:
+    """For what `--context` names, or nothing, for as long as a command runs."""
+    token = _flag.set(name)
+    try:
+        yield
+    finally:
+        _flag.reset(token)
+
+
+def control_plane() -> ControlPlane:
+    """The one that is meant. Exits with 2 and a sentence where that is said wrongly. Raises NoEstateRuns."""
+    try:
+        name, origin = chosen()
+        if name not in (None, contexts.LOCAL):
+            found = contexts.read_contexts().find(name)
+            return ControlPlane(found.url, contexts.token_of(name, found), f"context {name}, {origin}", name)
+    except contexts.ContextInvalid as error:
+        raise _refused(str(error)) from None
     config = settings()
-    if config.url is not None:
+    if name is None and config.url is not None:
         if config.token is None:
             raise _refused("TREELINE_URL is set but TREELINE_TOKEN is not; set it to a bearer token.")
-        return config.url, config.token.get_secret_value()
+        try:
+            token = contexts.check_token(config.token.get_secret_value())
+        except contexts.ContextInvalid as error:
+            raise _refused(f"TREELINE_TOKEN: {error}.") from None
+        return ControlPlane(config.url, token, "TREELINE_URL")
+    return _estate()
+
+
+def chosen() -> tuple[str | None, str]:
+    """The context that counts, or none, and what says so. Raises ContextInvalid."""
+    flag, config = _flag.get(), settings()
+    if flag is not None:
+        return flag, "--context"
+    if config.url is not None:
+        return None, "TREELINE_URL"
+    if config.context is not None:
+        return config.context, "TREELINE_CONTEXT"
+    current = contexts.read_contexts().current
+    return (None, "TREELINE_HOME") if current is None else (current, "in use")
+
+
+def _estate() -> ControlPlane:
     from backend.estate.home import Home
     from backend.estate.running import is_running, read_layout
 
-    home = Home(config.home)
+    home = Home(settings().home)
     if not is_running(home):
-        raise _refused(
-            f"No estate runs in {config.home}. Run `treeline up`, or set TREELINE_URL and TREELINE_TOKEN."
+        raise NoEstateRuns(
+            f"No estate runs in {home.path}. Run `treeline up`, set TREELINE_URL and TREELINE_TOKEN, or choose a "
+            "control plane by `treeline context use NAME`."
         )
-    return read_layout(home)["url"], home.secret("admin-token")
+    return ControlPlane(read_layout(home)["url"], home.secret("admin-token"), "the local estate")
 
 
 def kafka_secret(cluster: str, key: str) -> str:
@@ -34,11 +100,11 @@ def kafka_secret(cluster: str, key: str) -> str:
     from backend.estate.running import is_running, read_layout
 
     home = Home(config.home)
-    if config.url is not None and not (is_running(home) and read_layout(home)["url"] == config.url):
+    if not is_running(home) or read_layout(home)["url"] != control_plane().url:
         raise _refused(f"{cluster} needs {key}: set TREELINE_KAFKA_PASSWORD.")
     return f"${{file:{home.secret_path('kafka-password')}}}"
 
 
 def _refused(sentence: str) -> typer.Exit:
     typer.echo(sentence, err=True)
-    return typer.Exit(2)
+    return typer.Exit(Code.BAD_INPUT)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import typer
 
+from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.rest import answer, rest_client
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("login-link")(login_link)
 
 
-def login_link() -> None:
+def login_link(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
     """Print a link to the console that works once."""
-    from backend.commands.rest import answer, rest_client
-
     with rest_client() as client:
-        typer.echo(answer(client.post("/login-links"))["url"])
+        found = answer(client.post("/login-links"))
+    form = Form.JSON if as_json else form
+    if form is Form.TABLE:
+        typer.echo(found["url"])  # alone, as it is copied
+    else:
+        show(found, form, (), [])

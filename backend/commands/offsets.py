@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.completion import clusters_beginning, streams_beginning
+from backend.commands.output import Form, FormOption, JsonOption, Shown, listed, show
 from backend.commands.rest import answer, pages, rest_client
+from backend.commands.watch import WatchCommand, WatchOption, present_list
 
 if TYPE_CHECKING:
     import httpx2
@@ -24,10 +26,10 @@ def register(app: typer.Typer) -> None:
     app.add_typer(offsets, name="offsets")
 
 
-def show_offsets(client: httpx2.Client, group: str, form: Form) -> None:
-    """List groups' commits, each with a row for every cluster: where it was made, then where it goes on."""
+def committed(client: httpx2.Client, group: str) -> Shown:
+    """Groups' commits, each with a row for every cluster: where it was made, then where it goes on."""
     items = pages(client, "/offsets", {"group": group} if group else {})
-    show({"items": items, "next_cursor": None}, form, COLUMNS, [row for item in items for row in _rows(item)])
+    return Shown(answer=listed(items), columns=COLUMNS, rows=[row for item in items for row in _rows(item)])
 
 
 def _rows(item: dict[str, Any]) -> list[dict[str, Any]]:
@@ -37,20 +39,21 @@ def _rows(item: dict[str, Any]) -> list[dict[str, Any]]:
     return [made, *({**place, **each} for each in item["elsewhere"])]
 
 
-@offsets.command("not-followed")
-def not_followed(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+@offsets.command("not-followed", cls=WatchCommand)
+def not_followed(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
     """List groups whose offsets are not distributed, with the reasons."""
-    with rest_client() as client:
-        items = pages(client, "/offsets/not-followed", {})
-    answered = {"items": items, "next_cursor": None}
-    show(answered, Form.JSON if as_json else form, NOT_FOLLOWED_COLUMNS, items)
+    present_list("/offsets/not-followed", NOT_FOLLOWED_COLUMNS, Form.JSON if as_json else form, every)
 
 
 @offsets.command()
 def reset(
-    stream: Annotated[str, typer.Argument(help="tenant/instance/environment/stream")],
+    stream: Annotated[
+        str, typer.Argument(help="tenant/instance/environment/stream", autocompletion=streams_beginning)
+    ],
     group: Annotated[str, typer.Argument(help="The group's logical name.")],
-    cluster: Annotated[str, typer.Option(help="Where it is set; the other clusters follow.")],
+    cluster: Annotated[
+        str, typer.Option(help="Where it is set; the other clusters follow.", autocompletion=clusters_beginning)
+    ],
     to: Annotated[str, typer.Option(help="earliest, latest, an offset, or a time (ISO 8601).")],
     partition: Annotated[int | None, typer.Option(min=0, help="Every partition if left out.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be set, change nothing.")] = False,

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 _PIPED_COLUMNS = 10_000
 
@@ -25,6 +30,45 @@ FormOption = Annotated[Form, typer.Option("--output", "-o", help="How to answer.
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What a look gave: the answer for programs, a table for people, and sentences beside it (on stderr)."""
+
+    answer: Any
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+    told: Sequence[str] = ()
+    tables: Callable[[Console], None] | None = None
+    """Draws what people see, where that is no single table."""
+
+    def write(self, form: Form) -> None:
+        """Sentences to stderr, the rest to stdout."""
+        for line in self.told:
+            typer.echo(line, err=True)
+        if form is Form.TABLE and self.tables is not None:
+            self.tables(console())
+        else:
+            show(self.answer, form, self.columns, self.rows)
+
+    def draw(self, on: Console) -> None:
+        """The table, on a console of the caller's."""
+        if self.tables is not None:
+            self.tables(on)
+        else:
+            on.print(table(self.columns, self.rows))
+
+
+def listed(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """A whole list as the REST API answers with one."""
+    return {"items": items, "next_cursor": None}
+
+
+def fields_of(found: Mapping[str, Any]) -> Shown:
+    """Everything about one thing, a row for each field."""
+    rows = [{"field": name, "value": value} for name, value in found.items()]
+    return Shown(answer=found, columns=("field", "value"), rows=rows)
+
+
 def show(answer: Any, form: Form, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     """Write `answer` as JSON or YAML, or else `rows` as a table of `columns`."""
     if form is Form.JSON:
@@ -34,19 +78,30 @@ def show(answer: Any, form: Form, columns: Sequence[str], rows: Sequence[Mapping
 
         typer.echo(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True), nl=False)
     else:
-        from rich.console import Console
-        from rich.table import Table
+        console().print(table(columns, rows))
 
-        table = Table()
-        for column in columns:
-            # In a narrow window a long value takes more lines; cut off it would say nothing.
-            table.add_column(column, overflow="fold")
-        for row in rows:
-            table.add_row(*(_cell(row.get(column)) for column in columns))
-        console = Console()
-        if not console.is_terminal and "COLUMNS" not in os.environ:
-            console.width = _PIPED_COLUMNS  # what is searched for must not be folded
-        console.print(table)
+
+def console() -> Console:
+    """For people, on stdout; colours only in a terminal, and not if NO_COLOR is set."""
+    from rich.console import Console
+
+    made = Console()
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _PIPED_COLUMNS  # what is searched for must not be folded
+    return made
+
+
+def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows as people read them."""
+    from rich.table import Table
+
+    made = Table()
+    for column in columns:
+        # In a narrow window a long value takes more lines; cut off it would say nothing.
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*(_cell(row.get(column)) for column in columns))
+    return made
 
 
 def _cell(value: Any) -> str:

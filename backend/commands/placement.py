@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from backend.commands import placement_of_clusters, placement_policy, placement_running
+from backend.commands.completion import clusters_beginning
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import fail
 
@@ -39,7 +40,9 @@ def plan(
     question: Annotated[
         Path | None, typer.Option("--input", help="JSON: brokers, target_brokers, partitions; - is stdin.")
     ] = None,
-    cluster: Annotated[str | None, typer.Option(help="Or a cluster, which a worker reads.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Or a cluster, which a worker reads.", autocompletion=clusters_beginning)
+    ] = None,
     target_brokers: Annotated[
         str | None, typer.Option(help="With --cluster: ids of those that are to hold replicas, with commas.")
     ] = None,

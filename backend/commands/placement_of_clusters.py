@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.completion import placements_beginning
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.placement_progress import say_run
 from backend.commands.rest import answer, fail, rest_client
@@ -37,7 +38,9 @@ def ask(wish: dict[str, Any], reassignment: Path | None, form: Form) -> None:
 
 
 def show_one(
-    placement: Annotated[str, typer.Argument(metavar="ID", help="Of a placement.")],
+    placement: Annotated[
+        str, typer.Argument(metavar="ID", help="Of a placement.", autocompletion=placements_beginning)
+    ],
     reassignment: Reassignment = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.completion import clusters_beginning
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.placement_limits import named_limits
 from backend.commands.rest import answer, fail, rest_client
@@ -16,7 +17,9 @@ _COLUMNS = ("cluster", "policy", "away_minutes", "bytes_per_second", "moves_per_
 
 
 def policy(
-    cluster: Annotated[str, typer.Argument(help="A cluster that the control plane knows.")],
+    cluster: Annotated[
+        str, typer.Argument(help="A cluster that the control plane knows.", autocompletion=clusters_beginning)
+    ],
     wanted: Annotated[
         Policy | None,
         typer.Option("--set", help="off: nothing; propose: a plan is made; apply: and carried out."),

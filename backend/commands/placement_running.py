@@ -1,6 +1,6 @@
 """`treeline placement apply`, `watch`, `pause`, `resume`, `cancel`, `rollback`: moving replicas as a plan says.
 
-Exit codes: 0 it is done (applied, rolled back, cancelled; without --watch: begun), 1 not, 2 bad input.
+Exit codes: those of `exit_codes`; 0 it is done (applied, rolled back, cancelled; without --watch: begun), 1 not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.completion import placements_beginning
+from backend.commands.dry_run import DryRun, preview, say_if_dry
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.placement_limits import named_limits, say_limits
 from backend.commands.placement_of_clusters import read_placement, tell
@@ -24,7 +26,12 @@ _LOOK_SECONDS = 0.5
 _GOING_ON = ("applying", "cancelling", "rolling-back")
 _COLUMNS = ("id", "cluster", "state", "partitions", "arrived", "elected")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Of a placement; `plan --cluster` tells it.")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Of a placement; `plan --cluster` tells it.", autocompletion=placements_beginning
+    ),
+]
 Rate = Annotated[
     str | None, typer.Option(help='Bytes a second that a broker sends, and gets; "none", as at first: no limit.')
 ]
@@ -68,20 +75,31 @@ def watch(placement: Id, form: FormOption = Form.TABLE, as_json: JsonOption = Fa
         _go_on(client, read_placement(client, placement), Form.JSON if as_json else form, follow=True)
 
 
-def pause(placement: Id, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+def pause(
+    placement: Id, dry_run: DryRun = False, form: FormOption = Form.TABLE, as_json: JsonOption = False
+) -> None:
     """Begin no further moves; those under way come to their end."""
-    _say(placement, "pause", form, as_json)
+    _say(placement, "pause", dry_run, Form.JSON if as_json else form)
 
 
-def resume(placement: Id, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+def resume(
+    placement: Id, dry_run: DryRun = False, form: FormOption = Form.TABLE, as_json: JsonOption = False
+) -> None:
     """Go on after a pause."""
-    _say(placement, "resume", form, as_json)
+    _say(placement, "resume", dry_run, Form.JSON if as_json else form)
 
 
 def cancel(
-    placement: Id, follow: Watch = True, form: FormOption = Form.TABLE, as_json: JsonOption = False
+    placement: Id,
+    follow: Watch = True,
+    dry_run: DryRun = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
 ) -> None:
     """End it: moves under way are given back, what has moved stays. Apply it again, or roll it back."""
+    if dry_run:
+        _say(placement, "cancel", dry_run, Form.JSON if as_json else form)
+        return
     with rest_client() as client:
         row = answer(client.post(_path(placement, "cancel")))
         _go_on(client, row, Form.JSON if as_json else form, follow=follow)
@@ -93,12 +111,16 @@ def rollback(
     moves_per_broker: PerBroker = None,
     partitions_at_once: AtOnce = None,
     follow: Watch = True,
+    dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Move replicas back to where they were when the plan was made, from wherever they are. Of the limits what is
     not named stays."""
     limits = named_limits(bytes_per_second, moves_per_broker, partitions_at_once)
+    if dry_run:
+        _say(placement, "rollback", dry_run, Form.JSON if as_json else form, limits)
+        return
     with rest_client() as client:
         row = answer(client.post(_path(placement, "rollback"), json=limits))
         _go_on(client, row, Form.JSON if as_json else form, follow=follow)
@@ -117,9 +139,10 @@ def _agreed(row: dict[str, Any], *, yes: bool) -> str:
     return digest
 
 
-def _say(placement: str, word: str, form: Form, as_json: bool) -> None:
+def _say(placement: str, word: str, dry_run: bool, form: Form, body: dict[str, Any] | None = None) -> None:
     with rest_client() as client:
-        _show(answer(client.post(_path(placement, word))), Form.JSON if as_json else form)
+        _show(answer(client.post(_path(placement, word), json=body, params=preview(dry_run))), form)
+    say_if_dry(dry_run)
 
 
 def _go_on(client: httpx2.Client, row: dict[str, Any], form: Form, *, follow: bool) -> None:

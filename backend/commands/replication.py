@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.completion import clusters_beginning
+from backend.commands.output import Form, FormOption, JsonOption, Shown, show
 from backend.commands.rest import answer, rest_client
+from backend.commands.watch import WatchCommand, WatchOption, present
 from backend.domain.words import counted
+
+if TYPE_CHECKING:
+    import httpx2
 
 ALERTS = ("severity", "alert", "count", "examples", "what_to_do")
 BROKERS = ("id", "rack", "is_here", "replicas", "leaders", "preferred", "lag_time_max_ms")
@@ -23,7 +29,9 @@ _CONDITIONS = {
     "moving": "being moved",
 }
 
-Cluster = Annotated[str, typer.Argument(help="A cluster that the control plane knows.")]
+Cluster = Annotated[
+    str, typer.Argument(help="A cluster that the control plane knows.", autocompletion=clusters_beginning)
+]
 
 program = typer.Typer(no_args_is_help=True, help="Look after the replication of a cluster.")
 
@@ -33,23 +41,27 @@ def register(app: typer.Typer) -> None:
     app.add_typer(program, name="replication")
 
 
-@program.command("show")
+@program.command("show", cls=WatchCommand)
 def show_(
     cluster: Cluster,
     brokers: Annotated[
         bool, typer.Option("--brokers", help="What each broker has to do, not the alerts.")
     ] = False,
+    every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Show how well a cluster's partitions are replicated, as it was seen some seconds ago, and what to do."""
-    with rest_client() as client:
+
+    def look(client: httpx2.Client) -> Shown:
         found = answer(client.get(f"{_path(cluster)}/replication"))
-    _tell(found)
-    health = found["health"]
-    rows = (health["brokers"] if health else []) if brokers else found["alerts"]
-    shown = [{**row, "examples": ", ".join(row["examples"])} for row in rows] if not brokers else rows
-    show(found, Form.JSON if as_json else form, BROKERS if brokers else ALERTS, shown)
+        told, health = list(_told(found)), found["health"]
+        if brokers:
+            return Shown(answer=found, columns=BROKERS, rows=health["brokers"] if health else [], told=told)
+        rows = [{**row, "examples": ", ".join(row["examples"])} for row in found["alerts"]]
+        return Shown(answer=found, columns=ALERTS, rows=rows, told=told)
+
+    present(look, Form.JSON if as_json else form, every)
 
 
 @program.command("elect-leaders")
@@ -87,21 +99,20 @@ def _path(cluster: str) -> str:
     return f"/clusters/{quote(cluster, safe='')}"
 
 
-def _tell(found: dict[str, Any]) -> None:
-    """The whole in some sentences, on stderr."""
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    """The whole in some sentences."""
     if found["reason"]:
-        typer.echo(f"{found['cluster']} does not tell at the moment: {found['reason']}", err=True)
+        yield f"{found['cluster']} does not tell at the moment: {found['reason']}"
     health = found["health"]
     if health is None:
-        typer.echo(f"{found['cluster']} was not looked at yet", err=True)
+        yield f"{found['cluster']} was not looked at yet"
         return
     away = f" ({health['away']['count']} away)" if health["away"]["count"] else ""
-    typer.echo(
+    yield (
         f"{found['cluster']}, {found['age_seconds']:.0f} s ago: "
         f"{counted(len(health['brokers']), 'broker')}{away}, "
-        f"{counted(health['topics'], 'topic')}, {counted(health['partitions'], 'partition')}",
-        err=True,
+        f"{counted(health['topics'], 'topic')}, {counted(health['partitions'], 'partition')}"
     )
     counts = {words: health["conditions"][name]["count"] for name, words in _CONDITIONS.items()}
     told = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
-    typer.echo(f"of these {told}" if told else "all of them replicated as they should be", err=True)
+    yield f"of these {told}" if told else "all of them replicated as they should be"

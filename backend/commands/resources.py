@@ -1,6 +1,6 @@
 """`treeline get`, `describe`, `delete`: what the control plane has.
 
-Exit codes: 0 ok, 1 refused or not there, 2 bad input. Data goes to stdout, messages to stderr.
+Exit codes: those of `exit_codes`. Data goes to stdout, messages to stderr.
 """
 
 from __future__ import annotations
@@ -10,29 +10,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from backend.commands import kinds, offsets
+from backend.commands.completion import kinds_beginning, places_beginning
+from backend.commands.exit_codes import Code
 from backend.commands.kinds import DISTRIBUTOR_COLUMNS, DISTRIBUTORS, KNOWN, OFFSETS, Kind, kind_of
-from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, fail, pages, rest_client
+from backend.commands.output import Form, FormOption, JsonOption, Shown, fields_of, listed
+from backend.commands.rest import answer, done, fail, pages, rest_client
+from backend.commands.watch import WatchCommand, WatchOption, present
 
 if TYPE_CHECKING:
     import httpx2
 
 
-KindWord = Annotated[str, typer.Argument(metavar="KIND", help=f"One of {KNOWN}.")]
+KindWord = Annotated[str, typer.Argument(metavar="KIND", help=f"One of {KNOWN}.", autocompletion=kinds_beginning)]
+Place = Annotated[
+    str,
+    typer.Argument(
+        help="cluster-1, acme, acme/retail, acme/retail/prod/orders ...", autocompletion=places_beginning
+    ),
+]
 At = Annotated[int | None, typer.Option("--at", min=0, help="As of this position of the event log.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
 
 
 def register(app: typer.Typer) -> None:
     """Mount the commands on the program."""
-    for command in (get, describe, delete):
-        app.command()(command)
+    for command in (get, describe):
+        app.command(cls=WatchCommand)(command)
+    app.command()(delete)
 
 
 def get(
     kind: KindWord,
-    place: Annotated[str, typer.Argument(help="cluster-1, acme, acme/retail, acme/retail/prod/orders ...")] = "",
+    place: Place = "",
     at: At = None,
+    every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,47 +53,59 @@ def get(
 
     `get offsets` lists what groups have committed and where they go on elsewhere; its place is a group's name.
     """
-    form = Form.JSON if as_json else form
-    params: dict[str, Any] = {} if at is None else {"at": at}
-    with rest_client() as client:
-        if kind == DISTRIBUTORS:
-            rows = answer(client.get("/trees/main/distributors", params=params))
-            show(rows, form, DISTRIBUTOR_COLUMNS, rows)
-            return
-        if kind == OFFSETS:
-            if at is not None:
-                fail("What groups commit is observed, and not kept: leave --at out.", 2)
-            offsets.show_offsets(client, place, form)
-            return
-        of = kind_of(kind)
-        if kind == of.name and of is not kinds.GRANT:
-            place = place or ("main" if of is kinds.TREE else "")
-            found = answer(client.get(of.path(place), params=params))
-            show(found, form, of.columns, [found])
-            return
-        items = _list(client, of, place, params)
-        show({"items": items, "next_cursor": None}, form, of.columns, items)
+    if kind == OFFSETS and at is not None:
+        fail("What groups commit is observed, and not kept: leave --at out.", Code.BAD_INPUT)
+    params = _as_of(at, every)
+    present(lambda client: _got(client, kind, place, params), Form.JSON if as_json else form, every)
+
+
+def _got(client: httpx2.Client, kind: str, place: str, params: dict[str, Any]) -> Shown:
+    if kind == DISTRIBUTORS:
+        rows = answer(client.get("/trees/main/distributors", params=params))
+        return Shown(answer=rows, columns=DISTRIBUTOR_COLUMNS, rows=rows)
+    if kind == OFFSETS:
+        return offsets.committed(client, place)
+    of = kind_of(kind)
+    if kind == of.name and of is not kinds.GRANT:
+        found = answer(client.get(of.path(_place(of, place)), params=params))
+        return Shown(answer=found, columns=of.columns, rows=[found])
+    items = _list(client, of, place, params)
+    return Shown(answer=listed(items), columns=of.columns, rows=items)
 
 
 def describe(
     kind: KindWord,
-    place: Annotated[str, typer.Argument(help="Which one.")] = "",
+    place: Place = "",
     at: At = None,
+    every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Show everything about one thing."""
+    params = _as_of(at, every)
     of = kind_of(kind)
-    params: dict[str, Any] = {} if at is None else {"at": at}
-    with rest_client() as client:
-        found = answer(client.get(of.path(place or ("main" if of is kinds.TREE else "")), params=params))
-    rows = [{"field": name, "value": value} for name, value in found.items()]
-    show(found, Form.JSON if as_json else form, ("field", "value"), rows)
+    path = of.path(_place(of, place))
+    present(
+        lambda client: fields_of(answer(client.get(path, params=params))), Form.JSON if as_json else form, every
+    )
+
+
+def _place(of: Kind, place: str) -> str:
+    """There is one tree, which need not be named."""
+    return place or ("main" if of is kinds.TREE else "")
+
+
+def _as_of(at: int | None, every: float | None) -> dict[str, Any]:
+    if at is None:
+        return {}
+    if every is not None:
+        fail("What was at a position does not change: give --at or --watch.", Code.BAD_INPUT)
+    return {"at": at}
 
 
 def delete(
     kind: KindWord,
-    place: Annotated[str, typer.Argument(help="Which one.")],
+    place: Annotated[str, typer.Argument(help="Which one.", autocompletion=places_beginning)],
     confirm: Annotated[str | None, typer.Option(help="STREAM in full: delete it with its records.")] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -97,9 +120,7 @@ def delete(
     if confirm is not None:
         params["confirm"] = confirm
     with rest_client() as client:
-        response = client.delete(of.path(place), params=params)
-        if not response.is_success:
-            answer(response)
+        done(client.delete(of.path(place), params=params))
     typer.echo(f"{of.name} {place} {'would be deleted' if dry_run else 'deleted'}.", err=True)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from backend.commands import local
+from backend.commands.exit_codes import Code, code_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -18,7 +19,15 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 600.0
 
 
-def fail(sentence: str, code: int = 1) -> NoReturn:
+class ControlPlaneAway(Exception):
+    """It does not answer, or says that it cannot at the moment; the message says which and how."""
+
+    def __init__(self, sentence: str, code: int = Code.AWAY) -> None:
+        self.code = code
+        super().__init__(sentence)
+
+
+def fail(sentence: str, code: int = Code.NOT_SO) -> NoReturn:
     """Tell why on stderr and end with an exit code: 1 did not work, 2 bad input."""
     typer.echo(sentence, err=True)
     raise typer.Exit(code)
@@ -27,42 +36,74 @@ def fail(sentence: str, code: int = 1) -> NoReturn:
 @contextmanager
 def rest_client() -> Iterator[httpx2.Client]:
     """A client whose paths are below /api/v1; failures end the program with a sentence."""
+    try:
+        with asking() as client:
+            yield client
+    except ControlPlaneAway as away:
+        fail(str(away), away.code)
+
+
+@contextmanager
+def asking(
+    answer_seconds: float = ANSWER_SECONDS, connect_seconds: float = CONNECT_SECONDS
+) -> Iterator[httpx2.Client]:
+    """The same for who goes on without an answer. Raises ControlPlaneAway."""
     import httpx2
 
-    url, token = local.control_plane()
-    url = url.rstrip("/")
+    try:
+        place = local.control_plane()
+    except local.NoEstateRuns as none:
+        raise ControlPlaneAway(str(none), Code.BAD_INPUT) from None
+    url = place.url.rstrip("/")
     # The audit says by what something was done.
-    headers = {"Authorization": f"Bearer {token}", "User-Agent": "treeline-cli"}
-    timeout = httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-    with httpx2.Client(
-        base_url=f"{url}/api/v1",
-        headers=headers,
-        timeout=timeout,
-        trust_env=False,  # the environment's proxies are for the world outside, not for a control plane here
-        verify=url.startswith("https:"),  # without need, to read all certificates is a tenth of a command's time
-    ) as client:
-        try:
+    headers = {"Authorization": f"Bearer {place.token}", "User-Agent": "treeline-cli"}
+    timeout = httpx2.Timeout(answer_seconds, connect=connect_seconds)
+    try:
+        with httpx2.Client(
+            base_url=f"{url}/api/v1",
+            headers=headers,
+            timeout=timeout,
+            trust_env=False,  # the environment's proxies are for the world outside, not for a control plane here
+            verify=url.startswith(
+                "https:"
+            ),  # without need, to read all certificates is a tenth of a command's time
+        ) as client:
             yield client
-        except httpx2.TransportError as error:
-            fail(f"The control plane at {url} does not answer: {error}")
-        except httpx2.InvalidURL as error:
-            fail(f"TREELINE_URL is not an address: {error}", 2)
+    except httpx2.TransportError as error:
+        raise ControlPlaneAway(f"The control plane at {url} ({place.origin}) does not answer: {error}") from error
+    except httpx2.InvalidURL as error:
+        fail(f"{url!r} ({place.origin}) is not an address: {error}", Code.BAD_INPUT)
 
 
 def answer(response: httpx2.Response, called: Callable[[str], str] = str) -> Any:
     """The JSON of a success; a problem ends the program with what it says.
 
-    `called` makes of a place in the request what the user calls it.
+    `called` makes of a place in the request what the user calls it. Raises ControlPlaneAway.
     """
     if response.is_success:
-        return response.json()
+        try:
+            return response.json()
+        except ValueError:
+            fail(f"{response.url} answers, but not as Treeline does: is this the control plane?", Code.BAD_INPUT)
+    if response.has_redirect_location:
+        location = response.headers["Location"]
+        fail(f"{response.url} leads to {location}: give the control plane's address as it is.", Code.BAD_INPUT)
+    code = code_of(response.status_code)
     try:
         problem = response.json()
         places = [f"  {called(error['pointer'])}: {error['detail']}" for error in problem.get("errors", [])]
         sentence = "\n".join([f"{problem['title']} {problem.get('detail') or ''}".strip(), *places])
     except (ValueError, KeyError, TypeError):
         sentence = f"The control plane answered {response.status_code}, not as Treeline does."
-    fail(sentence, 2 if response.status_code in (400, 422) else 1)
+    if code is Code.AWAY:
+        raise ControlPlaneAway(sentence)
+    fail(sentence, code)
+
+
+def done(response: httpx2.Response) -> None:
+    """End the program with what a refusal says, where a success says nothing."""
+    if not response.is_success:
+        answer(response)
 
 
 def pages(client: httpx2.Client, path: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:

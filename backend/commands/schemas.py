@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from backend.commands.completion import clusters_beginning
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, pages, rest_client
+from backend.commands.rest import answer, rest_client
+from backend.commands.watch import WatchCommand, WatchOption, present_list
 
 TARGET_COLUMNS = ("cluster", "primary_cluster", "state", "subjects", "behind", "reason")
 MOVE_COLUMNS = ("cluster", "previous", "take_over", "operation")
@@ -20,18 +22,20 @@ def register(app: typer.Typer) -> None:
     app.add_typer(schemas, name="schemas")
 
 
-@schemas.command()
-def targets(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+@schemas.command(cls=WatchCommand)
+def targets(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
     """List how far each cluster follows the primary, with its conflicts."""
-    with rest_client() as client:
-        items = pages(client, "/schemas/targets", {})
-    show({"items": items, "next_cursor": None}, Form.JSON if as_json else form, TARGET_COLUMNS, items)
+    present_list("/schemas/targets", TARGET_COLUMNS, Form.JSON if as_json else form, every)
 
 
 @schemas.command("move-primary")
 def move_primary(
     cluster: Annotated[
-        str, typer.Argument(help="The new primary; the present one ends a move that is under way.")
+        str,
+        typer.Argument(
+            help="The new primary; the present one ends a move that is under way.",
+            autocompletion=clusters_beginning,
+        ),
     ],
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Do not wait for the present primary: it is dead.")

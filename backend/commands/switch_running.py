@@ -1,6 +1,6 @@
 """`treeline switch start`, `watch`, `abort`, `force`, `reverse`: carrying out what `switch plan` shows.
 
-Exit codes: 0 the clients were moved (`abort`: it was taken back), 1 not, 2 bad input.
+Exit codes: those of `exit_codes`; 0 the clients were moved (`abort`: it was taken back), 1 not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.completion import switches_beginning
+from backend.commands.dry_run import DryRun, preview, say_if_dry
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, fail, rest_client
 from backend.commands.switch_plan import plan_of, tell
@@ -34,7 +36,12 @@ LOOK_SECONDS = 0.25
 ENDED = ("completed", "aborted", "failed")
 COLUMNS = ("phase", "seconds", "came_to")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Of a switch; `treeline get switches` lists them.")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Of a switch; `treeline get switches` lists them.", autocompletion=switches_beginning
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask: what is done has been looked at.")]
 Digest = Annotated[str | None, typer.Option(help="Of a plan that was looked at; refused if it is stale.")]
 Watch = Annotated[bool, typer.Option("--watch/--no-watch", help="Follow it to its end.")]
@@ -80,13 +87,15 @@ def watch(switch: Id, form: FormOption = Form.TABLE, as_json: JsonOption = False
 def abort(
     switch: Id,
     reason: Annotated[str | None, typer.Option(help="Why; kept with the switch.")] = None,
+    dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Take a switch back before it has moved anybody: clients go on where they were."""
     with rest_client() as client:
-        found = answer(client.post(f"{_path(switch)}/abort", json={"reason": reason}))
+        found = answer(client.post(f"{_path(switch)}/abort", json={"reason": reason}, params=preview(dry_run)))
         _show(found, Form.JSON if as_json else form)
+    say_if_dry(dry_run)
 
 
 def force(
@@ -95,13 +104,17 @@ def force(
         list[str] | None,
         typer.Option("--client", help="Do not wait for it; may be repeated. None given: for all."),
     ] = None,
+    dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Do not wait for clients that do not answer: the report names them."""
     with rest_client() as client:
-        found = answer(client.post(f"{_path(switch)}/force", json={"clients": clients or None}))
+        found = answer(
+            client.post(f"{_path(switch)}/force", json={"clients": clients or None}, params=preview(dry_run))
+        )
         _show(found, Form.JSON if as_json else form)
+    say_if_dry(dry_run)
 
 
 def reverse(

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from backend.commands.completion import clusters_beginning, tenants_beginning
+
 
 class Drain(StrEnum):
     """Who must have all that the cluster to leave holds."""
@@ -15,9 +17,14 @@ class Drain(StrEnum):
     ALL_LEAVES = "all_leaves"
 
 
-From = Annotated[str, typer.Option("--from", help="The cluster to leave.")]
-To = Annotated[str, typer.Option("--to", help="The cluster to go to.")]
-Tenant = Annotated[str | None, typer.Option(help="Only this tenant's clients; else all that are active there.")]
+From = Annotated[str, typer.Option("--from", help="The cluster to leave.", autocompletion=clusters_beginning)]
+To = Annotated[str, typer.Option("--to", help="The cluster to go to.", autocompletion=clusters_beginning)]
+Tenant = Annotated[
+    str | None,
+    typer.Option(
+        help="Only this tenant's clients; else all that are active there.", autocompletion=tenants_beginning
+    ),
+]
 Instance = Annotated[str | None, typer.Option(help="Only this instance of the tenant.")]
 Environment = Annotated[str | None, typer.Option(help="Only this environment of the instance.")]
 Zone = Annotated[str | None, typer.Option(help="Only clients of this availability zone.")]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from backend.commands.completion import clusters_beginning, streams_beginning
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, rest_client
 
@@ -19,10 +20,17 @@ def register(app: typer.Typer) -> None:
 
 
 def trace(
-    stream: Annotated[str, typer.Argument(help="tenant/instance/environment/stream, or an internal stream.")],
+    stream: Annotated[
+        str,
+        typer.Argument(
+            help="tenant/instance/environment/stream, or an internal stream.", autocompletion=streams_beginning
+        ),
+    ],
     partition: Annotated[int, typer.Argument(min=0, help="Its partition.")],
     offset: Annotated[int, typer.Argument(min=0, help="The record's offset on the cluster of --cluster.")],
-    cluster: Annotated[str, typer.Option(help="A cluster that has the record.")],
+    cluster: Annotated[
+        str, typer.Option(help="A cluster that has the record.", autocompletion=clusters_beginning)
+    ],
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:

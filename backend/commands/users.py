@@ -7,8 +7,11 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.completion import tenants_beginning, users_beginning
+from backend.commands.dry_run import DryRun, preview, say, say_if_dry
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, pages, rest_client
+from backend.commands.rest import answer, done, pages, rest_client
+from backend.commands.watch import WatchCommand, WatchOption, present_list
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,10 +23,10 @@ user = typer.Typer(no_args_is_help=True, help="What `get`, `apply` and `diff` do
 token = typer.Typer(no_args_is_help=True, help="Tokens of users, for programs.")
 member = typer.Typer(no_args_is_help=True, help="Who belongs to a tenant.")
 
-User = Annotated[str, typer.Argument(help="Its name.")]
-Whose = Annotated[str, typer.Option("--user", help="Whose; left out: one's own.")]
+User = Annotated[str, typer.Argument(help="Its name.", autocompletion=users_beginning)]
+Whose = Annotated[str, typer.Option("--user", help="Whose; left out: one's own.", autocompletion=users_beginning)]
 TokenName = Annotated[str, typer.Argument(help="The token's name.")]
-Tenant = Annotated[str, typer.Argument(help="The tenant.")]
+Tenant = Annotated[str, typer.Argument(help="The tenant.", autocompletion=tenants_beginning)]
 NewPassword = Annotated[
     str,
     typer.Option(
@@ -52,23 +55,23 @@ def whoami(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
 
 
 @user.command()
-def disable(name: User) -> None:
+def disable(name: User, dry_run: DryRun = False) -> None:
     """Let a user do nothing any more, by no token and no password."""
-    _set_disabled(name, True)
+    _set_disabled(name, True, dry_run)
 
 
 @user.command()
-def enable(name: User) -> None:
+def enable(name: User, dry_run: DryRun = False) -> None:
     """Let a disabled user do again what it may."""
-    _set_disabled(name, False)
+    _set_disabled(name, False, dry_run)
 
 
 @user.command()
-def password(name: User, new: NewPassword) -> None:
+def password(name: User, new: NewPassword, dry_run: DryRun = False) -> None:
     """Set a user's password for the console; its sessions are over."""
     with rest_client() as client:
-        _done(client.put(f"{_user(name)}/password", json={"password": new}))
-    typer.echo(f"{name} has a new password.", err=True)
+        done(client.put(f"{_user(name)}/password", json={"password": new}, params=preview(dry_run)))
+    say(f"{name} has a new password.", dry_run)
 
 
 @token.command("list")
@@ -84,14 +87,19 @@ def issue(
     name: TokenName,
     whose: Whose = "",
     days: Annotated[int | None, typer.Option(min=1, help="How long it lasts; left out: until revoked.")] = None,
+    dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Give a user a token and print it, this once. For oneself: on the console's Account page."""
     with rest_client() as client:
-        issued = answer(client.post(_tokens(client, whose), json={"name": name, "expires_in_days": days}))
+        body = {"name": name, "expires_in_days": days}
+        issued = answer(client.post(_tokens(client, whose), json=body, params=preview(dry_run)))
     form = Form.JSON if as_json else form
-    if form is Form.TABLE:
+    if dry_run:
+        show(issued, form, TOKEN_COLUMNS, [issued])
+        say_if_dry(dry_run)
+    elif form is Form.TABLE:
         typer.echo(issued["secret"])
         typer.echo("This is the token; it is not shown again.", err=True)
     else:
@@ -99,49 +107,47 @@ def issue(
 
 
 @token.command()
-def revoke(name: TokenName, whose: Whose = "") -> None:
+def revoke(name: TokenName, whose: Whose = "", dry_run: DryRun = False) -> None:
     """Take a token away; it opens nothing from then on."""
     with rest_client() as client:
-        _done(client.delete(f"{_tokens(client, whose)}/{quote(name, safe='')}"))
-    typer.echo(f"Token {name} revoked.", err=True)
+        done(client.delete(f"{_tokens(client, whose)}/{quote(name, safe='')}", params=preview(dry_run)))
+    say(f"Token {name} revoked.", dry_run)
 
 
-@member.command("list")
-def list_members(tenant: Tenant, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+@member.command("list", cls=WatchCommand)
+def list_members(
+    tenant: Tenant, every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False
+) -> None:
     """List who belongs to a tenant."""
-    with rest_client() as client:
-        items = pages(client, _members(tenant), {})
-    show({"items": items, "next_cursor": None}, Form.JSON if as_json else form, MEMBER_COLUMNS, items)
+    present_list(_members(tenant), MEMBER_COLUMNS, Form.JSON if as_json else form, every)
 
 
 @member.command("set")
 def set_member(
-    tenant: Tenant, name: User, membership: Annotated[str, typer.Argument(help="member or owner.")]
+    tenant: Tenant,
+    name: User,
+    membership: Annotated[str, typer.Argument(help="member or owner.")],
+    dry_run: DryRun = False,
 ) -> None:
     """Let a user belong to a tenant, or belong otherwise than before."""
     with rest_client() as client:
-        _done(client.put(f"{_members(tenant)}/{quote(name, safe='')}", json={"membership": membership}))
-    typer.echo(f"{name} is {membership} of {tenant}.", err=True)
+        path = f"{_members(tenant)}/{quote(name, safe='')}"
+        done(client.put(path, json={"membership": membership}, params=preview(dry_run)))
+    say(f"{name} is {membership} of {tenant}.", dry_run)
 
 
 @member.command()
-def remove(tenant: Tenant, name: User) -> None:
+def remove(tenant: Tenant, name: User, dry_run: DryRun = False) -> None:
     """Take a user out of a tenant."""
     with rest_client() as client:
-        _done(client.delete(f"{_members(tenant)}/{quote(name, safe='')}"))
-    typer.echo(f"{name} no longer belongs to {tenant}.", err=True)
+        done(client.delete(f"{_members(tenant)}/{quote(name, safe='')}", params=preview(dry_run)))
+    say(f"{name} no longer belongs to {tenant}.", dry_run)
 
 
-def _set_disabled(name: str, disabled: bool) -> None:
+def _set_disabled(name: str, disabled: bool, dry_run: bool) -> None:
     with rest_client() as client:
-        _done(client.patch(_user(name), json={"disabled": disabled}))
-    typer.echo(f"{name} is {'disabled' if disabled else 'enabled'}.", err=True)
-
-
-def _done(response: httpx2.Response) -> None:
-    """End the program with what a refusal says."""
-    if not response.is_success:
-        answer(response)
+        done(client.patch(_user(name), json={"disabled": disabled}, params=preview(dry_run)))
+    say(f"{name} is {'disabled' if disabled else 'enabled'}.", dry_run)
 
 
 def _user(name: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from backend.commands.exit_codes import Code
+from backend.commands.output import Form, FormOption, JsonOption, console, show
 
 if TYPE_CHECKING:
     from backend.verification.run import Verdict
@@ -25,21 +27,22 @@ def verify(
     records: Annotated[
         int, typer.Option(min=1, max=MOST_RECORDS, help="Records to produce on each cluster.")
     ] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
 ) -> None:
     """Produce marked records on every cluster and check that each is on every cluster exactly once.
 
     Exit 1 lists what is missing, doubled or out of order; exit 2: the control plane or STREAM is unknown.
     """
-    from backend.commands.local import control_plane, kafka_secret
+    from backend.commands.local import NoEstateRuns, control_plane, kafka_secret
     from backend.settings import settings
     from backend.verification.fleet import FleetReader, FleetUnknown
     from backend.verification.run import verify as run
 
     config = settings()
     try:
-        url, token = control_plane()
-        reader = FleetReader(url, token, kafka_secret)
+        place = control_plane()
+        reader = FleetReader(place.url, place.token, kafka_secret)
         verdict = run(
             reader,
             stream,
@@ -49,21 +52,21 @@ def verify(
             config.copy_flags_header,
             lambda text: typer.echo(text, err=True),
         )
-    except FleetUnknown as error:
+    except (FleetUnknown, NoEstateRuns) as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
-    if as_json:
-        typer.echo(json.dumps(verdict.document()))
-    else:
+        raise typer.Exit(Code.BAD_INPUT) from None
+    form = Form.JSON if as_json else form
+    if form is Form.TABLE:
         _show(verdict)
         for problem in verdict.problems:
             typer.echo(problem, err=True)
+    else:
+        show(verdict.document(), form, (), [])
     if not verdict.ok:
-        raise typer.Exit(1)
+        raise typer.Exit(Code.NOT_SO)
 
 
 def _show(verdict: Verdict) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(
@@ -75,5 +78,5 @@ def _show(verdict: Verdict) -> None:
         flags = "  ".join(f"{text} {count}" for text, count in sorted(report.flags.items()))
         numbers = (report.expected, report.distinct, report.missing, report.duplicates, report.out_of_order)
         table.add_row(name, *map(str, numbers), flags)
-    Console().print(table)
+    console().print(table)
     typer.echo("every record is on every cluster exactly once" if verdict.ok else "verification failed")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, rest_client
+from backend.commands.output import Form, FormOption, JsonOption, Shown
+from backend.commands.rest import answer, done, rest_client
+from backend.commands.watch import WatchCommand, WatchGroup, WatchOption, present
 from backend.domain.words import counted
 from backend.domain.zone_traffic import crosses
+
+if TYPE_CHECKING:
+    import httpx2
 
 NODES = ("node", "zone", "serves", "broker", "stands for", "epoch", "open streams", "state")
 TRAFFIC = ("plane", "from", "to", "bytes", "crosses")
 
-program = typer.Typer(help="The zone router: nodes, epochs, and bytes between zones.")
+program = typer.Typer(cls=WatchGroup, help="The zone router: nodes, epochs, and bytes between zones.")
 
 
 def register(app: typer.Typer) -> None:
@@ -28,32 +32,34 @@ def register(app: typer.Typer) -> None:
 def zones(
     context: typer.Context,
     traffic: Annotated[bool, typer.Option("--traffic", help="Bytes by plane and zones, not the nodes.")] = False,
+    every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Show the zone router: its nodes, or bytes by plane and zones; epochs are told besides."""
     if context.invoked_subcommand is not None:
         return
-    with rest_client() as client:
+
+    def look(client: httpx2.Client) -> Shown:
         found = answer(client.get("/zones"))
-    for line in _told(found):
-        typer.echo(line, err=True)
-    rows = list(map(_hop, found["traffic"])) if traffic else list(map(_node, found["nodes"]))
-    show(found, Form.JSON if as_json else form, TRAFFIC if traffic else NODES, rows)
+        told = list(_told(found))
+        if traffic:
+            return Shown(answer=found, columns=TRAFFIC, rows=list(map(_hop, found["traffic"])), told=told)
+        return Shown(answer=found, columns=NODES, rows=list(map(_node, found["nodes"])), told=told)
+
+    present(look, Form.JSON if as_json else form, every)
 
 
-@program.command("epochs")
-def epochs(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+@program.command("epochs", cls=WatchCommand)
+def epochs(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
     """Show the epochs of the router channel, and how far each node has reported to be."""
-    with rest_client() as client:
+    columns = ("node", "reported_epoch", "fenced", "open_streams")
+
+    def look(client: httpx2.Client) -> Shown:
         found = answer(client.get("/route-epochs"))
-    typer.echo(_epochs(found), err=True)
-    show(
-        found,
-        Form.JSON if as_json else form,
-        ("node", "reported_epoch", "fenced", "open_streams"),
-        found["nodes"],
-    )
+        return Shown(answer=found, columns=columns, rows=found["nodes"], told=[_epochs(found)])
+
+    present(look, Form.JSON if as_json else form, every)
 
 
 @program.command("forget")
@@ -67,9 +73,7 @@ def forget(
     """
     with rest_client() as client:
         params = {"dry_run": "true"} if dry_run else {}
-        response = client.delete(f"/route-epochs/reports/{quote(node, safe='')}", params=params)
-        if not response.is_success:
-            answer(response)
+        done(client.delete(f"/route-epochs/reports/{quote(node, safe='')}", params=params))
     typer.echo("This was a dry run: nothing changed." if dry_run else f"{node} is forgotten", err=True)
 
 

@@ -27,13 +27,23 @@ def list_events(
     after: int = 0,
     limit: int = 100,
     stream_prefix: str | None = None,
+    name: str = "",
+    actor: str = "",
     tenants: Collection[str] | None = None,
 ) -> list[StoredEvent]:
     """Up to `limit` events after a position, as they are stored; `vars(item)` has the contract's fields.
 
-    `tenants`: only of these and of their applications, `stream_prefix`: only of streams whose name starts so.
-    Not decoded: an older program lists a newer program's events too.
+    `tenants`: only of these and of their applications, `stream_prefix`: only of streams whose name starts so,
+    `name` and `actor`: only of this kind and by this one. Not decoded: an older program lists a newer program's
+    events too.
     """
+    if name or actor:
+        query = sa.select(events).where(events.c.position > after)
+        query = query.where(events.c.name == name) if name else query
+        query = query.where(actor_of == actor) if actor else query
+        query = query.where(_begins(stream_prefix)) if stream_prefix else query
+        query = query.where(_of_tenants(tenants)) if tenants is not None else query
+        return [stored_of(row) for row in connection.execute(query.order_by(events.c.position).limit(limit))]
     log = PostgresEventLog(connection, _NO_EVENTS_TO_DECODE)
     if tenants is None:
         return log.stored(after, limit, stream_prefix)

@@ -11,46 +11,17 @@ from typing import Any
 
 import pytest
 import structlog
-import typer
 import yaml
 from pydantic import SecretStr
 from typer.testing import CliRunner, Result
 
-from backend.commands import (
-    applications,
-    applying,
-    drill,
-    exporting,
-    placement,
-    replication,
-    resources,
-    switch,
-    users,
-    webhooks,
-    zones,
-)
+from backend.cli import app
 from backend.settings import settings
 from tests.integration.conftest import SECRETS_KEY, TOKEN
 from tests.pages.consoles import serve_here
 
 # A logger keeps the output that it first wrote to: that of a command, if it is the control plane's beside one.
 structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stdout))
-
-app = typer.Typer()
-for commands in (
-    resources,
-    applying,
-    exporting,
-    users,
-    applications,
-    switch,
-    replication,
-    placement,
-    drill,
-    zones,
-    webhooks,
-):
-    commands.register(app)
 
 
 class Shell:

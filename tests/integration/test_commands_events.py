@@ -120,10 +120,10 @@ def test_following_shows_what_happens_from_a_position_on(shell):
 
 def test_a_wrong_token_and_a_control_plane_that_is_away_are_told(shell):
     code, out, err = shell("events", TREELINE_TOKEN="wrong")
-    assert (code, out) == (1, "")
+    assert (code, out) == (5, "")
     assert err.strip()
     code, out, err = shell("events", TREELINE_URL="http://127.0.0.1:9")
-    assert (code, out) == (1, "")
+    assert (code, out) == (4, "")
     assert "does not answer" in err
     code, _, err = shell("events", TREELINE_URL="nonsense://")
     assert code != 0

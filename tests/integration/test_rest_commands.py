@@ -11,12 +11,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from backend.cli import app
 from backend.commands import progress
 from backend.domain.stream_records import RecordApplied
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE
-from tests.integration.shell import Shell, app, shell_of
+from tests.integration.shell import Shell, shell_of
 from tests.pages.visitors import record
 
 FILE: dict[str, Any] = {
@@ -102,7 +103,7 @@ def test_what_removes_records_is_applied_where_its_stream_is_confirmed(database:
     file = shell.file({"tenants": tenants})
     for words in ((), ("--dry-run",), ("--confirm", "acme/retail/prod/payments")):
         refused = shell("apply", "-f", file, *words)
-        assert refused.exit_code == 1, refused.stderr
+        assert refused.exit_code == 3, refused.stderr
         assert "records on c1" in refused.stderr
     confirmed = shell("apply", "-f", file, "--confirm", "acme/retail/prod/orders")
     assert confirmed.exit_code == 0, confirmed.stderr
@@ -170,7 +171,7 @@ def _delete(shell: Shell) -> None:
     assert (deleted.exit_code, deleted.stdout) == (0, "")
     assert shell("get", "stream", "acme/retail/prod/payments").exit_code == 1
     leaf = shell("delete", "cluster", "c1")
-    assert leaf.exit_code == 1
+    assert leaf.exit_code == 3
     assert "tree main" in leaf.stderr
 
 
@@ -232,12 +233,12 @@ def test_users_are_declared_and_given_what_they_need(shell: Shell, monkeypatch: 
     assert shell.json("whoami") == {"name": "bob", "role": "tenant", "tenants": {"acme": "owner"}, "token": "ci"}
     assert [item["name"] for item in shell.json("get", "tenants")["items"]] == ["acme"]
     refused = shell("get", "clusters")
-    assert refused.exit_code == 1
+    assert refused.exit_code == 5
     assert "You are not allowed to do this. this needs read-estate" in refused.stderr
     assert [item["name"] for item in shell.json("token", "list")["items"]] == ["ci"]
     assert shell("member", "remove", "acme", "bob").exit_code == 0
     assert shell("token", "revoke", "ci").exit_code == 0
-    assert shell("whoami").exit_code == 1
+    assert shell("whoami").exit_code == 5
 
 
 def test_applications_are_declared_granted_and_given_passwords(
@@ -271,7 +272,7 @@ def test_applications_are_declared_granted_and_given_passwords(
     [waiting] = shell.json("get", "grants", "globex")["items"]
     assert (waiting["state"], waiting["reason"]) == ("withdrawn", "over")
     assert shell.json("diff", "-f", shell.file(whole)) == []
-    assert shell("refuse", *grant).exit_code == 1
+    assert shell("refuse", *grant).exit_code == 3
     assert shell("grant", *grant, "--dry-run").exit_code == 0
     assert shell("grant", *grant).exit_code == 0
     assert [item["state"] for item in shell.json("get", "grants")["items"]] == ["granted"]
@@ -334,7 +335,7 @@ def test_a_file_that_is_none_is_refused_at_its_place(
     assert says in result.stderr
 
 
-def test_a_control_plane_that_is_away_is_1_with_a_sentence(nobody: None) -> None:
+def test_a_control_plane_that_is_away_is_4_with_a_sentence(nobody: None) -> None:
     result = CliRunner().invoke(app, ["get", "clusters"])
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "does not answer" in result.stderr

@@ -205,7 +205,7 @@ def test_the_plan_on_the_command_line(shell: Shell, tmp_path: Path) -> None:
         refused = shell(*words, "--without-broker", wrong)
         assert refused.exit_code == 2 and "such as cluster-1/3" in refused.stderr
     silent = shell(*words, "--without-broker", "c1/1")
-    assert silent.exit_code == 1 and "broker 1 of c1 cannot be told" in silent.stderr
+    assert silent.exit_code == 4 and "broker 1 of c1 cannot be told" in silent.stderr
 
 
 @pytest.fixture

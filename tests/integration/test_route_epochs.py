@@ -308,7 +308,7 @@ def test_the_command_shows_nodes_epochs_and_bytes_and_forgets_a_node(ticking: Ti
             "open_streams": 4,
         }
         refused = shell("zones", "forget", "zr-az2")
-        assert refused.exit_code == 1 and "zr-az2 lives" in refused.stderr
+        assert refused.exit_code == 3 and "zr-az2 lives" in refused.stderr
         pass_time(ticking.database, 0, since=600)
         pass_time(ticking.database, SILENT, "zr-az2")
         assert "dead: zr-az2" in shell("zones").stderr

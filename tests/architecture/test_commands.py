@@ -1,0 +1,160 @@
+"""Every route of the REST API has a command, every command an example, a form of its answer, and a dry run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from backend.api.app import create_app
+from backend.cli import app
+from backend.commands import kinds
+from backend.commands.examples import EXAMPLES, examples_of
+from backend.settings import Settings
+from docs.verbs import ELSEWHERE, VERBS, WITHOUT_DRY_RUN
+
+ROOT = typer.main.get_command(app)
+TO_FILES = {
+    "completion": "a script",
+    "events export-head": "a file for `events verify --head`, JSON",
+    "export": "a file for `apply -f`, YAML",
+    "logs": "a log as it is",
+}
+"""Commands that print what is no table, each with what it is."""
+SAYS_ONLY = {
+    "context delete",
+    "context set",
+    "context use",
+    "credentials revoke",
+    "delete",
+    "discovery forget",
+    "down",
+    "grant",
+    "member remove",
+    "member set",
+    "refuse",
+    "token revoke",
+    "user disable",
+    "user enable",
+    "user password",
+    "withdraw",
+    "zones forget",
+}
+"""Commands that print no data, but say on stderr what they have done."""
+STATE = {
+    "describe",
+    "discovery clients",
+    "discovery show",
+    "distributor show",
+    "get",
+    "losses list",
+    "member list",
+    "offsets not-followed",
+    "replication show",
+    "schemas targets",
+    "set-aside list",
+    "status",
+    "zones",
+    "zones epochs",
+}
+"""Commands that show a state, which `--watch` shows again."""
+
+
+def leaves(command: Any = ROOT, path: str = "") -> Iterator[tuple[str, Any]]:
+    children = getattr(command, "commands", None)
+    if children is None or (path and command.invoke_without_command):
+        yield path, command
+    for name, child in (children or {}).items():
+        yield from leaves(child, f"{path} {name}".strip())
+
+
+COMMANDS = dict(leaves())
+
+
+def options(command: Any) -> set[str]:
+    return {word for parameter in command.params for word in parameter.opts}
+
+
+def routes() -> list[tuple[str, bool]]:
+    """Each route, below /api/v1 where it is there, and whether it can be asked for a dry run."""
+    found = []
+    for path, methods in create_app(Settings()).openapi()["paths"].items():
+        for method, about in methods.items():
+            dry = any(parameter["name"] == "dry_run" for parameter in about.get("parameters", []))
+            found.append((f"{method.upper()} {path.removeprefix('/api/v1')}", dry))
+    return found
+
+
+def command_of(verb: str) -> tuple[str, list[str]]:
+    """The command that a verb names, and what stands behind it."""
+    words = verb.split()
+    for length in range(len(words), 0, -1):
+        if " ".join(words[:length]) in COMMANDS:
+            return " ".join(words[:length]), words[length:]
+    raise AssertionError(f"there is no command `treeline {verb}`")
+
+
+def test_every_route_has_a_verb_or_a_reason_why_not():
+    there = [route for route, _ in routes()]
+    assert [route for route in there if route not in VERBS and route not in ELSEWHERE] == []
+    assert [route for route in (*VERBS, *ELSEWHERE) if route not in there] == [], "routes that are gone"
+    assert VERBS.keys() & ELSEWHERE.keys() == set()
+    assert all(VERBS.values())
+    assert all(ELSEWHERE.values())
+
+
+@pytest.mark.parametrize("verb", sorted({verb for verbs in VERBS.values() for verb in verbs}))
+def test_every_verb_is_a_command_with_what_is_said_of_it(verb: str):
+    path, rest = command_of(verb)
+    for word in rest:
+        if word.startswith("--"):
+            assert word in options(COMMANDS[path]), verb
+        else:
+            assert word in kinds.WORDS, verb
+
+
+@pytest.mark.parametrize("path", sorted(COMMANDS))
+def test_every_command_has_examples_that_the_program_understands(path: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TREELINE_NEW_PASSWORD", "not asked for")
+    assert EXAMPLES.get(path), "give an example in backend/commands/examples.py"
+    for line in examples_of(path):
+        words = shlex.split(re.split(r" [|<>] ", line)[0])
+        assert words[0] == "treeline"
+        command: Any = ROOT
+        arguments, context = words[1:], None
+        # Parsed as the program would do it, without doing it.
+        while True:
+            context = command.make_context(command.name, list(arguments), parent=context)
+            assert not context.args or hasattr(command, "commands")
+            if not context._protected_args:
+                break
+            _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+            assert command is not None, line
+        assert context.command_path.endswith(path.rpartition(" ")[2]), line
+
+
+def test_no_example_is_of_a_command_that_is_gone():
+    assert EXAMPLES.keys() - COMMANDS.keys() == set()
+
+
+@pytest.mark.parametrize("path", sorted(COMMANDS))
+def test_every_command_that_prints_data_prints_it_in_the_form_that_is_wanted(path: str):
+    assert ("--output" in options(COMMANDS[path])) == (path not in {*TO_FILES, *SAYS_ONLY})
+
+
+@pytest.mark.parametrize("path", sorted(STATE))
+def test_what_shows_a_state_can_be_watched(path: str):
+    assert {"--watch", "-w"} <= options(COMMANDS[path])
+
+
+def test_every_command_that_changes_something_can_be_tried_dry():
+    asked = dict(routes())
+    changing = {command_of(verb)[0] for route, verbs in VERBS.items() for verb in verbs if route[:3] != "GET"}
+    without = {path for path in changing if "--dry-run" not in options(COMMANDS[path])}
+    assert without == WITHOUT_DRY_RUN.keys()
+    writes = [route for route in VERBS if asked[route]]
+    assert len(writes) > 30, "the API takes dry_run"

@@ -1,0 +1,156 @@
+"""`treeline context`: control planes by name, in a file of the user's, against a real control plane."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.database_fixture import Database
+from tests.integration.conftest import TOKEN
+from tests.integration.program import Program, program_of
+
+NONE = {"TREELINE_URL": "", "TREELINE_TOKEN": ""}
+"""Variables that would count before a context in use."""
+
+
+@pytest.fixture
+def program(database: Database, tmp_path: Path) -> Iterator[Program]:
+    with program_of(database.url, tmp_path) as found:
+        yield found
+
+
+def write(program: Program, text: str, mode: int = 0o600) -> None:
+    program.contexts.parent.mkdir(parents=True, exist_ok=True)
+    program.contexts.write_text(text)
+    program.contexts.chmod(mode)
+
+
+def test_a_context_is_made_used_shown_and_forgotten(program: Program) -> None:
+    made = program("context", "set", "prod", "--url", program.url, "--token", "${env:OF_PROD}", "--use")
+    assert made.returncode == 0, made.stderr
+    assert stat.S_IMODE(program.contexts.stat().st_mode) == 0o600
+    listed = json.loads(program("context", "list", "-o", "json").stdout)["items"]
+    assert listed == [
+        {"name": "local", "url": None, "token": None, "in_use": False},
+        {"name": "prod", "url": program.url, "token": "${env:OF_PROD}", "in_use": True},
+    ]
+    asked = program("get", "tenants", "-o", "json", **NONE, OF_PROD=TOKEN)
+    assert (asked.returncode, json.loads(asked.stdout)["items"]) == (0, []), asked.stderr
+    unset = program("get", "tenants", **NONE)
+    assert (unset.returncode, "OF_PROD is not set" in unset.stderr) == (2, True)
+    assert program("context", "delete", "prod").returncode == 0
+    assert "No estate runs" in program("get", "tenants", **NONE).stderr
+    gone = program("context", "use", "prod")
+    assert (gone.returncode, "no context 'prod'; there are: local" in gone.stderr) == (2, True)
+
+
+def test_the_order_is_flag_environment_variable_in_use_local(program: Program) -> None:
+    (program.folder / "token").write_text(f"{TOKEN}\n")
+    reference = f"${{file:{program.folder / 'token'}}}"
+    for name in ("used", "named", "flagged"):
+        assert program("context", "set", name, "--url", program.url, "--token", reference).returncode == 0
+
+    def meant(*words: str, **changed: str) -> tuple[str | None, str]:
+        shown = program(*words, "context", "show", "-o", "json", **changed)
+        found = json.loads(shown.stdout)
+        return found["name"], found["because"]
+
+    assert program("context", "show", **NONE).returncode == 2, "nothing is meant"
+    assert program("context", "use", "used", **NONE).returncode == 0
+    assert meant(**NONE) == ("used", "in use")
+    assert meant(**NONE, TREELINE_CONTEXT="named") == ("named", "TREELINE_CONTEXT")
+    assert meant(TREELINE_CONTEXT="named") == (None, "TREELINE_URL")
+    assert meant("--context", "flagged", TREELINE_CONTEXT="named") == ("flagged", "--context")
+    said = program("context", "use", "flagged")
+    assert "But here TREELINE_URL says otherwise" in said.stderr
+    for words in (
+        ("--context", "flagged", "whoami"),
+        ("whoami", "--context", "flagged"),
+        ("whoami", "--context=used"),
+    ):
+        assert program(*words, **NONE).returncode == 0, words
+    local = program("--context", "local", "whoami")
+    assert (local.returncode, "No estate runs" in local.stderr) == (2, True)
+
+
+def test_a_token_that_is_kept_is_never_printed(program: Program) -> None:
+    kept = program("context", "set", "prod", "--url", program.url, "--token", "-", "--use", given=f"{TOKEN}\n")
+    assert kept.returncode == 0, kept.stderr
+    assert yaml.safe_load(program.contexts.read_text())["contexts"]["prod"]["token"] == TOKEN
+    everything = [kept]
+    for words in (("list",), ("list", "-o", "yaml"), ("show", "prod"), ("show", "-o", "json")):
+        everything.append(program("context", *words, **NONE))
+    everything.append(program("whoami", **NONE))
+    everything.append(program("config", "check", **NONE))
+    changed = program("context", "set", "prod", "--url", "http://127.0.0.1:9")
+    away = program("whoami", **NONE)
+    assert (changed.returncode, away.returncode, "context prod, in use" in away.stderr) == (0, 4, True)
+    for ended in (*everything, changed, away):
+        assert TOKEN not in ended.stdout + ended.stderr
+    literal = program("context", "set", "other", "--url", program.url, "--token", "a-secret")
+    assert (literal.returncode, "a-secret" in literal.stderr, "history" in literal.stderr) == (2, False, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("contexts: {a: [", "line 2, column 1"),
+        ("contexts:\n  a: {url: 'http://h', token: t}\n  a: {url: 'http://h', token: t}", "line 3"),
+        ("- a", "`current` and `contexts` are wanted here"),
+        ("contests: {}", "unknown key 'contests'"),
+        ("contexts: {a: {url: 'http://h'}}", "contexts.a: url and token are wanted"),
+        ("contexts: {a: {url: 'h:80', token: t}}", "contexts.a: 'h:80' is no address"),
+        ("contexts: {a: {url: 'http://u:p@h', token: t}}", "contexts.a: the address has a user"),
+        ("contexts: {'a b': {url: 'http://h', token: t}}", "cannot be a context's name"),
+        ("contexts: {local: {url: 'http://h', token: t}}", "is the local estate"),
+        ("contexts: {a: {url: 'http://h', token: '${what:X}'}}", "contexts.a: the token is no reference"),
+        ("current: b\ncontexts: {a: {url: 'http://h', token: t}}", "current: there is no context 'b'"),
+    ],
+)
+def test_a_damaged_file_says_what_is_wrong_and_where(program: Program, text: str, says: str) -> None:
+    write(program, text)
+    for words in (("whoami",), ("context", "use", "a")):
+        ended = program(*words, **NONE)
+        assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
+        assert str(program.contexts) in ended.stderr and says in ended.stderr, ended.stderr
+    assert program.contexts.read_text() == text, "it is left as it is"
+    assert program("whoami").returncode == 0, "what does not need it goes on"
+
+
+def test_a_file_that_others_may_read_is_refused(program: Program) -> None:
+    write(program, f"contexts: {{a: {{url: '{program.url}', token: t}}}}", 0o644)
+    ended = program("context", "list")
+    assert (ended.returncode, "chmod 600" in ended.stderr) == (2, True)
+
+
+def test_shells_that_write_at_once_lose_nothing(program: Program) -> None:
+    names = [f"c{number}" for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        words = (("context", "set", name, "--url", program.url, "--token", "${env:T}") for name in names)
+        assert [ended.returncode for ended in pool.map(lambda each: program(*each), words)] == [0] * 4
+    assert sorted(yaml.safe_load(program.contexts.read_text())["contexts"]) == names
+
+
+def test_config_check_names_what_is_wrong_and_what_no_setting_has(program: Program) -> None:
+    good = program("config", "check")
+    assert (good.returncode, "as they are to be" in good.stderr) == (0, True), good.stdout
+    (program.folder / "treeline.toml").write_text('shift_secnods = 3\nlease_ttl_seconds = "long"\n')
+    write(program, f"contexts: {{a: {{url: '{program.url}', token: '${{env:NOT_THERE}}'}}}}")
+    bad = program("config", "check", "-o", "json", TREELINE_OFFSETS_PARTITIONS="0", TREELINE_TOKENS="x")
+    assert bad.returncode == 2
+    problems = {(each["where"], each["name"]): each["problem"] for each in json.loads(bad.stdout)["problems"]}
+    assert problems.keys() == {
+        ("environment", "TREELINE_TOKENS"),
+        ("environment", "TREELINE_OFFSETS_PARTITIONS"),
+        ("treeline.toml", "shift_secnods"),
+        ("treeline.toml", "lease_ttl_seconds"),
+        (str(program.contexts), "a"),
+    }
+    assert "TREELINE_TOKEN is meant?" in problems["environment", "TREELINE_TOKENS"]
+    assert "shift_seconds is meant?" in problems["treeline.toml", "shift_secnods"]

@@ -1,0 +1,171 @@
+"""`--watch`: drawn in place in a terminal, a document for each change elsewhere, also after a restart."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.database_fixture import Database
+from tests.eventually import eventually
+from tests.integration.conftest import TOKEN
+from tests.integration.program import WORDS, Program, program_of
+from tests.pages.consoles import serve
+from tests.rest_client import RestClient
+
+FAST = ("--watch", "0.1")
+COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-9][0-9;]*m")
+
+
+@pytest.fixture
+def program(database: Database, tmp_path: Path) -> Iterator[Program]:
+    with program_of(database.url, tmp_path) as found:
+        yield found
+
+
+def create(program: Program, tenant: str) -> None:
+    RestClient(program.url, TOKEN).ok("POST", "/tenants", {"name": tenant})
+
+
+def end(running: subprocess.Popen[str]) -> str:
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate()
+    assert running.returncode == 130, said
+    return said
+
+
+def line(running: subprocess.Popen[str]) -> str:
+    assert running.stdout is not None
+    return running.stdout.readline()
+
+
+def names(text: str) -> list[str]:
+    return [item["name"] for item in json.loads(text)["items"]]
+
+
+def test_each_change_is_a_line_of_json(program: Program) -> None:
+    create(program, "acme")
+    running = program.start("get", "tenants", *FAST, "-o", "json")
+    assert names(line(running)) == ["acme"]
+    create(program, "beta")
+    assert names(line(running)) == ["acme", "beta"], "nothing was said while nothing changed"
+    assert end(running) == ""
+
+
+def test_each_change_is_a_document_of_yaml(program: Program) -> None:
+    running = program.start("get", "tenants", *FAST, "-o", "yaml")
+    assert running.stdout is not None
+    read = [line(running), line(running), line(running)]
+    create(program, "acme")
+    while read.count("---\n") < 2 or not read[-1].startswith("next_cursor"):
+        read.append(line(running))
+    end(running)
+    first, second = list(yaml.safe_load_all("".join(read)))
+    assert (first["items"], [item["name"] for item in second["items"]]) == ([], ["acme"])
+
+
+def test_a_control_plane_that_restarts_is_waited_for(database: Database, tmp_path: Path) -> None:
+    with serve(database.url, tmp_path / "first.log") as (console, process):
+        program = Program(console.url, tmp_path)
+        create(program, "acme")
+        running = program.start("describe", "tenant", "acme", *FAST, "-o", "json")
+        running_list = program.start("get", "tenants", *FAST, "-o", "json")
+        assert json.loads(line(running))["name"] == "acme"
+        assert names(line(running_list)) == ["acme"]
+        process.kill()
+        process.wait()
+        assert running_list.stderr is not None
+        assert "does not answer" in running_list.stderr.readline()
+        assert "asked again" in running_list.stderr.readline()
+    port = int(program.url.rpartition(":")[2])
+    with serve(database.url, tmp_path / "second.log", port):
+        assert "answers again" in running_list.stderr.readline()
+        create(program, "beta")
+        assert names(line(running_list)) == ["acme", "beta"]
+        assert end(running_list) == "", "it was said once that it was away"
+        end(running)
+
+
+def test_one_that_never_answered_is_not_waited_for(program: Program) -> None:
+    ended = program("get", "tenants", "-w", TREELINE_URL="http://127.0.0.1:9")
+    assert (ended.returncode, ended.stdout) == (4, "")
+    ended = program("get", "tenant", "acme", "-w")
+    assert (ended.returncode, ended.stdout) == (1, ""), "what is not there cannot be watched"
+
+
+def drawn(program: Program, *words: str, until: bytes, **changed: str) -> bytes:
+    """What stands on a terminal of 12 lines when `until` is there; the program is then interrupted."""
+    ours, theirs = pty.openpty()
+    environment = program.environment | {"TERM": "xterm-256color", "LINES": "12", "COLUMNS": "100"} | changed
+    running = subprocess.Popen(
+        [*WORDS, *words], cwd=program.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    seen = b""
+
+    def there() -> bool:
+        nonlocal seen
+        seen += os.read(ours, 10_000)
+        return until in seen
+
+    eventually(there, f"{until!r} is drawn")
+    running.send_signal(signal.SIGINT)
+    assert running.wait() == 130
+    os.close(ours)
+    return seen
+
+
+def test_in_a_terminal_it_is_drawn_in_place_and_not_below_its_last_line(program: Program) -> None:
+    for number in range(20):
+        create(program, f"tenant-{number:02}")
+    frames = drawn(program, "get", "tenants", *FAST, until=b"\x1b[J\x1b[H").split(b"\x1b[J")
+    assert frames[0].startswith(b"\x1b[2J\x1b[H") and b"tenant-00" in frames[0]
+    assert b"lines more: the window is too low" in frames[0]
+    assert frames[0].count(b"\n") <= 11
+    assert frames[1].startswith(b"\x1b[H"), "over what stood there"
+
+
+def test_colours_are_for_terminals_that_want_them(program: Program) -> None:
+    create(program, "acme")
+    assert "\x1b" not in program("get", "tenants").stdout
+    assert "\x1b" not in program("events").stdout
+    assert "\x1b" not in program("get", "nothing").stderr
+    shown = drawn(program, "get", "tenants", "-w", until=b"acme", NO_COLOR="1")
+    assert not COLOUR.search(shown)
+
+
+@pytest.mark.parametrize(
+    "words", [("get", "tenants", "-w"), ("get", "-w", "tenants"), ("zones", "-w", "-o", "json")]
+)
+def test_seconds_may_be_left_out(program: Program, words: tuple[str, ...]) -> None:
+    running = program.start(*words)
+    assert line(running)
+    end(running)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("get", "tenants", "-w", "0"), "greater than or equal to"),
+        (("get", "tenants", "--watch=soon"), "valid number"),
+        (("get", "tenants", "-w", "--at", "0"), "--at or --watch"),
+    ],
+)
+def test_what_cannot_be_watched_is_bad_input(program: Program, words: tuple[str, ...], says: str) -> None:
+    ended = program(*words)
+    assert (ended.returncode, ended.stdout, says in ended.stderr) == (2, "", True), ended.stderr
+
+
+def test_the_status_of_the_local_estate_is_watched_without_one(program: Program) -> None:
+    running = program.start("status", *FAST, "-o", "json")
+    assert json.loads(line(running))["estate"] is None
+    end(running)
+    assert "No estate runs" in program("status").stdout
