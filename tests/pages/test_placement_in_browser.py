@@ -1,6 +1,4 @@
 """A placement in real Chromium: asked for by keyboard and mouse, watched until it is planned; and pictures of it.
-
-With TREELINE_PICTURES=docs/images those of the documentation are taken anew.
 """
 
 from __future__ import annotations
