@@ -33,6 +33,8 @@ NAMED = re.compile(r"^\s*[-*] \[[^\]]+\]\((?P<page>[^)#:]+)\.md\)", re.MULTILINE
 """A page in a list of links."""
 ASIDE = {"decisions/index": "[0-9]*"}
 """Pages that head all others of their folder."""
+TAKEN_IN = {"architecture": "ARCHITECTURE.md", "client": "client/README.md"}
+"""Pages whose text stands elsewhere in the repository, where it belongs."""
 
 
 def navigation(name: str, text: str) -> str:
@@ -47,9 +49,33 @@ def navigation(name: str, text: str) -> str:
     return "\n\n".join([text, *parts, ""])
 
 
+def taken_in(name: str) -> str:
+    """The text of a file outside of docs/, with links as they are from here; where they lead to no page, plain."""
+    file = DOCS.parent / TAKEN_IN[name]
+
+    def here(link: re.Match[str]) -> str:
+        target = link["target"]
+        if "://" in target or target.startswith("#"):
+            return link[0]
+        path, _, anchor = target.partition("#")
+        found = (file.parent / path).resolve()
+        if not found.is_relative_to(DOCS) or found.is_dir():
+            return f"`{link['text']}`"
+        return f"[{link['text']}]({found.relative_to(DOCS)}{'#' if anchor else ''}{anchor})"
+
+    return re.sub(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)", here, file.read_text())
+
+
+def to_pages(text: str) -> str:
+    """Links to what is taken in lead to its page."""
+    for page, file in TAKEN_IN.items():
+        text = re.sub(rf"\]\(\.\./((?:\.\./)*){re.escape(file)}", rf"](\g<1>{page}.md", text)
+    return text
+
+
 def _read(_app: object, name: str, source: list[str]) -> None:
-    if name == root_doc or name in ASIDE:
-        source[0] = navigation(name, source[0])
+    text = taken_in(name) if name in TAKEN_IN else to_pages(source[0])
+    source[0] = navigation(name, text) if name == root_doc or name in ASIDE else text
 
 
 def setup(app: Any) -> dict[str, bool]:

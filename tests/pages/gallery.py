@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backend import web
+
 PROD = "/tenants/acme/retail/prod"
 LOSS = "/drills/replication/hw-truncation-loss"
 
@@ -118,6 +120,15 @@ NO_PICTURE = {
     "/tenants/{tenant}/{instance}/{environment}/-streams": "a block of the environment's page",
 }
 """Addresses that are no pages, and why; nor are those that end with -live or -applied."""
+
+
+def routes() -> list[str]:
+    """The addresses of the console that answer a GET, as they are declared, forms before what they would be taken for."""
+    routers = [page.router for page in vars(web).values() if hasattr(page, "router")]
+    found = [
+        each for router in routers for each in router.routes if "GET" in (getattr(each, "methods", None) or ())
+    ]
+    return sorted({each.path for each in found}, key=lambda path: path.count("{"))
 
 
 def text() -> str:

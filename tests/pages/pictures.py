@@ -24,7 +24,8 @@ COMPARE = """async ([before, after]) => {
   if (one.width !== other.width || one.height !== other.height) return 1;
   let changed = 0;
   for (let at = 0; at < one.data.length; at += 4)
-    if (Math.abs(one.data[at] - other.data[at]) + Math.abs(one.data[at + 1] - other.data[at + 1]) > 48) changed += 1;
+    if (Math.abs(one.data[at] - other.data[at]) + Math.abs(one.data[at + 1] - other.data[at + 1]) > 48)
+      changed += 1;
   return changed / (one.data.length / 4);
 }"""
 """The share of pixels in which two pictures differ to the eye."""

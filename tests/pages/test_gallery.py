@@ -124,14 +124,14 @@ def replicas(database: Database) -> None:
 def taken(page: Page, picture: Picture) -> list[str]:
     """Look at an open page in both widths, and keep what the documentation has of it; what runs out of it."""
     wrong = []
-    for size, look, theme in ((WIDE, "", "light"), (WIDE, "-dark", "dark"), (NARROW, "-narrow", "light")):
+    for size, ending, theme in ((WIDE, "", "light"), (WIDE, "-dark", "dark"), (NARROW, "-narrow", "light")):
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > size["width"]:
             wrong.append(f"{picture.address}: {width} of {size['width']} pixels")
-        if KEPT and look in picture.looks:
-            pictures.keep(page, Path(KEPT) / f"{picture.name}{look}.webp")
+        if KEPT and ending in picture.looks:
+            pictures.keep(page, Path(KEPT) / f"{picture.name}{ending}.webp")
     return wrong
 
 

@@ -1,5 +1,4 @@
-"""The player of drills in real Chromium, with and without JavaScript; and pictures of it.
-"""
+"""The player of drills in real Chromium, with and without JavaScript; and pictures of it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A placement in real Chromium: asked for by keyboard and mouse, watched until it is planned; and pictures of it.
-"""
+"""A placement in real Chromium: asked for by keyboard and mouse, watched until it is planned."""
 
 from __future__ import annotations
 
