@@ -1,4 +1,4 @@
-"""The docs site: built with warnings as errors, whole without any other host, found by its own search, dark and light."""
+"""The docs site: built with warnings as errors, whole without any other host, with a search, dark and light."""
 
 from __future__ import annotations
 
@@ -24,8 +24,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As `make docs` builds it."""
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", folder / "doctrees", DOCS]
-        + [folder / "html"],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            "-d",
+            folder / "doctrees",
+            DOCS,
+            folder / "html",
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""The pictures of the console's pages in the documentation: one table, of which docs/console-gallery.md is made.
+"""The pictures of the console's pages in the documentation: a table, of which docs/console-gallery.md is made.
 
 A new page is a line here; what is to be on it is put there by `tests/pages/test_gallery.py`, `filled`. Then
 `make pictures` takes its picture and writes the page. Names of pictures are those of files in docs/images/gallery.
@@ -78,7 +78,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("schemas", "/schemas", "Subjects of the primary, and how far clusters follow"),
         Picture("subject", "/schemas/c1/acme-retail-prod-orders-value", "One subject, and what differs"),
         Picture("schema-new", "/schemas/-new", "The form that checks and registers a schema"),
-        Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "A subject's level is set"),
+        Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "A level is set"),
         Picture("offsets", "/offsets", "Where groups are on every cluster", narrow=True),
     ),
     "Switches": (
@@ -100,7 +100,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
     "The replication lab": (
         Picture("drills", "/drills", "The scenarios"),
         Picture("drill", f"{LOSS}?step=15", "A committed record is lost, step by step", True, True),
-        Picture("drill-schedule", "/drills/schedule?faults=crash 1 1000 4500,cut 2-3 2000 800", "Faults of one's own"),
+        Picture("drill-schedule", "/drills/schedule?faults=crash 1 1000 4500,cut 2-3 2000 800", "Own faults"),
     ),
     "People": (
         Picture("account", "/account", "One's own account"),
@@ -123,7 +123,7 @@ NO_PICTURE = {
 
 
 def routes() -> list[str]:
-    """The addresses of the console that answer a GET, as they are declared, forms before what they would be taken for."""
+    """The addresses of the console that answer a GET, as they are declared; the plainest first."""
     routers = [page.router for page in vars(web).values() if hasattr(page, "router")]
     found = [
         each for router in routers for each in router.routes if "GET" in (getattr(each, "methods", None) or ())
@@ -137,8 +137,8 @@ def text() -> str:
         "# Pictures of every page",
         "<!-- Written by `make pictures` from tests/pages/gallery.py. -->",
         "",
-        "The [console](console.md)'s pages, on a control plane with three clusters and two tenants. What is on them is made",
-        "up by the tests that take the pictures; the clusters are not there.",
+        "The [console](console.md)'s pages, on a control plane with three clusters and two tenants. What is on",
+        "them is made up by the test that takes the pictures; the clusters are not there.",
     ]
     for heading, pictures in GALLERY.items():
         lines += ["", f"## {heading}"]
