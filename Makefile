@@ -59,7 +59,6 @@ lint: install-dev ## Check style, types and import layers
 	@$(BIN)/lint-imports
 
 docs: install-dev ## Build the docs site to site/, with warnings as errors
-	@$(BIN)/python docs/generate.py
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d .cache/docs docs site
 	@echo "site/index.html"
 
@@ -78,7 +77,7 @@ programs:
 	@.ci/ensure-programs java:openjdk-17-jre-headless mvn:maven npm:npm
 
 test-programs:
-	@.ci/ensure-programs chromium:chromium ip:iproute2
+	@.ci/ensure-programs chromium:chromium ip:iproute2 curl:curl
 
 $(VENV_MADE):
 	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
