@@ -39,7 +39,7 @@ class Outcomes:
 
     def __init__(self, only_browser: bool = False) -> None:
         self.only_browser = only_browser
-        self.ended: dict[str, tuple[str, float]] = {}
+        self.ended: dict[str, str] = {}
         self.elsewhere: list[str] = []
         """That need a whole estate: `make test` runs them."""
 
@@ -52,9 +52,8 @@ class Outcomes:
         items[:] = here
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        before, seconds = self.ended.get(report.nodeid, ("passed", 0.0))
-        outcome = report.outcome if before == "passed" else before
-        self.ended[report.nodeid] = (outcome, seconds + report.duration)
+        before = self.ended.get(report.nodeid, "passed")
+        self.ended[report.nodeid] = report.outcome if before == "passed" else before
 
 
 def run(*what: str, only_browser: bool = False) -> Outcomes:
@@ -101,13 +100,13 @@ def accessibility(folder: Path) -> str:
 def browser_tests(_: Path) -> str:
     outcomes = run("-m", "not nightly", "tests/pages", "tests/docs", only_browser=True)
     by_file: dict[str, list[str]] = defaultdict(list)
-    for test, (outcome, seconds) in outcomes.ended.items():
+    for test, outcome in outcomes.ended.items():
         file, _, name = test.partition("::")
-        by_file[file].append(f"- {words_of(name)}: {outcome}, {seconds:.1f} s")
+        by_file[file].append(f"- {words_of(name)}: {outcome}")
     for test in outcomes.elsewhere:
         file, _, name = test.partition("::")
         by_file[file].append(f"- {words_of(name)}: on the estate, by `make test`")
-    passed = sum(outcome == "passed" for outcome, _ in outcomes.ended.values())
+    passed = sum(outcome == "passed" for outcome in outcomes.ended.values())
     said = (
         f"{len(outcomes.ended)} tests in real Chromium in front of a real control plane: **{passed} passed**. "
         f"{len(outcomes.elsewhere)} more need an estate of real clusters. Each name is the promise that is tested."

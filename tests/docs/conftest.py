@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pgserver
 import pytest
 import yaml
 
@@ -17,6 +18,7 @@ from tests.pages.consoles import serve_here
 
 NOBODY_LISTENS = "127.0.0.1:9"
 BASH_SECONDS = 300
+POSTGRES = Path(pgserver.__file__).parent / "pginstall" / "bin"
 
 
 def default_estate_away(database_url: str) -> None:
@@ -41,14 +43,14 @@ def database_content() -> Content | None:
     return default_estate_away
 
 
-def run_page(page: Path, tested: str, folder: Path, url: str, token: str) -> None:
+def run_page(page: Path, tested: str, folder: Path, url: str, token: str, **variables: str) -> None:
     """Run the tested blocks of a page as a user would, in an empty folder with the page's files."""
     files, commands = script(page, tested)
     for name, text in files.items():
         (folder / name).write_text(text)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
-    environment |= {"TREELINE_URL": url, "TREELINE_TOKEN": token, "HOME": str(folder)}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    environment |= {"TREELINE_URL": url, "TREELINE_TOKEN": token, "HOME": str(folder), **variables}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{POSTGRES}:{environment['PATH']}"
     ended = subprocess.run(
         ["bash", "-c", commands],
         cwd=folder,
