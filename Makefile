@@ -29,7 +29,7 @@ FRONTEND := frontend/node_modules/.package-lock.json
 # Programs that start are read as they were compiled the last time, whatever the machine says: tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up down test nightly soak bench lint install install-dev programs test-programs
+.PHONY: help up down test nightly soak bench lint docs pictures reports install install-dev programs test-programs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,17 @@ lint: install-dev ## Check style, types and import layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+docs: install-dev ## Build the docs site to site/, with warnings as errors
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d .cache/docs docs site
+	@echo "site/index.html"
+
+pictures: install-dev ## Take the pictures of all pages of the console anew (docs/images/gallery)
+	@TREELINE_GALLERY=docs/images/gallery $(BIN)/python -m pytest -q tests/pages/test_gallery.py
+	@$(BIN)/python docs/generate.py
+
+reports: install-dev ## Run the checks of pages and REST again and write docs/reports
+	@$(BIN)/python -m tests.reports
+
 install: programs $(SPARK) $(PROJECT) $(NATIVE) $(FRONTEND)
 
 install-dev: install test-programs $(DEV) $(CLIENT)
@@ -66,7 +77,7 @@ programs:
 	@.ci/ensure-programs java:openjdk-17-jre-headless mvn:maven npm:npm
 
 test-programs:
-	@.ci/ensure-programs chromium:chromium ip:iproute2
+	@.ci/ensure-programs chromium:chromium ip:iproute2 curl:curl
 
 $(VENV_MADE):
 	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \

@@ -1,5 +1,4 @@
-"""Writes docs/settings.md, cli.md, events.md, metrics.md and replication-scenarios.md from the code: `python
-docs/generate.py`.
+"""Writes the pages of docs/ that are made of the code, by `python docs/generate.py`: see PAGES.
 
 tests/architecture/test_docs.py holds the files to what this gives.
 """
@@ -22,6 +21,7 @@ sys.path.insert(0, str(PROJECT_ROOT))
 import typer  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
 
+from backend.api.app import create_app  # noqa: E402
 from backend.cli import app  # noqa: E402
 from backend.commands.examples import examples_of  # noqa: E402
 from backend.commands.exit_codes import MEANINGS  # noqa: E402
@@ -33,6 +33,7 @@ from backend.replication_lab.history import Invariant  # noqa: E402
 from backend.replication_lab.scenarios import SCENARIOS  # noqa: E402
 from backend.settings import Settings  # noqa: E402
 from docs.verbs import ELSEWHERE, VERBS  # noqa: E402
+from tests.pages import gallery  # noqa: E402
 
 CLI_INTRODUCTION = PROJECT_ROOT / "docs" / "cli-introduction.txt"
 GENERATED = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
@@ -151,6 +152,43 @@ def scenarios_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def routes_page() -> str:
+    """Every route of the REST API with what it needs, takes and answers."""
+    lines = [
+        "# REST, route by route",
+        GENERATED,
+        "Below `/api/v1`; the rules that hold for all of them are in [REST](rest.md), what each need is in",
+        "[access](access.md). The same, with every field of every body, is at `/openapi.json`.",
+    ]
+    api = create_app(Settings()).openapi()
+    by_tag: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+    for path, methods in api["paths"].items():
+        for method, operation in methods.items():
+            tag = (operation.get("tags") or ["other"])[0]
+            by_tag.setdefault(tag, []).append((method.upper(), path.removeprefix("/api/v1"), operation))
+    for tag, routes in sorted(by_tag.items()):
+        lines += ["", f"## {tag.capitalize()}"]
+        for method, path, operation in routes:
+            lines += ["", f"### `{method} {path}`", "", inspect.cleandoc(operation.get("description") or "")]
+            lines += ["", *_route_facts(operation)]
+    return "\n".join(lines) + "\n"
+
+
+def _route_facts(operation: dict[str, Any]) -> Iterator[str]:
+    if need := operation.get("x-treeline-needs"):
+        yield f"- needs `{need}`"
+    for place, title in (("query", "query"), ("header", "headers")):
+        asked = [each for each in operation.get("parameters", ()) if each["in"] == place]
+        names = [f"`{each['name']}`{' (needed)' if each.get('required') else ''}" for each in asked]
+        if names:
+            yield f"- {title}: {', '.join(names)}"
+    content = operation.get("requestBody", {}).get("content", {})
+    for kind, body in content.items():
+        name = body.get("schema", {}).get("$ref", "").rpartition("/")[2]
+        yield f"- body: `{kind}`{f', {name}' if name else ''}"
+    yield f"- answers: {', '.join(sorted(operation['responses']))}"
+
+
 def _outcome(played: Drill) -> str:
     if played.violated is None:
         return "holds"
@@ -165,6 +203,8 @@ PAGES = {
     "cli.md": cli_page,
     "events.md": events_page,
     "metrics.md": metrics_page,
+    "rest-routes.md": routes_page,
+    "console-gallery.md": gallery.text,
     "replication-scenarios.md": scenarios_page,
 }
 

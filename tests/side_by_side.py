@@ -31,7 +31,7 @@ FOLDERS_THAT_SHARE = {
 }
 
 
-BESIDE_FOLDERS = ("tests/pages/", "tests/registry/", "tests/simulation/")
+BESIDE_FOLDERS = ("tests/pages/", "tests/registry/", "tests/simulation/", "tests/docs/")
 """What goes on beside the folders that need the session's estate."""
 LONG = ("tests/pages/", "tests/registry/", "tests/integration/test_copy_session.py")
 """Whose files take the longest of what comes last."""

@@ -1,18 +1,22 @@
 """Files that browsers fetch: our own from frontend/static, third-party ones from where npm put them.
 
 Every file is listed here by its address, so no path of a request ever reaches the file system. An address carries
-a digest of its file: browsers keep the file for good, and a new one has a new address.
+a digest of its file: browsers keep the file for good, and a new one has a new address. What is text is sent packed
+to those who take that: a first visit is to be light (tests/pages/test_weight.py). Pages are not, since they carry
+keys beside what was typed, and the size of both packed together tells about the key (BREACH).
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, Header, HTTPException, Query
+from fastapi.responses import FileResponse, Response
 
 from backend.settings import PROJECT_ROOT
 
@@ -33,6 +37,9 @@ _TYPES = {
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
 }
+_PACKED_ALREADY = {".woff2"}
+_TAKES_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:$|,|;\s*q=(?!0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
+"""In `Accept-Encoding`: gzip, and not with the weight 0."""
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -42,13 +49,30 @@ def address(name: str) -> str:
 
 
 @router.get("/static/{name:path}")
-def get_file(name: str, v: Annotated[str | None, Query(max_length=32)] = None) -> FileResponse:
+def get_file(
+    name: str,
+    v: Annotated[str | None, Query(max_length=32)] = None,
+    accept_encoding: Annotated[str, Header()] = "",
+) -> Response:
     """A file; 404 for any that is not listed, or that npm did not install."""
     path = _FILES.get(name)
     if path is None or not path.is_file():
         raise HTTPException(404)
-    caching = _FOR_GOOD if v == _digest(path) else "no-cache"
-    return FileResponse(path, media_type=_TYPES[path.suffix], headers={"Cache-Control": caching})
+    headers = {"Cache-Control": _FOR_GOOD if v == _digest(path) else "no-cache"}
+    kind = _TYPES[path.suffix]
+    if path.suffix in _PACKED_ALREADY:
+        return FileResponse(path, media_type=kind, headers=headers)
+    headers["Vary"] = "Accept-Encoding"
+    if _TAKES_GZIP.search(accept_encoding) is None:
+        return FileResponse(path, media_type=kind, headers=headers)
+    packed = _packed(path, path.stat().st_mtime_ns)
+    return Response(packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+
+
+@cache
+def _packed(path: Path, _: int) -> bytes:
+    # Without a time in it, so that all processes send the same.
+    return gzip.compress(path.read_bytes(), mtime=0)
 
 
 def _digest(path: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import APIOperation, Case, GenerationMode
@@ -15,7 +16,7 @@ from schemathesis.openapi import from_url
 from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from tests import http
+from tests import http, report_facts
 from tests.database_fixture import RunningPostgres
 from tests.integration.conftest import TOKEN, Rest, new_database, served
 
@@ -37,18 +38,24 @@ def described(postgres: RunningPostgres) -> Iterator[BaseSchema]:
 def test_every_operation_answers_as_documented(described: BaseSchema, mode: GenerationMode) -> None:
     # A plain loop: schemathesis's own parametrisation does not work with this pytest.
     broken: list[str] = []
+    asked: dict[str, int] = {}
     for found in described.get_all_operations():
         operation = found.ok()
         try:
-            _check(operation, mode)
+            asked[operation.label] = _check(operation, mode)
         except Unsatisfiable:
             assert mode is GenerationMode.NEGATIVE  # it takes nothing that could be sent wrongly
         except BaseExceptionGroup as error:
             broken.append(f"{operation.label}: {error.exceptions}")
+    facts = {"asked": asked, "broken": broken, "version": schemathesis.__version__, "examples": EXAMPLES}
+    report_facts.leave(f"schemathesis-{mode.value}", facts)
     assert not broken, "\n\n".join(broken)
 
 
-def _check(operation: APIOperation, mode: GenerationMode) -> None:
+def _check(operation: APIOperation, mode: GenerationMode) -> int:
+    """How many requests were sent and answered as they should be."""
+    sent = 0
+
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
         max_examples=EXAMPLES,
@@ -58,6 +65,9 @@ def _check(operation: APIOperation, mode: GenerationMode) -> None:
         suppress_health_check=list(HealthCheck),
     )
     def check(case: Case) -> None:
+        nonlocal sent
+        sent += 1
         case.call_and_validate(headers={"Authorization": f"Bearer {TOKEN}"}, excluded_checks=NOT_CHECKED)
 
     check()
+    return sent

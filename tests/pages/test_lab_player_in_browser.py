@@ -1,7 +1,4 @@
-"""The player of drills in real Chromium, with and without JavaScript; and pictures of it.
-
-With TREELINE_PICTURES=docs/images those of the documentation are taken anew.
-"""
+"""The player of drills in real Chromium, with and without JavaScript; and pictures of it."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.pages.consoles import Console
-from tests.pages.test_switch_pictures import KEPT, WIDE, folder, taken
+from tests.pages.test_switch_pictures import folder, taken
 
 __all__ = ["folder"]
 
@@ -132,7 +129,3 @@ def test_pictures(console: Console, open_page: Callable[..., Page], folder: Path
     ):
         page.goto(f"{console.url}{path}")
         taken(page, name, folder)
-    for theme in ("light", "dark") if KEPT else ():
-        page.set_viewport_size(WIDE)
-        page.emulate_media(color_scheme=theme)
-        page.screenshot(path=Path(str(KEPT)) / f"replication-lab-{theme}.png", full_page=True)

@@ -1,7 +1,4 @@
-"""A placement in real Chromium: asked for by keyboard and mouse, watched until it is planned; and pictures of it.
-
-With TREELINE_PICTURES=docs/images those of the documentation are taken anew.
-"""
+"""A placement in real Chromium: asked for by keyboard and mouse, watched until it is planned."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Pictures of the pages of switches, in both themes, wide and narrow: nothing runs out of the page.
 
-With TREELINE_PICTURES=docs/images those of the documentation are taken anew,
-with TREELINE_ALL_PICTURES=folder all are.
+With TREELINE_ALL_PICTURES=folder they are taken. Those of the documentation are the gallery's (test_gallery.py).
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from tests.observations import observe
 from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, HOLDING, all_online, client, clusters_say, commands, start, to, told
 
-KEPT = os.environ.get("TREELINE_PICTURES")
-IN_THE_GUIDE = ("switch-plan", "switch-holding", "switch-report", "placement", "replication", "zones")
 PLAN = "/switches/plan?from=c1&to=c2"
 WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=844)
 ARROWS = (("c1", 2, "c2"), ("c2", 1, "c3"), ("c2", 2, "c1"), ("c3", 1, "c2"), ("c3", 2, "c1"))
@@ -35,9 +32,6 @@ def taken(page: Page, name: str, folder: Path | None) -> None:
             if folder:
                 page.screenshot(path=folder / f"{name}-{theme}-{width}.png", full_page=True)
     page.set_viewport_size(WIDE)
-    if KEPT and name in IN_THE_GUIDE:
-        page.emulate_media(color_scheme="light")
-        page.screenshot(path=Path(KEPT) / f"{name}.png", full_page=True)
 
 
 @pytest.fixture

@@ -1,0 +1,151 @@
+"""Every page of the gallery, in real Chromium: it is there, and nothing runs out of it, wide or narrow.
+
+`make pictures` (TREELINE_GALLERY=docs/images/gallery) takes the pictures of the documentation anew by this test.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, ViewportSize
+
+from backend.domain.cluster_switch import Phase
+from backend.domain.replication_health import TopicSettings
+from backend.domain.trace import CameFrom
+from backend.registry.records import ConfigSet
+from backend.tracing.run import Trace, TracedCopy, TracedOrigin
+from backend.web import trace_page
+from tests.database_fixture import Database
+from tests.observations import observe
+from tests.pages import pictures
+from tests.pages.consoles import Console, serve_here
+from tests.pages.gallery import PICTURES, Picture
+from tests.pages.placing import GROWN, ask, documents, failed, planned
+from tests.pages.replicating import look, looked_at
+from tests.pages.switching import COMPLETED, all_online, client, clusters_say, commands, start, to
+from tests.pages.test_offsets_page import ITEMS, ORDERS, committed
+from tests.pages.test_schemas_pages import MINE, NOBODYS, THEIRS, avro, version, was_read
+from tests.pages.test_switch_pictures import ARROWS
+from tests.pages.test_what_if_page import SOUND, lost, says
+from tests.pages.visitors import API_PROD
+from tests.pages.zoning import begin, reports
+
+KEPT = os.environ.get("TREELINE_GALLERY")
+WIDE, NARROW = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
+BORN_MS = 1_800_000_000_000
+TRACED = Trace(
+    origin=TracedOrigin("c1", 1, 41, BORN_MS, present=True),
+    copies=(
+        TracedCopy("c2", 44, 0b10, CameFrom("c1", certain=True), BORN_MS + 12),
+        TracedCopy("c3", 39, 0b11, CameFrom("c2", certain=True), BORN_MS + 31),
+    ),
+    missing=(),
+)
+
+
+@pytest.fixture
+def console(database: Database) -> Iterator[Console]:
+    """With registries, and clients that are not forgotten."""
+    with serve_here(
+        database.url, with_schemas=True, discovery_ttl_ms=600_000, discovery_hold_ms=600_000
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
+    """Something on every page; what pages ask clusters, which are not there, is answered in their place."""
+    access(acme)
+    all_online(database)
+    schemas(acme)
+    for rate, (cluster, level, target) in enumerate(ARROWS):
+        observe(database.engine, cluster, level, target, records_per_second=480.0 + 90 * rate, lag_records=rate)
+    look(database, looked_at(away=(2,)), "id-0")
+    for group, stream in (("billing", ORDERS), ("reports", ORDERS), ("shop", ITEMS)):
+        committed(database, stream, group)
+    replicas(database)
+    for name in ("checkout-1", "checkout-2", "import-1"):
+        client(database, name, phase="held" if name == "checkout-2" else "active")
+    client(database, "billing-1", role="consumer")
+    commands(database, start("s0"), *COMPLETED[1:], switch="s0")
+    commands(database, start(source="c2", target="c3", generation=3), to(Phase.HOLDING, missing_records=212))
+    reports(acme)
+    begin(database, 43, committed=39)
+    monkeypatch.setattr(trace_page, "_traced", lambda *_: TRACED)
+    usual = TopicSettings(min_insync_replicas=2, unclean_election=False)
+    topics = {"acme-retail-prod-orders": SOUND, "globex-shop-prod-items": SOUND}
+    says(monkeypatch, lost(topics, dict.fromkeys(topics, usual), told=True))
+    with clusters_say(monkeypatch):
+        yield acme
+
+
+def access(console: Console) -> None:
+    """Users, a token, an application and its grant."""
+    rest = console.rest
+    rest.ok("POST", "/users", {"name": "ada", "role": "viewer", "tenants": {"acme": "member"}})
+    rest.ok("POST", "/users", {"name": "grace", "role": "operator"})
+    rest.ok("POST", "/users", {"name": "linus", "role": "tenant", "tenants": {"globex": "owner"}})
+    rest.ok("POST", "/users/ada/tokens", {"name": "ci"})
+    for name in ("payments", "invoices"):
+        rest.ok("POST", f"{API_PROD}/streams", {"name": name, "partitions": 4})
+    rest.ok(
+        "POST",
+        f"{API_PROD}/applications",
+        {"name": "billing", "consumes": [ORDERS], "produces": ["invoices"], "groups": ["billing"]},
+    )
+
+
+def schemas(console: Console) -> None:
+    """Subjects of both tenants and of nobody on the primary, and what has come of them to another cluster."""
+    first = avro("id")
+    was_read(
+        console,
+        "c1",
+        version(MINE, 1, 1, first),
+        version(MINE, 2, 2, avro("id", "note?")),
+        version(THEIRS, 1, 3, avro("name")),
+        version(NOBODYS, 1, 4, avro("loose")),
+        ConfigSet(subject=MINE, fields={"compatibilityLevel": "FULL"}),
+    )
+    was_read(console, "c3", version("acme-prod-orders-value", 1, 1, first))
+
+
+def replicas(database: Database) -> None:
+    """A placement that is planned, and one that could not be."""
+    ask(database, "p1")
+    planned(database, "p1", documents(GROWN))
+    ask(database, "p2", "c2")
+    failed(database, "p2", "brokers are not there (4, 5): start them, or name target_brokers without them")
+
+
+def taken(page: Page, picture: Picture) -> list[str]:
+    """Look at an open page in both widths, and keep what the documentation has of it; what runs out of it."""
+    wrong = []
+    for size, ending, theme in ((WIDE, "", "light"), (WIDE, "-dark", "dark"), (NARROW, "-narrow", "light")):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > size["width"]:
+            wrong.append(f"{picture.address}: {width} of {size['width']} pixels")
+        if KEPT and ending in picture.looks:
+            pictures.keep(page, Path(KEPT) / f"{picture.name}{ending}.webp")
+    return wrong
+
+
+def test_every_page_is_there_and_has_its_room(filled: Console, open_page: Callable[..., Page]) -> None:
+    if KEPT:
+        Path(KEPT).mkdir(exist_ok=True, parents=True)
+    page = open_page(filled, "/account", expect_errors=True, color_scheme="light")
+    wrong = []
+    for each in PICTURES:
+        if each.name == "login":
+            page.context.clear_cookies()
+        answer = page.goto(f"{filled.url}{each.address}", wait_until="load")
+        assert answer is not None
+        if answer.status != 200:
+            wrong.append(f"{each.address}: {answer.status}")
+        wrong += taken(page, each)
+    assert not wrong, "\n".join(wrong)
