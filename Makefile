@@ -59,7 +59,7 @@ lint: install-dev ## Check style, types and import layers
 	@$(BIN)/lint-imports
 
 docs: install-dev ## Build the docs site to site/, with warnings as errors
-	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d .cache/docs docs site
+	@$(BIN)/python -m sphinx -q -E -W --keep-going -d .cache/docs docs site
 	@echo "site/index.html"
 
 pictures: install-dev ## Take the pictures of all pages of the console anew (docs/images/gallery)

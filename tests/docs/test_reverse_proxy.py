@@ -1,0 +1,23 @@
+"""What the how-to says of a reverse proxy that speaks TLS."""
+
+from __future__ import annotations
+
+from tests import http
+from tests.database_fixture import Database
+from tests.docs.pages import DOCS
+from tests.pages.consoles import serve_here
+
+
+def test_the_scheme_that_a_proxy_tells_makes_cookies_secure(database: Database) -> None:
+    page = (DOCS / "howto" / "reverse-proxy.md").read_text()
+    assert "proxy_set_header X-Forwarded-Proto $scheme;" in page
+    with serve_here(database.url) as console:
+        for told, is_secure in (({}, False), ({"X-Forwarded-Proto": "https"}, True)):
+            answer = http.get(console.login_link(), headers=told)
+            assert answer.status_code == 303
+            assert ("secure" in answer.headers["Set-Cookie"].lower()) is is_secure
+
+
+def test_links_for_logging_in_begin_with_the_address_of_the_settings(database: Database) -> None:
+    with serve_here(database.url, url="https://treeline.example") as console:
+        assert console.rest.ok("POST", "/login-links")["url"].startswith("https://treeline.example/login")
