@@ -162,11 +162,12 @@ def test_what_is_to_be_removed_from_a_cluster_that_left_the_tree_is_shown(
     assert set(rows(owner.get(BILLING), "data-cluster")) == {"c1", "c2"}
 
 
-def test_without_a_key_no_password_can_be_issued(acme: Console) -> None:
-    owner = Visitor(acme, "ada", acme="owner")
-    owner.confirm(NEW, **FIELDS)
-    form = owner.get(f"{BILLING}/-credentials")
-    answer = owner.send(f"{BILLING}/-credentials", step="preview", **hidden(form))
+def test_without_a_key_no_password_can_be_issued(acme: Console, database: Database) -> None:
+    with serve_here(database.url, secrets_key=None) as console:
+        owner = Visitor(console, "ada", acme="owner")
+        owner.confirm(NEW, **FIELDS)
+        form = owner.get(f"{BILLING}/-credentials")
+        answer = owner.send(f"{BILLING}/-credentials", step="preview", **hidden(form))
     assert answer.status_code == 409
     assert "TREELINE_SECRETS_KEY" in said(answer)
 
