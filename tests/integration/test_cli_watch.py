@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from backend.commands.output import Form, Shown
+from backend.commands.watch import follow
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import TOKEN
@@ -56,8 +58,23 @@ def test_each_change_is_a_line_of_json(program: Program) -> None:
     running = program.start("get", "tenants", *FAST, "-o", "json")
     assert names(line(running)) == ["acme"]
     create(program, "beta")
-    assert names(line(running)) == ["acme", "beta"], "nothing was said while nothing changed"
+    assert names(line(running)) == ["acme", "beta"]
     assert end(running) == ""
+
+
+def test_what_did_not_change_is_not_said_again_and_ages_are_no_change(capsys: pytest.CaptureFixture[str]) -> None:
+    looks = iter([{"n": 1, "age_seconds": 1}, {"n": 1, "age_seconds": 2}, {"n": 2, "age_seconds": 3}])
+
+    def look() -> Shown:
+        answer = next(looks, None)
+        if answer is None:
+            raise KeyboardInterrupt
+        return Shown(answer=answer, columns=("n",), rows=[answer])
+
+    with pytest.raises(KeyboardInterrupt):
+        follow(look, Form.JSON, 0.001)
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert said == [{"n": 1, "age_seconds": 1}, {"n": 2, "age_seconds": 3}]
 
 
 def test_each_change_is_a_document_of_yaml(program: Program) -> None:
