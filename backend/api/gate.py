@@ -16,9 +16,9 @@ from backend import callers
 from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, may_be_known
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
-from backend.domain.access import Origin
+from backend.domain.access import Provenance
 from backend.domain.errors import DomainError
-from backend.eventlog.origins import coming_from
+from backend.eventlog.provenance import coming_from
 
 API = "/api/"
 MOST_BODY_BYTES = 1 << 20
@@ -63,8 +63,8 @@ class Gate:
         except DomainError as error:
             refusal = of_domain(error)
         caller = state["caller"]
-        state["origin"] = _origin(scope, headers, "" if caller is None else caller.means)
-        with coming_from(state["origin"]):
+        state["provenance"] = _provenance(scope, headers, "" if caller is None else caller.means)
+        with coming_from(state["provenance"]):
             await (refusal or self._app)(scope, _limited(receive, _most(scope["path"])), send_with_headers)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
@@ -92,10 +92,10 @@ class Gate:
         )
 
 
-def _origin(scope: Scope, headers: Headers, means: str) -> Origin:
+def _provenance(scope: Scope, headers: Headers, means: str) -> Provenance:
     agent = headers.get("user-agent", "")[:LONGEST_AGENT]
     plain = "".join(character if character.isprintable() else "?" for character in agent)
-    return Origin(means, scope["client"][0] if scope.get("client") else "?", plain)
+    return Provenance(means, scope["client"][0] if scope.get("client") else "?", plain)
 
 
 def _most(path: str) -> int:
