@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Engine
 
 from backend.domain.errors import StaleVersion
 from backend.domain.event import Event
-from backend.eventlog import origins
+from backend.eventlog import provenance
 from backend.eventlog.faults import DatabaseUnavailable, OutcomeUnknown
 from backend.eventlog.idempotency import Answer, IdempotencyKey, recall, remember
 from backend.eventlog.recorded import Metadata, RecordedEvent, Write
@@ -118,7 +118,7 @@ class Dispatcher:
             if recorded:
                 head = recorded[-1].position
                 runner.project(connection, self._registry, self._projections, head, recorded)
-                origins.note(connection, recorded)
+                provenance.note(connection, recorded)
             result = answer(connection, Outcome(stream, version + len(recorded), recorded))
             if idempotency is not None and not dry_run:
                 _remember(connection, metadata.actor, idempotency, result, time)
@@ -187,7 +187,7 @@ class Dispatcher:
         recorded = log.append_all(writes)
         if recorded:
             runner.project(connection, self._registry, self._projections, recorded[-1].position, recorded)
-            origins.note(connection, recorded)
+            provenance.note(connection, recorded)
         return writes, recorded
 
     def recall(self, actor: str, idempotency: IdempotencyKey) -> Answer | None:

@@ -61,9 +61,9 @@ class Settings(BaseSettings):
 
     denied_networks: list[str] = Field(
         ["0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "::/128", "fe80::/10", "fd00:ec2::254/128", "ff00::/8"],
-        description="Networks (JSON list) in which no cluster may be, also where its name stands for one: by "
-        "default those of clouds' metadata services, and of no machine at all. Where no cluster is on this "
-        "machine add 127.0.0.0/8, ::1 and the control plane's own services.",
+        description="Networks (JSON list) in which no cluster may be, also by a name that stands for an address "
+        "there: those of metadata services, and of no machine at all. Where no cluster is on this machine add "
+        "127.0.0.0/8, ::1 and the control plane's own services.",
     )
     trusted_proxies: list[str] = Field(
         [],

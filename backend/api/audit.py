@@ -116,16 +116,16 @@ def _lines(services: Services, request: Request, asked: Asked, form: Form) -> It
 
 def shown(row: AuditRow, caller: Caller) -> dict[str, Any]:
     """A row as answers show it."""
-    origin, event, login = row.origin, row.event, row.login
+    provenance, event, login = row.provenance, row.event, row.login
     seen = may(caller, Action.MANAGE_USERS)
     return {
         "time": row.time.isoformat(),
         "kind": row.kind,
         "actor": row.actor or None,
         "tenant": row.tenant,
-        "means": None if origin is None else origin.means,
-        "address": origin.address if origin is not None and seen else None,
-        "agent": origin.agent if origin is not None and seen else None,
+        "means": None if provenance is None else provenance.means,
+        "address": provenance.address if provenance is not None and seen else None,
+        "agent": provenance.agent if provenance is not None and seen else None,
         "reason": None if login is None else login.reason or None,
         "position": None if event is None else event.position,
         "stream": None if event is None else event.stream,

@@ -17,10 +17,10 @@ from backend import callers
 from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, may_be_known
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
-from backend.domain.access import Origin
+from backend.domain.access import Provenance
 from backend.domain.errors import DomainError
 from backend.domain.names import is_name
-from backend.eventlog.origins import coming_from
+from backend.eventlog.provenance import coming_from
 
 API = "/api/"
 MOST_BODY_BYTES = 1 << 20
@@ -65,10 +65,10 @@ class Gate:
         except DomainError as error:
             refusal = of_domain(error)
         caller = state["caller"]
-        state["origin"] = _origin(scope, headers, "" if caller is None else caller.means)
+        state["provenance"] = _provenance(scope, headers, "" if caller is None else caller.means)
         # In every line that is logged meanwhile, also on threads that the request waits for.
         named = structlog.contextvars.bound_contextvars(request_id=request_id, **_tenant_of(scope["path"]))
-        with named, coming_from(state["origin"]):
+        with named, coming_from(state["provenance"]):
             await (refusal or self._app)(scope, _limited(receive, _most(scope["path"])), send_with_headers)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
@@ -102,10 +102,10 @@ def _tenant_of(path: str) -> dict[str, str]:
     return {"tenant": parts[1]} if parts[0] == "tenants" and len(parts) > 1 and is_name(parts[1]) else {}
 
 
-def _origin(scope: Scope, headers: Headers, means: str) -> Origin:
+def _provenance(scope: Scope, headers: Headers, means: str) -> Provenance:
     agent = headers.get("user-agent", "")[:LONGEST_AGENT]
     plain = "".join(character if character.isprintable() else "?" for character in agent)
-    return Origin(means, scope["client"][0] if scope.get("client") else "?", plain)
+    return Provenance(means, scope["client"][0] if scope.get("client") else "?", plain)
 
 
 def _most(path: str) -> int:

@@ -83,7 +83,7 @@ MEMBERSHIPS: Mapping[Membership, frozenset[Action]] = {
 
 
 @dataclass(frozen=True)
-class Origin:
+class Provenance:
     """Where a request came from: by what its caller was known, its address, and what its program calls itself."""
 
     means: str

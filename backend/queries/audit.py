@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Table
 
-from backend.domain.access import Origin
-from backend.eventlog.origins import event_origins
+from backend.domain.access import Provenance
+from backend.eventlog.provenance import event_provenance
 from backend.eventlog.recorded import StoredEvent
 from backend.eventlog.store import stored_of
 from backend.eventlog.tables import BY_PEOPLE, actor_of, events
@@ -74,12 +74,12 @@ class Place:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """An event or a login. `origin`: None if it is not known, or was kept long enough."""
+    """An event or a login. `provenance`: None if it is not known, or was kept long enough."""
 
     time: datetime
     kind: str
     actor: str
-    origin: Origin | None
+    provenance: Provenance | None
     event: StoredEvent | None
     login: LoginRow | None
 
@@ -102,7 +102,7 @@ def page(connection: Connection, asked: Asked, place: Place, most: int) -> Page:
     lowest, found, cut = _events(connection, asked, place, most + 1)
     beside = _logins(connection, asked, place, most + 1, lowest if cut else None)
     rows = sorted([*found, *beside], key=lambda row: row.time, reverse=True)
-    more, rows = len(rows) > most or cut is not None, _with_origins(connection, rows[:most])
+    more, rows = len(rows) > most or cut is not None, _with_provenance(connection, rows[:most])
     position = min((row.event.position for row in rows if row.event), default=place.position)
     login = min((row.login.id for row in rows if row.login), default=place.login)
     if cut is not None and len(found) + len(beside) <= most:
@@ -163,9 +163,9 @@ def _logins(
         query = query.where(logins.c.kind == asked.kind)
     found = []
     for row in connection.execute(query.order_by(logins.c.id.desc()).limit(most)):
-        origin = Origin(row.means, row.address, row.agent)
-        login = LoginRow(row.id, row.time, row.kind, row.user, row.reason, origin)
-        found.append(AuditRow(row.time, row.kind, row.user, origin, None, login))
+        provenance = Provenance(row.means, row.address, row.agent)
+        login = LoginRow(row.id, row.time, row.kind, row.user, row.reason, provenance)
+        found.append(AuditRow(row.time, row.kind, row.user, provenance, None, login))
     return found
 
 
@@ -198,10 +198,12 @@ def _tenant(event: StoredEvent) -> str | None:
     return named if isinstance(named, str) else None
 
 
-def _with_origins(connection: Connection, rows: Sequence[AuditRow]) -> list[AuditRow]:
+def _with_provenance(connection: Connection, rows: Sequence[AuditRow]) -> list[AuditRow]:
     positions = [row.event.position for row in rows if row.event is not None]
-    query = sa.select(event_origins).where(event_origins.c.position.in_(positions))
-    origins: Mapping[int, Origin] = {
-        row.position: Origin(row.means, row.address, row.agent) for row in connection.execute(query)
+    query = sa.select(event_provenance).where(event_provenance.c.position.in_(positions))
+    provenance: Mapping[int, Provenance] = {
+        row.position: Provenance(row.means, row.address, row.agent) for row in connection.execute(query)
     }
-    return [row if row.event is None else replace(row, origin=origins.get(row.event.position)) for row in rows]
+    return [
+        row if row.event is None else replace(row, provenance=provenance.get(row.event.position)) for row in rows
+    ]

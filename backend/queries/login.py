@@ -15,7 +15,7 @@ from enum import StrEnum
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 
-from backend.domain.access import Caller, Origin
+from backend.domain.access import Caller, Provenance
 from backend.eventlog.tables import METADATA
 
 SESSION_COOKIE = "treeline_session"
@@ -99,7 +99,7 @@ def create_link(connection: Connection, caller: Caller) -> Secret:
     return Secret(code, expires_at)
 
 
-def use_link(connection: Connection, code: str, origin: Origin) -> tuple[str, Secret] | None:
+def use_link(connection: Connection, code: str, provenance: Provenance) -> tuple[str, Secret] | None:
     """Turn a code into somebody's session; None if it is unknown, used or expired."""
     # One statement: of two who come with the same code at once, the database lets one through.
     link = connection.execute(
@@ -114,14 +114,14 @@ def use_link(connection: Connection, code: str, origin: Origin) -> tuple[str, Se
     ).one_or_none()
     if link is None:
         return None
-    return link.actor, open_session(connection, link.actor, By.LINK, origin, link.token, link.issued)
+    return link.actor, open_session(connection, link.actor, By.LINK, provenance, link.token, link.issued)
 
 
 def open_session(
     connection: Connection,
     actor: str,
     means: By,
-    origin: Origin,
+    provenance: Provenance,
     token: str | None = None,
     issued: int | None = None,
 ) -> Secret:
@@ -139,8 +139,8 @@ def open_session(
             name=secrets.token_hex(8),
             means=means,
             opened_at=sa.func.now(),
-            address=origin.address,
-            agent=origin.agent,
+            address=provenance.address,
+            agent=provenance.agent,
         )
         .returning(sessions.c.expires_at)
     ).scalar_one()

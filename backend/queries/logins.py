@@ -13,8 +13,8 @@ from enum import StrEnum
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain.access import Origin
-from backend.eventlog.origins import event_origins
+from backend.domain.access import Provenance
+from backend.eventlog.provenance import event_provenance
 from backend.eventlog.tables import METADATA
 
 FORGOTTEN_AT_ONCE = 5000
@@ -56,20 +56,20 @@ class LoginRow:
     kind: str
     user: str
     reason: str
-    origin: Origin
+    provenance: Provenance
 
 
 def record(
-    connection: Connection, kind: LoginKind, user: str, means: str, origin: Origin, reason: str = ""
+    connection: Connection, kind: LoginKind, user: str, means: str, provenance: Provenance, reason: str = ""
 ) -> None:
     """Keep what happened just now."""
-    said = replace(origin, means=means)
+    said = replace(provenance, means=means)
     values = {"user": user, "reason": reason, "means": said.means, "address": said.address, "agent": said.agent}
     connection.execute(sa.insert(logins).values(time=sa.func.now(), kind=kind, **values))
 
 
 def forget(connection: Connection, days: int) -> None:
     """Let go of what is too old, some at a time: of logins, and of where events came from."""
-    for table, key in ((logins, logins.c.id), (event_origins, event_origins.c.position)):
+    for table, key in ((logins, logins.c.id), (event_provenance, event_provenance.c.position)):
         old = sa.select(key).where(table.c.time < sa.func.now() - timedelta(days=days)).limit(FORGOTTEN_AT_ONCE)
         connection.execute(sa.delete(table).where(key.in_(old.scalar_subquery())))

@@ -23,7 +23,7 @@ from backend.web.forms import Fields, Form
 from backend.web.login_page import login_page
 from backend.web.pages import entering
 from backend.web.services import Shared, Viewer, frame
-from backend.web.sessions import origin
+from backend.web.sessions import provenance
 from backend.web.token_form import issue_from_form
 
 router = APIRouter(include_in_schema=False)
@@ -85,7 +85,7 @@ def end_session(name: str, request: Request, services: Shared, viewer: Viewer, _
     with services.engine.begin() as connection:
         ended = queries_of_login.end_named_session(connection, viewer.name, name) if name.isalnum() else None
         if ended is not None:
-            logins.record(connection, LoginKind.ENDED, viewer.name, ended[1], origin(request))
+            logins.record(connection, LoginKind.ENDED, viewer.name, ended[1], provenance(request))
     if ended is None:
         return _shown(request, services, viewer, status=404, error="There is no such session; it may have ended.")
     return RedirectResponse("/account", 303)

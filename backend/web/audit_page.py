@@ -97,7 +97,7 @@ def audit_page(
 
 
 def _item(row: AuditRow, sees: bool) -> AuditItem:
-    event, login, origin = row.event, row.login, row.origin
+    event, login, provenance = row.event, row.login, row.provenance
     if event is not None:
         key, said = f"event-{event.position}", sentence(event.name, event.stream, event.data)
     else:
@@ -114,9 +114,9 @@ def _item(row: AuditRow, sees: bool) -> AuditItem:
         sentence=said,
         kind=row.kind,
         tenant=row.tenant or "",
-        means="" if origin is None else origin.means,
-        address=origin.address if origin is not None and sees else "",
-        agent=origin.agent if origin is not None and sees else "",
+        means="" if provenance is None else provenance.means,
+        address=provenance.address if provenance is not None and sees else "",
+        agent=provenance.agent if provenance is not None and sees else "",
         trouble=row.kind in TROUBLES or row.kind == LoginKind.REFUSED,
     )
 

@@ -27,9 +27,9 @@ from backend.web.sessions import (
     limit_of,
     logged_in,
     opened,
-    origin,
     place_asked,
     place_of,
+    provenance,
     refused,
 )
 
@@ -81,11 +81,11 @@ def login(
     """Ask for user and password; or turn a link's code into a session and go to the console."""
     if code is None:
         return login_page(request)
-    limit, caller = limit_of(request), origin(request).address
+    limit, caller = limit_of(request), provenance(request).address
     if limit.blocked(caller):
         return too_many(request)
     with services.engine.begin() as connection:
-        used = queries.use_link(connection, code, origin(request))
+        used = queries.use_link(connection, code, provenance(request))
         if used is not None:
             opened(connection, request, services, used[0], By.LINK)
     if used is None:
@@ -104,7 +104,7 @@ def login_by_password(request: Request, services: Shared, fields: LoginForm) -> 
     user, password = fields.get("user", "")[:LONGEST], fields.get("password", "")[:LONGEST]
     limit = limit_of(request)
     # By user as well, so that many addresses do not make many tries.
-    callers = (origin(request).address, f"user {user}")
+    callers = (provenance(request).address, f"user {user}")
     if any(map(limit.blocked, callers)):
         return too_many(request, place)
     try:
@@ -150,4 +150,4 @@ def _session(request: Request, services: Shared, user: str, password: str) -> Se
         if secrets.password_hash(connection, name) != hashed:
             return None
         opened(connection, request, services, name, By.PASSWORD)
-        return queries.open_session(connection, name, By.PASSWORD, origin(request))
+        return queries.open_session(connection, name, By.PASSWORD, provenance(request))

@@ -27,7 +27,7 @@ from backend.queries.users import get_user
 from backend.web.forms import is_secure
 from backend.web.login_page import login_page, provider_of, too_many
 from backend.web.services import Shared
-from backend.web.sessions import limit_of, logged_in, opened, origin, place_asked, refused
+from backend.web.sessions import limit_of, logged_in, opened, place_asked, provenance, refused
 
 router = APIRouter(include_in_schema=False)
 logger = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ def begin(
     provider, place = provider_of(request), place_asked(place)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place=place)
-    if limit_of(request).blocked(origin(request).address):
+    if limit_of(request).blocked(provenance(request).address):
         return too_many(request, place)
     begun = Begun.new()
     try:
@@ -81,7 +81,7 @@ def callback(
     provider = provider_of(request)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place="/")
-    if limit_of(request).blocked(origin(request).address):
+    if limit_of(request).blocked(provenance(request).address):
         return too_many(request, "/")
     secret, _, kept = request.cookies.get(COOKIE, "").partition("|")
     place, begun = place_asked(kept), Begun.of_cookie(secret)
@@ -113,14 +113,14 @@ def _session(request: Request, services: Shared, provider: Provider, claims: dic
         if row is None or row.disabled:
             raise NotAllowed(f"the user {user} is disabled here")
         opened(connection, request, services, user, By.PROVIDER)
-        return open_session(connection, user, By.PROVIDER, origin(request))
+        return open_session(connection, user, By.PROVIDER, provenance(request))
 
 
 def _failed(request: Request, services: Shared, provider: Provider, why: DomainError, place: str) -> Response:
     """The login page with what went wrong; what the provider has to be mended for stands in our log, too."""
     logger.warning("a login by the provider failed", reason=why.detail, kind=why.slug)
     if why.kind is not Kind.UNAVAILABLE:
-        limit_of(request).failed(origin(request).address)
+        limit_of(request).failed(provenance(request).address)
         refused(request, services, By.PROVIDER, "", why.detail)
     sentence = f"{why.detail[:1].upper()}{why.detail[1:]}"
     message = f"You were not logged in by {provider.client.name}. {sentence.rstrip('.')}."

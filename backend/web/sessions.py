@@ -15,7 +15,7 @@ from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
-from backend.domain.access import Origin
+from backend.domain.access import Provenance
 from backend.domain.names import is_name
 from backend.queries import login as queries
 from backend.queries import logins
@@ -63,9 +63,9 @@ class RateLimit:
         return [moment for moment in self._failures.get(caller, []) if moment > since]
 
 
-def origin(request: Request) -> Origin:
+def provenance(request: Request) -> Provenance:
     """Where a request comes from."""
-    found: Origin = request.state.origin
+    found: Provenance = request.state.provenance
     return found
 
 
@@ -83,12 +83,12 @@ def refused(request: Request, services: ConsoleServices, means: str, user: str, 
     kept.failed("")
     with services.engine.begin() as connection:
         known = user if is_name(user) and get_user(connection, user) is not None else ""
-        logins.record(connection, LoginKind.REFUSED, known, means, origin(request), reason)
+        logins.record(connection, LoginKind.REFUSED, known, means, provenance(request), reason)
 
 
 def opened(connection: Connection, request: Request, services: ConsoleServices, user: str, means: str) -> None:
     """Keep that somebody logged in, in the transaction that opens the session."""
-    logins.record(connection, LoginKind.IN, user, means, origin(request))
+    logins.record(connection, LoginKind.IN, user, means, provenance(request))
     logins.forget(connection, services.config.audit_days)
 
 
@@ -118,7 +118,7 @@ def end(request: Request, services: ConsoleServices) -> str | None:
         if ended is None:
             return None
         user, means = ended
-        logins.record(connection, LoginKind.OUT, user, means, origin(request))
+        logins.record(connection, LoginKind.OUT, user, means, provenance(request))
     return means
 
 

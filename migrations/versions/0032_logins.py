@@ -11,7 +11,7 @@ branch_labels = None
 depends_on = None
 
 ROLE = "treeline_application"
-TABLES = ("identities", "event_origins", "logins")
+TABLES = ("identities", "event_provenance", "logins")
 OF_SESSIONS = ("name", "means", "opened_at", "address", "agent")
 
 
@@ -36,12 +36,12 @@ def upgrade() -> None:
     )
     op.create_index("identities_subject", "identities", ["subject", "issuer"])
     op.create_table(
-        "event_origins",
+        "event_provenance",
         sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("time", sa.DateTime(timezone=True), nullable=False),
         *(sa.Column(name, sa.Text, nullable=False) for name in ("means", "address", "agent")),
     )
-    op.create_index("event_origins_time", "event_origins", ["time"])
+    op.create_index("event_provenance_time", "event_provenance", ["time"])
     op.create_table(
         "logins",
         sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),

@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from backend import web
 from backend.deciders import TENANT
 from backend.dispatch import Dispatcher
-from backend.domain.access import Origin
+from backend.domain.access import Provenance
 from backend.domain.tenant_commands import CreateInstance
-from backend.eventlog.origins import event_origins
+from backend.eventlog.provenance import event_provenance
 from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
@@ -27,7 +27,7 @@ from tests.database_fixture import Database
 from tests.integration.callers import new_user
 from tests.integration.conftest import Rest, problem
 
-HERE = Origin("", "10.0.0.7", "a browser")
+HERE = Provenance("", "10.0.0.7", "a browser")
 
 
 @pytest.fixture
@@ -191,10 +191,10 @@ def test_what_is_too_old_is_forgotten_and_events_stay(rest: Rest, database: Data
     old = datetime.now(UTC) - timedelta(days=31)
     with database.engine.begin() as connection:
         record(connection, LoginKind.IN, "ada", "password", HERE)
-        for table in (logins.logins, event_origins):
+        for table in (logins.logins, event_provenance):
             connection.execute(sa.update(table).values(time=old))
         logins.forget(connection, 32)
-        assert connection.execute(sa.select(sa.func.count()).select_from(event_origins)).scalar() == 1
+        assert connection.execute(sa.select(sa.func.count()).select_from(event_provenance)).scalar() == 1
         logins.forget(connection, 30)
     [item] = items(rest)
     assert (item["kind"], item["actor"], item["means"], item["address"]) == ("TenantCreated", "admin", None, None)

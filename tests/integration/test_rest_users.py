@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from backend.domain.access import Origin
+from backend.domain.access import Provenance
 from backend.domain.user import MOST_TOKENS
 from backend.eventlog.tables import idempotency_keys
 from backend.projections.users import api_tokens
@@ -21,7 +21,7 @@ from tests.eventually import eventually
 from tests.integration.callers import As, new_token, new_user
 from tests.integration.conftest import Rest, problem, served
 
-ORIGIN = Origin("", "127.0.0.1", "a browser")
+PROVENANCE = Provenance("", "127.0.0.1", "a browser")
 PASSWORD = "correct horse battery staple"
 
 
@@ -115,7 +115,7 @@ def test_what_opened_by_a_token_is_closed_at_the_next_request(rest: Rest, databa
     link = ada("POST", "/login-links").json()["url"].partition("code=")[2]
     unused = ada("POST", "/login-links").json()["url"].partition("code=")[2]
     with database.engine.begin() as connection:
-        session = use_link(connection, link, ORIGIN)
+        session = use_link(connection, link, PROVENANCE)
     assert session is not None
     assert session[0] == "ada"
     cookie = {"Cookie": f"treeline_session={session[1].value}", "Authorization": ""}
@@ -137,7 +137,7 @@ def test_what_opened_by_a_token_is_closed_at_the_next_request(rest: Rest, databa
     ended = 200 if ending == "its hash lost" else 401
     assert rest("GET", "/me", **cookie).status_code == ended
     with database.engine.begin() as connection:
-        late = use_link(connection, unused, ORIGIN)
+        late = use_link(connection, unused, PROVENANCE)
     cookie["Cookie"] = f"treeline_session={late[1].value if late else ''}"
     assert rest("GET", "/me", **cookie).status_code == ended
 

@@ -13,12 +13,12 @@ from contextvars import ContextVar
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain.access import Origin
+from backend.domain.access import Provenance
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 
-event_origins = sa.Table(
-    "event_origins",
+event_provenance = sa.Table(
+    "event_provenance",
     METADATA,
     sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("time", sa.DateTime(timezone=True), nullable=False),
@@ -26,28 +26,28 @@ event_origins = sa.Table(
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("agent", sa.Text, nullable=False),
     # What is too old is looked for by it.
-    sa.Index("event_origins_time", "time"),
+    sa.Index("event_provenance_time", "time"),
 )
 
 # Of a request, whichever thread it is worked on in: threads of a pool get their caller's context.
-_ORIGIN: ContextVar[Origin | None] = ContextVar("origin", default=None)
+_PROVENANCE: ContextVar[Provenance | None] = ContextVar("provenance", default=None)
 
 
 @contextmanager
-def coming_from(origin: Origin) -> Iterator[None]:
+def coming_from(provenance: Provenance) -> Iterator[None]:
     """Events that are appended in this block come from there."""
-    before = _ORIGIN.set(origin)
+    before = _PROVENANCE.set(provenance)
     try:
         yield
     finally:
-        _ORIGIN.reset(before)
+        _PROVENANCE.reset(before)
 
 
 def note(connection: Connection, recorded: Sequence[RecordedEvent]) -> None:
     """Keep where these events come from, if they come from anywhere."""
-    origin = _ORIGIN.get()
-    if origin is None or not recorded:
+    provenance = _PROVENANCE.get()
+    if provenance is None or not recorded:
         return
-    said = {"means": origin.means, "address": origin.address, "agent": origin.agent}
+    said = {"means": provenance.means, "address": provenance.address, "agent": provenance.agent}
     rows = [{"position": each.position, "time": each.time, **said} for each in recorded]
-    connection.execute(sa.insert(event_origins), rows)
+    connection.execute(sa.insert(event_provenance), rows)

@@ -1,0 +1,185 @@
+"""Sessions: their cookies, their list on the Account page, from where they come, and what is kept of logins."""
+
+from __future__ import annotations
+
+import re
+
+import httpx2
+import pytest
+
+from backend.settings import PROJECT_ROOT
+from backend.web import sessions
+from backend.web.sessions import ATTEMPTS
+from tests import http
+from tests.database_fixture import Database
+from tests.pages.consoles import Console, serve_here
+from tests.pages.oidc import key_of
+from tests.pages.test_users_page import client_of, new_user, try_password
+from tests.pages.visitors import Visitor, rows, said
+
+
+def logged_in(console: Console, agent: str = "a browser") -> httpx2.Client:
+    client = http.client(base_url=console.url, headers={"User-Agent": agent})
+    assert try_password(client, "ada").status_code == 303
+    return client
+
+
+def logins(console: Console) -> list[tuple[str, str | None, str, str | None]]:
+    found = console.rest.ok("GET", "/audit?kind=Logins")["items"]
+    return [(item["kind"], item["actor"], item["means"], item["reason"]) for item in reversed(found)]
+
+
+def test_a_session_is_ended_from_another_one(console: Console) -> None:
+    new_user(console, "ada")
+    here, there = logged_in(console, "here"), logged_in(console, "over there")
+    listed = rows(here.get("/account"), "data-session")
+    assert len(listed) == 2
+    [name] = [name for name, text in listed.items() if "over there" in text]
+    assert "password 127.0.0.1" in listed[name]
+    [own] = set(listed) - {name}
+    assert "this one" in listed[own]
+    stranger = Visitor(console, "eve")
+    assert stranger.send(f"/account/sessions/{name}/end").status_code == 404
+    assert there.get("/account").status_code == 200
+    assert here.post(f"/account/sessions/{name}/end", data={"key": key_of(here)}).status_code == 303
+    assert there.get("/account").status_code == 401
+    assert set(rows(here.get("/account"), "data-session")) == {own}
+    again = here.post(f"/account/sessions/{name}/end", data={"key": key_of(here)})
+    assert (again.status_code, "no such session" in said(again)) == (404, True)
+    assert logins(console)[-1] == ("SessionEnded", "ada", "password", None)
+
+
+def test_logins_are_kept_and_what_was_typed_is_not(console: Console, database: Database) -> None:
+    new_user(console, "ada")
+    client = http.client(base_url=console.url)
+    try_password(client, "my own password", "x")
+    try_password(client, "ada", "wrong")
+    try_password(client, "ada")
+    client.post("/logout", data={"key": key_of(client)})
+    client.get(console.login_link())
+    client.get("/login?code=used")
+    wrong = "user and password do not belong together"
+    assert logins(console) == [
+        ("LoginRefused", None, "password", wrong),
+        ("LoginRefused", "ada", "password", wrong),
+        ("LoggedIn", "ada", "password", None),
+        ("LoggedOut", "ada", "password", None),
+        ("LoggedIn", "admin", "link", None),
+        ("LoginRefused", None, "link", "the link is unknown, used or too old"),
+    ]
+    assert "my own password" not in console.rest("GET", "/audit/export").text
+
+
+def test_refused_logins_fill_no_database(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_REFUSED", 3)
+    client = http.client(base_url=console.url)
+    for n in range(ATTEMPTS):
+        assert client.get(f"/login?code=guess-{n}").status_code == 403
+    assert len(logins(console)) == 3
+
+
+def cookies(answer: httpx2.Response) -> dict[str, str]:
+    return {cookie.partition("=")[0]: cookie for cookie in answer.headers.get_list("set-cookie")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "headers", "secure"),
+    [
+        ({}, {}, False),
+        ({}, {"X-Forwarded-Proto": "https"}, False),
+        ({"trusted_proxies": ["127.0.0.0/8"]}, {"X-Forwarded-Proto": "https"}, True),
+        ({"url": "https://treeline.example"}, {}, True),
+    ],
+)
+def test_cookies_are_for_this_site_only_and_for_tls_where_there_is_any(
+    database: Database, settings: dict, headers: dict[str, str], secure: bool
+) -> None:
+    with serve_here(database.url, **settings) as console:
+        link = console.rest.ok("POST", "/login-links")["url"].partition("code=")[2]
+        page = http.get(f"{console.url}/login", headers=headers)
+        answer = http.get(f"{console.url}/login?code={link}", headers=headers)
+        made = [cookies(page)["treeline_login"], cookies(answer)["treeline_session"]]
+        for cookie, site in zip(made, ("strict", "lax"), strict=True):
+            assert "HttpOnly" in cookie
+            assert f"SameSite={site}" in cookie
+            assert "Domain" not in cookie
+            assert ("Secure" in cookie) is secure
+
+
+def test_nobody_names_another_address_than_its_own(console: Console) -> None:
+    """Or each guess would come from an address of its own."""
+    client = client_of(console)
+    for n in range(ATTEMPTS):
+        answer = client.get("/login?code=x", headers={"X-Forwarded-For": f"10.0.0.{n}"})
+        assert answer.status_code == 403
+    assert client.get("/login?code=x", headers={"X-Forwarded-For": "10.0.1.1"}).status_code == 429
+    assert client_of(console, "127.0.0.2").get("/login?code=x").status_code == 403
+
+
+@pytest.mark.parametrize("place", ["docker-compose.yml", "Dockerfile", "backend/estate/plan.py"])
+def test_every_server_leaves_proxies_to_the_settings(place: str) -> None:
+    """By itself uvicorn believes whoever comes from this machine."""
+    commands = (PROJECT_ROOT / place).read_text().split("backend.asgi:app")[1:]
+    assert commands
+    for command in commands:
+        assert "--no-proxy-headers" in command[:200], place
+
+
+def test_a_trusted_proxy_says_who_comes(database: Database) -> None:
+    with serve_here(database.url, trusted_proxies=["127.0.0.1"]) as console:
+        proxy, stranger = client_of(console), client_of(console, "127.0.0.2")
+        for _ in range(ATTEMPTS):
+            assert proxy.get("/login?code=x", headers={"X-Forwarded-For": "10.0.0.1"}).status_code == 403
+        assert proxy.get("/login?code=x", headers={"X-Forwarded-For": "10.0.0.1"}).status_code == 429
+        assert proxy.get("/login?code=x", headers={"X-Forwarded-For": "10.0.0.2"}).status_code == 403
+        # Who adds to what the proxy says does not become another one by it.
+        said_before = {"X-Forwarded-For": "10.9.9.9, 10.0.0.1"}
+        assert proxy.get("/login?code=x", headers=said_before).status_code == 429
+        for _ in range(2):
+            stranger.get("/login?code=x", headers={"X-Forwarded-For": "10.0.0.3"})
+        kept = console.rest.ok("GET", "/audit?kind=Logins")["items"]
+        assert {item["address"] for item in kept} == {"10.0.0.1", "10.0.0.2", "127.0.0.2"}
+
+
+def test_the_audit_page_shows_it_to_who_may_read_the_estate(console: Console) -> None:
+    new_user(console, "ada", "viewer")
+    client, admin = logged_in(console), http.client(base_url=console.url)
+    admin.get(console.login_link())
+    console.rest.ok("POST", "/tenants", {"name": "acme"})
+    try_password(http.client(base_url=console.url), "ada", "wrong")
+    seen = admin.get("/audit")
+    text = said(seen)
+    for part in (
+        "Logged in",
+        "Login refused: user and password do not belong",
+        "Tenant acme created",
+        "127.0.0.1",
+    ):
+        assert part in text
+    assert "127.0.0.1" not in said(client.get("/audit"))
+    assert rows(admin.get("/audit?kind=LoginRefused"), "id").keys() == {"login-3"}
+    assert "None of this kind" in said(admin.get("/audit?actor=nobody"))
+    assert admin.get("/audit?since=yesterday").status_code == 422
+    only = admin.get("/audit?tenant=acme&since=2020-01-01&until=2999-01-01T00:00:00%2B01:00")
+    assert "TenantCreated" in said(only)
+    assert "UserCreated" not in said(only).partition("Show")[2]
+    export = re.search(r'href="(/api/v1/audit/export\?[^"]*form=csv)"', only.text)
+    assert export is not None
+    table = admin.get(export[1].replace("&amp;", "&"))
+    assert table.text.count("TenantCreated") == 1
+    assert client.get("/users").text.count('href="/audit"') == 1
+    assert Visitor(console, "eve").get("/audit").status_code == 403
+
+
+def test_the_audit_page_leads_to_what_is_earlier(console: Console) -> None:
+    admin = http.client(base_url=console.url)
+    admin.get(console.login_link())
+    for n in range(105):
+        console.rest.ok("POST", "/tenants", {"name": f"t{n}"})
+    first = admin.get("/audit?kind=TenantCreated")
+    earlier = re.search(r'href="(/audit\?[^"]*before=[^"]*)"', first.text)
+    assert earlier is not None
+    second = admin.get(earlier[1].replace("&amp;", "&"))
+    found = [*rows(first, "id"), *rows(second, "id")]
+    assert len(found) == len(set(found)) == 105
+    assert "The newest" in said(second)
