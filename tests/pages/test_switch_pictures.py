@@ -19,7 +19,7 @@ from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, HOLDING, all_online, client, clusters_say, commands, start, to, told
 
 KEPT = os.environ.get("TREELINE_PICTURES")
-IN_THE_GUIDE = ("switch-plan", "switch-holding", "switch-report", "placement", "replication", "zones")
+IN_THE_GUIDE = ("switch-plan", "switch-holding", "switch-report", "placement", "replication", "zones", "tree-edit")
 PLAN = "/switches/plan?from=c1&to=c2"
 WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=844)
 ARROWS = (("c1", 2, "c2"), ("c2", 1, "c3"), ("c2", 2, "c1"), ("c3", 1, "c2"), ("c3", 2, "c1"))
