@@ -172,6 +172,14 @@ class EditView:
         base = self.edit.base
         return node.cluster is not None and (base is None or node.cluster not in tree_shape.leaves(base.shape))
 
+    def mark(self, node: NodeView) -> str:
+        """What a leaf's second line says."""
+        if node.problems:
+            return "see below"
+        if node.cluster == self.edit.primary:
+            return "primary"
+        return "joins" if self.is_new(node) else "leaf"
+
     @property
     def elsewhere(self) -> list[tuple[str, str]]:
         """Nodes that the chosen one can be moved beside: place and name."""

@@ -174,6 +174,11 @@ class Distributor:
         return tuple(word for word in words if word)
 
     @property
+    def read(self) -> str:
+        """The whole, then what stands on the arrow, in its order: who speaks to the machine says what is seen."""
+        return f"{self.spoken} L{self.row.level} {self.state} {compact(self.rate)}/s lag {compact(self.lag)}"
+
+    @property
     def spoken(self) -> str:
         """The whole arrow in words."""
         base = ", ".join((f"{self.row.cluster} level {self.row.level} to {self.row.target}", *self.settings))

@@ -90,7 +90,11 @@ class Forgetting:
         streams = counted(row.report.open_streams, "open stream")
         return Effect(
             sentence=f"{self.node} is not waited for any more: the committed epoch may rise past it.",
-            same=SameChange(None, None, curl("DELETE", f"/api/v1/route-epochs/reports/{self.node}")),
+            same=SameChange(
+                None,
+                f"treeline zones forget {self.node}",
+                curl("DELETE", f"/api/v1/route-epochs/reports/{self.node}"),
+            ),
             fields=fields_of({"Node": self.node, "Zone": row.report.zone, "Had not done with": streams}),
             notes=("If it comes back, it reports anew, and is waited for again.",),
             confirm=self.node,

@@ -86,7 +86,7 @@ def test_an_ambiguous_name_is_said_and_only_some_are_chosen(operator: Visitor, h
 @pytest.mark.parametrize(
     ("given", "field", "told"),
     [
-        ({"topics": "none"}, "topics", "c1 has no topic none"),
+        ({"topics": "none"}, "topics", "c1 has no topic 'none'"),
         ({"topics": "a-b-c-d-e"}, "topics", "several"),
         ({"as": "a/b=a-b-c-d-e"}, "as", "is not tenant/instance/environment/stream=topic"),
     ],

@@ -55,7 +55,7 @@ def nodes(page: httpx2.Response) -> list[str]:
 
 def test_a_cluster_joins_with_all_that_it_does_told_before_it_is_set(acme: Console, operator: Visitor) -> None:
     page = operator.get(EDIT)
-    assert nodes(page) == ["r level 2", "r0 c1 primary", "r1 level 1", "r10 c2", "r11 c3"]
+    assert nodes(page) == ["r level 2", "r0 c1 primary", "r1 level 1", "r10 c2 leaf", "r11 c3 leaf"]
     assert "Nothing would change" in said(page) and "6 of 6 pairs" in said(page)
     page = step(operator, page, "add", "r0", "c4")
     assert nodes(page)[1:4] == ["r0 level 1", "r00 c1 primary", "r01 c4 joins"]

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from backend.queries.zone_router import zone_router_nodes
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
 from tests.pages.visitors import Visitor, code, hidden, rows, said, visitor
 from tests.pages.zoning import reports
+from tests.zone_reports import pass_time
 
 REBUILD, FORGET = "/timeline/-rebuild", "/zones/-forget"
 
@@ -25,14 +25,6 @@ def operator(acme: Console) -> Visitor:
 
 def nodes(acme: Console) -> list[str]:
     return [each["node"] for each in acme.rest.ok("GET", "/route-epochs")["nodes"]]
-
-
-def dead(database: Database, node: str) -> None:
-    """It has not reported for an hour."""
-    with database.engine.begin() as connection:
-        long_ago = sa.text("clock_timestamp() - interval '1 hour'")
-        there = zone_router_nodes.c.node == node
-        connection.execute(sa.update(zone_router_nodes).where(there).values(seen_at=long_ago))
 
 
 def test_a_read_model_is_folded_again(acme: Console, operator: Visitor, database: Database) -> None:
@@ -63,11 +55,13 @@ def test_a_dead_node_is_forgotten_by_its_name(acme: Console, operator: Visitor, 
     address = f"{FORGET}?node={name}"
     lives = operator.client.post(FORGET, data={**hidden(operator.get(address)), "step": "preview"})
     assert lives.status_code == 409 and f"{name} lives" in said(lives)
-    dead(database, name)
+    pass_time(database, 0, since=600)
+    pass_time(database, 45, name)
     assert f"/zones/-forget?node={name}" in operator.get("/zones").text
     preview = operator.client.post(FORGET, data={**hidden(operator.get(address)), "step": "preview"})
     assert f"{name} is not waited for any more" in said(preview)
-    assert "Had not done with" in rows(preview, "data-field")
+    assert rows(preview, "data-field")["Had not done with"] == "Had not done with 4 open streams"
+    assert code(preview, "same-command") == f"treeline zones forget {name}"
     sent = {**hidden(preview), "step": "confirm"}
     assert operator.client.post(FORGET, data={**sent, "confirm": "x"}).status_code == 422
     done = operator.client.post(FORGET, data={**sent, "confirm": name})
