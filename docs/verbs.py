@@ -111,6 +111,20 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "POST /users/{user}/tokens": ("token issue",),
     "DELETE /users/{user}/tokens/{token}": ("token revoke",),
     "POST /login-links": ("login-link",),
+    "PUT /users/{user}/identity": ("user link",),
+    "DELETE /users/{user}/identity": ("user unlink",),
+    "GET /audit": ("audit",),
+    "GET /audit/export": ("audit export",),
+    "POST /events/{position}/undo": ("undo",),
+    "GET /webhooks": ("get webhooks",),
+    "POST /webhooks": ("apply",),
+    "GET /webhooks/{webhook}": ("get webhook", "describe webhook"),
+    "PATCH /webhooks/{webhook}": ("apply",),
+    "DELETE /webhooks/{webhook}": ("delete webhook",),
+    "POST /webhooks/{webhook}/secret": ("webhook rotate",),
+    "POST /webhooks/{webhook}/test": ("webhook test",),
+    "GET /webhooks/{webhook}/deliveries": ("webhook deliveries",),
+    "POST /webhooks/{webhook}/deliveries/{position}/retry": ("webhook retry",),
 }
 """By route, below /api/v1: a command each, with the option that makes it ask this route, if it takes one."""
 
@@ -132,6 +146,8 @@ WITHOUT_DRY_RUN: Mapping[str, str] = {
     "switch reverse": "shows the plan, and asks",
     "placement apply": "shows the plan, and asks",
     "login-link": "changes nothing that stays",
+    "webhook test": "sends a test, which changes nothing",
+    "webhook retry": "sends what was to be sent already",
     "projections rebuild": "gives the same rows again",
 }
 """Commands that ask a route that changes something and have no `--dry-run`, each with the reason."""

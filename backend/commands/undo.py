@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from backend.commands.dry_run import preview
 from backend.commands.events import DIFFERENCE_COLUMNS, difference_rows
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, rest_client
@@ -32,9 +33,8 @@ def undo(
     Exit 1: it was changed since, or a confirmation is missing. Exit 2: no command takes such an event back.
     """
     body = {} if confirm is None else {"confirm": confirm}
-    params = {"dry_run": "true"} if dry_run else {}
     with rest_client() as client:
-        found: dict[str, Any] = answer(client.post(f"/events/{position}/undo", json=body, params=params))
+        found: dict[str, Any] = answer(client.post(f"/events/{position}/undo", json=body, params=preview(dry_run)))
     rows = [row for item in found["changes"] for row in difference_rows(item)]
     show(found, Form.JSON if as_json else form, DIFFERENCE_COLUMNS, rows)
     for note in found["notes"]:

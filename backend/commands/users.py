@@ -74,6 +74,26 @@ def password(name: User, new: NewPassword, dry_run: DryRun = False) -> None:
     say(f"{name} has a new password.", dry_run)
 
 
+@user.command()
+def link(
+    name: User,
+    subject: Annotated[str, typer.Argument(help="What the provider calls it for good (`sub`).")],
+    dry_run: DryRun = False,
+) -> None:
+    """Let who the OpenID provider knows by a subject log in as a user."""
+    with rest_client() as client:
+        done(client.put(_identity(name), json={"subject": subject}, params=preview(dry_run)))
+    say(f"{name} logs in by the provider.", dry_run)
+
+
+@user.command()
+def unlink(name: User, dry_run: DryRun = False) -> None:
+    """Let nobody log in as a user by the OpenID provider any more; who did so is logged out."""
+    with rest_client() as client:
+        done(client.delete(_identity(name), params=preview(dry_run)))
+    say(f"{name} no longer logs in by the provider.", dry_run)
+
+
 @token.command("list")
 def list_tokens(whose: Whose = "", form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
     """List a user's tokens."""
@@ -148,6 +168,10 @@ def _set_disabled(name: str, disabled: bool, dry_run: bool) -> None:
     with rest_client() as client:
         done(client.patch(_user(name), json={"disabled": disabled}, params=preview(dry_run)))
     say(f"{name} is {'disabled' if disabled else 'enabled'}.", dry_run)
+
+
+def _identity(name: str) -> str:
+    return f"{_user(name)}/identity"
 
 
 def _user(name: str) -> str:

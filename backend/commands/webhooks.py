@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import typer
 
+from backend.commands.dry_run import DryRun, preview, say_if_dry
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, rest_client
 
@@ -72,12 +73,16 @@ def retry(
 
 
 @program.command()
-def rotate(name: Name, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+def rotate(
+    name: Name, dry_run: DryRun = False, form: FormOption = Form.TABLE, as_json: JsonOption = False
+) -> None:
     """Sign with a new secret from the next attempt on, and print it, this once."""
     with rest_client() as client:
-        rotated = answer(client.post(f"{_path(name)}/secret"))
+        rotated = answer(client.post(f"{_path(name)}/secret", params=preview(dry_run)))
     form = Form.JSON if as_json else form
-    if form is Form.TABLE:
+    if dry_run:
+        say_if_dry(dry_run)
+    elif form is Form.TABLE:
         typer.echo(rotated["secret"])
         typer.echo("This is the secret; it is not shown again.", err=True)
     else:

@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 
-from backend.cli import app
 from backend.commands.kinds import KNOWN
+from tests.commands_parsed import Refused, parsed
 from tests.docs.pages import blocks, commands, pages, shown
 
-PROGRAM: Any = typer.main.get_command(app)
 KINDS = KNOWN.split(", ")
-Refused = typer.BadParameter.__bases__[0]
-"""What is wrong with the words of a command, whatever."""
 SHELL = ("", "sh", "console", "bash")
+
+
+@pytest.fixture(autouse=True)
+def asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREELINE_NEW_PASSWORD", "not asked for")
 
 
 def told(words: list[str]) -> str | None:
     """What the program would say against these words before it does anything, or None."""
-    command = PROGRAM
-    given = list(words)
-    while getattr(command, "commands", None):
-        if given and given[0] in command.commands:
-            command = command.commands[given.pop(0)]
-        elif getattr(command, "invoke_without_command", False):
-            break
-        else:
-            return f"there is no command {' '.join(words)!r}"
+    ends = [number for number, word in enumerate(words) if word in ("<", ">")]
     try:
-        values, rest, _ = command.make_parser(command.context_class(command)).parse_args(given)
+        context = parsed(words[: ends[0]] if ends else words)
     except Refused as error:
         return str(error)
-    if rest:
-        return f"too much: {rest}"
-    for parameter in command.params:
-        value = values.get(parameter.name)
-        if parameter.required and value is None:
-            return f"{parameter.name} is missing"
-        if parameter.name == "kind" and value not in KINDS:
-            return f"{value} is no kind of thing"
-        kind = parameter.type_descriptor.annotation
-        choices = [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
-        if choices and isinstance(value, str) and value not in choices:
-            return f"{parameter.name} cannot be {value!r}"
+    except typer.Exit:
+        return "nothing is done: its help is shown"
+    if context.info_name in ("get", "describe", "delete") and context.params.get("kind") not in KINDS:
+        return f"{context.params.get('kind')} is no kind of thing"
     return None
 
 
