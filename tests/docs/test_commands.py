@@ -29,7 +29,7 @@ def told(words: list[str]) -> str | None:
         return str(error)
     except typer.Exit:
         return "nothing is done: its help is shown"
-    if context.info_name in ("get", "describe", "delete") and context.params.get("kind") not in KINDS:
+    if words[0] in ("get", "describe", "delete") and context.params.get("kind") not in KINDS:
         return f"{context.params.get('kind')} is no kind of thing"
     return None
 
