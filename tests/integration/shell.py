@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 from backend.commands import (
     applications,
     applying,
+    audit,
     drill,
     exporting,
     placement,
@@ -47,6 +48,7 @@ for commands in (
     placement,
     drill,
     zones,
+    audit,
 ):
     commands.register(app)
 
