@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backend import web
+from tests.pages.test_losses_page import ASIDE
 
 PROD = "/tenants/acme/retail/prod"
 LOSS = "/drills/replication/hw-truncation-loss"
@@ -38,12 +39,34 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("tree", "/tree", "The tree, its clusters, and each distributor with rate and lag", True, True),
         Picture("tree-earlier", "/tree?at=9", "The tree as it was at an earlier position of the event log"),
         Picture("find", "/find?q=ord", "What is found by words of its name"),
+        Picture("tree-edit", "/tree/edit?steps=level:r1:2&node=r1", "The tree is edited, step by step", True, True),
+        Picture("primary", "/tree/-primary", "The primary is moved"),
+        Picture("target", "/tree/-target/c1/2", "A distributor's target is changed"),
+        Picture("distributor", "/tree/-settings/c1/2", "A distributor is paused, limited, or compresses"),
+        Picture("operation", "/operations/target-switch-25", "What was begun, and how far it is"),
+        Picture("losses", "/losses", "Records that were lost, or set aside"),
+        Picture("losses-acknowledge", "/losses/-acknowledge?cluster=c1&level=2", "Losses are taken note of"),
+        Picture("set-aside-replay", f"/losses/-replay?id={ASIDE.id}", "A record that was set aside is replayed"),
         Picture("clusters", "/clusters", "All clusters"),
+        Picture("cluster-new", "/clusters/-new", "The form of a new cluster"),
+        Picture("cluster-change", "/clusters/c1/-change", "The form that changes a cluster"),
+        Picture("cluster-adopt", "/clusters/c1/-adopt", "A cluster's topics are taken over"),
+        Picture("cluster-remove", "/clusters/c1/-remove", "The form that removes a cluster"),
         Picture("cluster", "/clusters/c1", "One cluster: names, client properties, distributors, environments"),
         Picture("timeline", "/timeline", "The event log in sentences", True, True),
         Picture("event", "/timeline/3", "One event, and what is otherwise since it"),
         Picture("differences", "/timeline/-differences?from=3&to=12", "What differs between two positions"),
+        Picture("undo", "/timeline/12/-undo", "What an undo would do, before it is done", narrow=True),
+        Picture("rebuild", "/timeline/-rebuild", "A read model is made anew"),
         Picture("zones", "/zones", "The zone router: epochs, nodes, bytes between zones", dark=True),
+        Picture("zones-forget", "/zones/-forget?node=zr-az1", "A node of the zone router is forgotten"),
+        Picture("webhooks", "/webhooks", "Who outside is told of what happens"),
+        Picture("webhook", "/webhooks/ops", "One webhook, and how its deliveries went"),
+        Picture("webhook-new", "/webhooks/-new", "The form of a new webhook"),
+        Picture("webhook-change", "/webhooks/ops/-change", "The form that changes a webhook"),
+        Picture("webhook-secret", "/webhooks/ops/-secret", "A webhook signs with a new secret"),
+        Picture("webhook-test", "/webhooks/ops/-test", "A test is sent"),
+        Picture("webhook-delete", "/webhooks/ops/-delete", "The form that deletes a webhook"),
         Picture("trace", f"/trace?stream={PROD[9:]}/orders&cluster=c1&partition=0&offset=41", "A record's copies"),
     ),
     "Tenants and streams": (
@@ -79,6 +102,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("subject", "/schemas/c1/acme-retail-prod-orders-value", "One subject, and what differs"),
         Picture("schema-new", "/schemas/-new", "The form that checks and registers a schema"),
         Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "A level is set"),
+        Picture("offsets-reset", "/offsets/-reset", "A group is set to other offsets"),
         Picture("offsets", "/offsets", "Where groups are on every cluster", narrow=True),
     ),
     "Switches": (
@@ -104,6 +128,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
     ),
     "People": (
         Picture("account", "/account", "One's own account"),
+        Picture("audit", "/audit", "Who did what, when, from where and by what", narrow=True),
         Picture("users", "/users", "All users"),
         Picture("user", "/users/ada", "One user"),
         Picture("login", "/login", "Logging in", dark=True, narrow=True),
@@ -115,6 +140,9 @@ NO_PICTURE = {
     "/static/{name:path}": "files",
     "/tree/live": "events for /tree",
     "/find/-hits": "a block of the window that finds",
+    "/timeline/-moment": "what the slider says",
+    "/login/oidc": "leads to the provider",
+    "/login/oidc/callback": "leads from the provider to the page that was asked for",
     "/offsets/-export": "a file",
     "/tenants/{tenant}/{instance}": "leads to the tenant",
     "/tenants/{tenant}/{instance}/{environment}/-streams": "a block of the environment's page",

@@ -26,9 +26,11 @@ from tests.pages.gallery import PICTURES, Picture
 from tests.pages.placing import GROWN, ask, documents, failed, planned
 from tests.pages.replicating import look, looked_at
 from tests.pages.switching import COMPLETED, all_online, client, clusters_say, commands, start, to
+from tests.pages.test_losses_page import lose, set_aside
 from tests.pages.test_offsets_page import ITEMS, ORDERS, committed
 from tests.pages.test_schemas_pages import MINE, NOBODYS, THEIRS, avro, version, was_read
 from tests.pages.test_switch_pictures import ARROWS
+from tests.pages.test_webhooks_pages import told_of
 from tests.pages.test_what_if_page import SOUND, lost, says
 from tests.pages.visitors import API_PROD
 from tests.pages.zoning import begin, reports
@@ -72,6 +74,10 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     client(database, "billing-1", role="consumer")
     commands(database, start("s0"), *COMPLETED[1:], switch="s0")
     commands(database, start(source="c2", target="c3", generation=3), to(Phase.HOLDING, missing_records=212))
+    acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": "c3"})
+    lose(database, 40, 44)
+    set_aside(database)
+    told_of(acme, database)
     reports(acme)
     begin(database, 43, committed=39)
     monkeypatch.setattr(trace_page, "_traced", lambda *_: TRACED)
