@@ -30,6 +30,10 @@ def operator(acme: Console) -> Visitor:
 
 @pytest.fixture
 def holds(monkeypatch: pytest.MonkeyPatch) -> list[FoundTopic]:
+    return held(monkeypatch)
+
+
+def held(monkeypatch: pytest.MonkeyPatch) -> list[FoundTopic]:
     """What c1 answers that it holds, with no groups; the other clusters hold nothing."""
     topics = [PAYMENTS, UNREADABLE]
 

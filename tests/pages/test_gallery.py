@@ -26,6 +26,7 @@ from tests.pages.gallery import PICTURES, Picture
 from tests.pages.placing import GROWN, ask, documents, failed, planned
 from tests.pages.replicating import look, looked_at
 from tests.pages.switching import COMPLETED, all_online, client, clusters_say, commands, start, to
+from tests.pages.test_adoption_page import held
 from tests.pages.test_losses_page import lose, set_aside
 from tests.pages.test_offsets_page import ITEMS, ORDERS, committed
 from tests.pages.test_schemas_pages import MINE, NOBODYS, THEIRS, avro, version, was_read
@@ -78,6 +79,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     lose(database, 40, 44)
     set_aside(database)
     told_of(acme, database)
+    held(monkeypatch)
     reports(acme)
     begin(database, 43, committed=39)
     monkeypatch.setattr(trace_page, "_traced", lambda *_: TRACED)
