@@ -11,8 +11,10 @@ from tests.pages.consoles import serve_here
 def test_the_scheme_that_a_proxy_tells_makes_cookies_secure(database: Database) -> None:
     page = (DOCS / "howto" / "reverse-proxy.md").read_text()
     assert "proxy_set_header X-Forwarded-Proto $scheme;" in page
-    with serve_here(database.url) as console:
-        for told, is_secure in (({}, False), ({"X-Forwarded-Proto": "https"}, True)):
+    assert """TREELINE_TRUSTED_PROXIES='["127.0.0.1"]'""" in page
+    https = {"X-Forwarded-Proto": "https"}
+    for trusted, told, is_secure in ((["127.0.0.1"], {}, False), (["127.0.0.1"], https, True), ([], https, False)):
+        with serve_here(database.url, trusted_proxies=trusted) as console:
             answer = http.get(console.login_link(), headers=told)
             assert answer.status_code == 303
             assert ("secure" in answer.headers["Set-Cookie"].lower()) is is_secure
