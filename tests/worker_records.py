@@ -20,7 +20,7 @@ def record_by(dispatcher: Dispatcher, command: Any, decider: Any = TENANT, strea
         decider,
         stream,
         command,
-        metadata=Metadata(actor="reconcile", request_id="r"),
+        metadata=Metadata(actor="worker:reconcile", request_id="r"),
         time=datetime.now(UTC),
         answer=lambda connection, outcome: None,
     )

@@ -267,6 +267,7 @@ def _delete_form(before: ApplicationRow) -> FormPage:
 
     return FormPage(
         template="hint_form.html",
+        asks_nothing=True,
         address=f"{address_of(name)}/-delete",
         heading=f"Delete {name.application}",
         trail=trail_of(name, existing=True),

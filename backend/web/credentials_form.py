@@ -78,6 +78,7 @@ def _page(row: ApplicationRow, secrets_key: SecretStr | None) -> FormPage:
     has = f"has password number {number}; a new one takes its place on every cluster." if number else NONE_YET
     return FormPage(
         template="hint_form.html",
+        asks_nothing=True,
         address=f"{address_of(name)}/-credentials",
         heading="Issue a password",
         trail=trail_of(name, existing=True),
@@ -120,6 +121,7 @@ def _revoke_form(row: ApplicationRow) -> FormPage:
     has = f"has password number {row.credentials}." if row.credentials else NONE_YET
     return FormPage(
         template="hint_form.html",
+        asks_nothing=True,
         address=f"{address_of(name)}/-revoke",
         heading="Revoke the password",
         trail=trail_of(name, existing=True),

@@ -98,6 +98,8 @@ class FormPage:
     """Technical names, also of what would be refused."""
     while_typing: Callable[[Asked, Fields], Effect] | None = None
     """What is looked at while one types, if the act's own look asks clusters; None: that one."""
+    asks_nothing: bool = False
+    """There is nothing to fill in: it opens with its preview."""
     empty: str = ""
     """What stands where the effect will be, before anything was typed."""
 
@@ -106,6 +108,8 @@ def show_form(request: Request, services: ConsoleServices, viewer: Caller, page:
     """The form as it is opened."""
     with services.reading() as connection:
         given = page.usual(connection)
+    if page.asks_nothing:
+        return answer_form(request, services, viewer, page, {**given, "step": PREVIEW})
     return _form(request, viewer, page, given)
 
 
@@ -207,6 +211,7 @@ def _about(page: FormPage) -> dict[str, Any]:
         "trail": page.trail,
         "verb": page.verb,
         "empty": page.empty,
+        "asks_nothing": page.asks_nothing,
         **page.choices,
     }
 

@@ -195,6 +195,7 @@ def _remove_form(caller: Caller, tenant: str, before: MemberRow) -> FormPage:
 
     return FormPage(
         template="hint_form.html",
+        asks_nothing=True,
         address=f"/tenants/{tenant}/-members/{user}/-remove",
         heading=f"Remove {user} from {tenant}",
         trail=_trail(tenant),

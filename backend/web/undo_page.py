@@ -16,7 +16,7 @@ from backend.eventlog.recorded import StoredEvent
 from backend.queries.differences import changed_by
 from backend.web.asked import Asked
 from backend.web.effect import Effect, FieldEffect
-from backend.web.form_page import PREVIEW, FormPage, answer_form
+from backend.web.form_page import FormPage, answer_form, show_form
 from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter_somewhere
 from backend.web.same_change import SameChange, curl
@@ -82,6 +82,7 @@ def _page(services: ConsoleServices, caller: Caller, position: str) -> FormPage:
     here = f"{TIMELINE}/{event.position}"
     return FormPage(
         template="undo.html",
+        asks_nothing=True,
         address=f"{here}/-undo",
         heading=f"Undo position {event.position}",
         trail=[("Timeline", TIMELINE), (f"Position {event.position}", here)],
@@ -95,7 +96,7 @@ def _page(services: ConsoleServices, caller: Caller, position: str) -> FormPage:
 def undo_preview(position: str, request: Request, services: Shared, viewer: Viewer) -> Response:
     """What the undo would do: there is nothing to fill in before."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    return answer_form(request, services, caller, _page(services, caller, position), {"step": PREVIEW})
+    return show_form(request, services, caller, _page(services, caller, position))
 
 
 @router.post(UNDO)

@@ -198,6 +198,7 @@ def _about(row: WebhookRow, way: str, heading: str, act: Any, hint: str) -> Form
     """A form with nothing to fill in."""
     return FormPage(
         template="hint_form.html",
+        asks_nothing=True,
         address=f"{address_of(row.name)}/-{way}",
         heading=heading,
         trail=_trail(row),
