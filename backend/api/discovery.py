@@ -294,7 +294,7 @@ def _client(row: ClientRow) -> dict[str, Any]:
     return {**told, "arrived": row.arrived_in is not None, "role": row.role or None}
 
 
-@router.delete("/clients/{client_id}", status_code=204, openapi_extra=needs(Action.DECLARE_STREAMS))
+@router.delete("/clients/{client_id:path}", status_code=204, openapi_extra=needs(Action.DECLARE_STREAMS))
 def say_goodbye(
     client_id: str,
     services: SharedServices,

@@ -313,6 +313,8 @@ def test_what_clients_tell_of_themselves_is_kept(tenant: Rest) -> None:
     }
     assert {row["client_id"]: row["still_in"] for row in listed} == {"orders-1": 0, "billing-1": None, "old": None}
     assert all(0 <= row["silent_ms"] < 60_000 for row in listed)
+    tenant("GET", f"/discovery?{place}&client_id=till%2F7%20a")
+    assert tenant("DELETE", f"/discovery/clients/till%2F7%20a?{place}").status_code == 204
     assert tenant("DELETE", f"/discovery/clients/old?{place}").status_code == 204
     problem(tenant("DELETE", f"/discovery/clients/old?{place}"), 404, "not-found")
     assert len(tenant("GET", f"/discovery/clients?{place}").json()["items"]) == 2
