@@ -19,6 +19,7 @@ from backend.domain import (
     tenant_commands,
     tree,
     user,
+    webhook,
 )
 from backend.domain.cluster_switch import DRAINS, MODES, Moving, Phase, Retarget
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
@@ -70,6 +71,7 @@ def commands(source: random.Random) -> Iterator[Directed]:
             placement_histories.policy,
             _route_epochs,
             _user,
+            _webhook,
             _application,
             _application,
             _stream,
@@ -239,9 +241,29 @@ def _user(source: random.Random) -> Directed:
             user.SetPassword(),
             user.IssueToken(token=token, now=NOW, expires_at=source.choice((None, NOW + timedelta(days=3)))),
             user.RevokeToken(token=token),
+            user.LinkIdentity(issuer="https://id.example", subject=name),
+            user.UnlinkIdentity(),
         )
     )
     return deciders.USER, f"user-{name}", command
+
+
+def _webhook(source: random.Random) -> Directed:
+    name, kinds = source.choice(("ops", "audit")), source.choice((("switch",), ("gap", "quarantine")))
+    create = webhook.CreateWebhook(
+        webhook=name, url="https://receiver.example/t", events=kinds, enabled=True, webhooks=0
+    )
+    command: webhook.WebhookCommand = source.choice(
+        (
+            create,
+            create,
+            webhook.ChangeWebhook(events=kinds, enabled=source.choice((True, False))),
+            webhook.RotateSecret(),
+            webhook.SendTest(),
+            webhook.DeleteWebhook(),
+        )
+    )
+    return deciders.WEBHOOK, f"webhook-{name}", command
 
 
 def _application(source: random.Random) -> Directed:

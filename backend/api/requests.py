@@ -175,6 +175,13 @@ class Write:
             present = "does not exist" if version is None else f"is at {etag(version)}"
             raise StaleVersion(f"the resource {present}, If-Match says {self.if_match[:60]!a}; read it again")
 
+    def first_answer(self) -> Response | None:
+        """What this request was answered when it was carried out before, if it was."""
+        if self.idempotency is None or self.dry_run:
+            return None
+        first = self.services.dispatcher.recall(self.metadata.actor, self.idempotency)
+        return None if first is None else respond(first)
+
     def rehearse(self, decider: Decider[S, C], stream: str, build: Callable[[Connection], C]) -> Response | None:
         """Raise what `run` would, before slow work is done for nothing; appends nothing.
 

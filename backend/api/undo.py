@@ -17,7 +17,7 @@ from backend.changes.undoing.finding import undoing
 from backend.changes.undoing.undo import Undo
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action, Caller, may
-from backend.domain.errors import NotFound
+from backend.domain.errors import NotFound, ValueInvalid
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.differences import changed_by
 from backend.queries.events import event_at
@@ -42,6 +42,11 @@ def undo_event(
 ) -> Response:
     """Take back what one event changed, by a command that needs what it would need by itself; `dry_run` says what
     would be different. 409 if it was changed since, 422 for what no command takes back."""
+    if write.if_match is not None:
+        raise ValueInvalid("an undo takes no If-Match: it looks at what the event changed, field by field")
+    first = write.first_answer()
+    if first is not None:
+        return first
     confirm = (body.confirm if body else None) or ""
     with write.services.reading() as connection:
         event = _event(connection, caller, position)

@@ -51,13 +51,18 @@ def record_replay(row: SetAsideRow, done: Replay) -> EdgeChange:
     return Change(EDGE, event_stream(row.cluster, row.level), lambda _: command)
 
 
-def acknowledge(cluster: str, level: int) -> EdgeChange:
-    """Take note of all that a distributor lost so far."""
+def _whatever(connection: Connection) -> None:
+    """For those who take note of all that is lost by now."""
+
+
+def acknowledge(cluster: str, level: int, match: Callable[[Connection], None] = _whatever) -> EdgeChange:
+    """Take note of all that a distributor lost so far; `match` raises StaleVersion if that is not what one saw."""
 
     def build(connection: Connection) -> Acknowledge:
         tree = get_tree(connection)
         if tree is None or (cluster, level) not in tree.targets:
             raise NotFound(f"there is no distributor of cluster {cluster[:300]!r} at level {level}")
+        match(connection)
         return Acknowledge(cluster=cluster, level=level)
 
     return Change(EDGE, event_stream(cluster, level), build)

@@ -167,6 +167,9 @@ def _without(root: Document, place: str) -> Document:
 
 def _beside(root: Document, place: str, joining: Document, clusters: int) -> Document:
     node = _at(root, place)
+    # What has more leaves than there are clusters can never be saved, and takes long to be proven wrong.
+    if len(clusters_of(root)) > clusters:
+        raise _DoesNotFit(f"there are only {clusters} clusters")
     above = HIGHEST_LEVEL + 1 if place == ROOT else _level(_at(root, place[:-1]))
     lowest = max(_level(node), _level(joining)) + 1
     if place == ROOT:

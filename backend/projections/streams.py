@@ -27,7 +27,7 @@ from backend.domain.stream import (
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
-from backend.projections.temporal import Rows, change, current, open_rows, replace, temporal_table
+from backend.projections.temporal import POSITIONS, Rows, change, current, open_rows, replace, temporal_table
 
 streams = temporal_table(
     "streams",
@@ -72,6 +72,16 @@ sa.Index(
     stream_topics.c.state,
     postgresql_where=sa.text("valid_to IS NULL AND NOT removing"),
 )
+# Of all that was ever applied, what changed last, what failed and what is to go is found by these.
+for _table in (streams, stream_topics):
+    for _bound in POSITIONS:
+        sa.Index(f"{_table.name}_{_bound}", _table.c[_bound])
+for _name, _condition in (("failed", "failure IS NOT NULL"), ("going", "removing")):
+    sa.Index(
+        f"stream_topics_{_name}",
+        stream_topics.c.cluster,
+        postgresql_where=sa.text(f"valid_to IS NULL AND {_condition}"),
+    )
 STREAM = ("tenant", "instance", "environment", "stream")
 _NO_TOPIC: dict[str, Any] = {
     "state": "pending",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
@@ -131,6 +132,16 @@ def _streams_of(tenants: Collection[str]) -> tuple[list[str], list[str]]:
     """Event streams of tenants, and how those of their applications begin."""
     named = sorted(tenants)
     return [f"tenant-{tenant}" for tenant in named], [f"application-{tenant}/" for tenant in named]
+
+
+def happened_since(connection: Connection, event: StoredEvent, names: Collection[str], **data: Any) -> int | None:
+    """The position of the first later event of one of these names on an event's stream, with these data."""
+    query = sa.select(events.c.position).where(
+        events.c.stream == event.stream, events.c.version > event.version, events.c.name.in_(names)
+    )
+    for name, value in data.items():
+        query = query.where(events.c.data[name].as_string() == str(value))
+    return connection.execute(query.order_by(events.c.version).limit(1)).scalar_one_or_none()
 
 
 def newest_of(connection: Connection, stream: str, name: str) -> StoredEvent | None:

@@ -83,6 +83,8 @@ class Adopting:
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """Begin it, if the plan is still the one that was looked at."""
+        if before := asked.begun_before(once, given):
+            return RedirectResponse(f"/operations/{before}", 303)
         named, topics = _lines(given.get("as", "")), _lines(given.get("topics", "")) or None
         plan = changes.as_looked_at(_plan(asked.services, self.cluster, named), given.get("digest", ""))
         chosen = plan.chosen(topics)

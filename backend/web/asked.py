@@ -72,6 +72,12 @@ class Asked:
         """Whether the same form was sent before, for those that do more than a command."""
         return self.services.dispatcher.recall(self.viewer.name, self._key(once, given)) is not None
 
+    def begun_before(self, once: str, given: Mapping[str, str]) -> str | None:
+        """The operation that the same form has begun, if it was sent before; see `begin_once`."""
+        first = self.services.dispatcher.recall(self.viewer.name, self._key(once, given))
+        begun: str | None = None if first is None or first.body is None else first.body["operation"]
+        return begun
+
     def _key(self, once: str, given: Mapping[str, str]) -> IdempotencyKey:
         sent = json.dumps([self.request.url.path, sorted(given.items())])
         return IdempotencyKey(f"page {once}", hashlib.sha256(sent.encode()).hexdigest())

@@ -21,7 +21,7 @@ from backend.web.asked import Asked
 from backend.web.clusters_page import CLUSTER, CLUSTERS
 from backend.web.effect import Effect
 from backend.web.figures import counted
-from backend.web.form_page import FormPage, answer_form, show_form, version_seen
+from backend.web.form_page import FormPage, answer_form, show_form, version_seen, was_sent_before
 from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter
 from backend.web.same_change import SameChange, curl
@@ -134,4 +134,6 @@ def remove_form(cluster: str, request: Request, services: Shared, viewer: Viewer
 def remove_cluster(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Try it out, or forget the cluster."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
+    if was_sent_before(Asked(services, request, caller), fields):
+        return RedirectResponse(CLUSTERS, 303)  # it is gone, and its page with it
     return answer_form(request, services, caller, _page(services, cluster), fields)

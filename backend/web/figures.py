@@ -32,6 +32,8 @@ def compact(value: float | None) -> str:
 
 def full(value: float | None) -> str:
     """All digits, in groups of three."""
+    if isinstance(value, int):  # which a float has not all digits of
+        return f"{value:,}"
     return NOTHING if value is None else f"{value:,.0f}"
 
 

@@ -118,7 +118,7 @@ def answer_form(
 ) -> Response:
     """Answer one step of the form's way."""
     step = fields.get("step", PREVIEW)
-    given = {name: value for name, value in fields.items() if name not in _OF_THE_FORM}
+    given = _typed(fields)
     if step == EDIT:
         return _form(request, viewer, page, given)
     asked = Asked(services, request, viewer)
@@ -135,6 +135,20 @@ def answer_form(
         return _block(page, effect=effect, names=effect.names)
     shown = {"effect": effect, "given": {**given, **effect.kept}, "once": secrets.token_urlsafe(16)}
     return templates.page("preview.html", {**frame(request, viewer), **_about(page), **shown})
+
+
+def was_sent_before(asked: Asked, fields: Fields) -> bool:
+    """Whether this confirmation was carried out already, for forms whose page cannot be made any more then."""
+    once = fields.get("once", "")
+    return (
+        fields.get("step") == CONFIRM
+        and ONCE.fullmatch(once) is not None
+        and asked.was_carried_out(once, _typed(fields))
+    )
+
+
+def _typed(fields: Fields) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if name not in _OF_THE_FORM}
 
 
 def version_seen(given: Fields) -> Callable[[int | str], None]:

@@ -27,6 +27,7 @@ from backend.web.figures import counted
 from backend.web.form_page import FormPage, answer_form, show_form
 from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter
+from backend.web.position_asked import At, position_asked
 from backend.web.same_change import SameChange, curl
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
@@ -79,24 +80,26 @@ def _open(rows: list[LossRow]) -> list[Lost]:
 
 
 @router.get(LOSSES)
-def losses_page(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """All of them, the newest first, with those that wait for somebody on top."""
+def losses_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """All of them, the newest first, with those that wait for somebody on top; now or at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
-    return templates.page("losses.html", {**frame(request, caller), **_listed(services, caller)})
+    return templates.page("losses.html", {**frame(request, caller), **_listed(services, caller, at)})
 
 
-def _listed(services: ConsoleServices, caller: Caller) -> Mapping[str, Any]:
+def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> Mapping[str, Any]:
     with services.reading() as connection:
-        lost, aside = list_losses(connection), list_set_aside(connection)
+        position, past = position_asked(connection, caller, at)
+        lost, aside = list_losses(connection, position), list_set_aside(connection, position)
     waiting = [row for row in aside if not row.replayed]
     return {
+        "past": past,
         "open_losses": _open(lost),
         "losses": lost[::-1][:MOST_SHOWN],
         "more_losses": max(0, len(lost) - MOST_SHOWN),
         "waiting": waiting,
         "aside": [*waiting[::-1], *[row for row in aside[::-1] if row.replayed]][:MOST_SHOWN],
         "more_aside": max(0, len(aside) - MOST_SHOWN),
-        "may_change": may(caller, Action.CHANGE_ESTATE),
+        "may_change": past is None and may(caller, Action.CHANGE_ESTATE),
     }
 
 
@@ -139,11 +142,15 @@ class Acknowledging:
         if given.get("confirm", "").strip() != name:
             detail = f"type {name} if you have seen what it lost"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
-        with asked.services.reading() as connection:
-            seen = self._lost(connection).seen
-        if seen != given.get("seen") and not asked.was_carried_out(once, given):
-            raise StaleVersion(f"{name} has lost more since you looked: go on to see what is lost now")
-        asked.carry_out_once(changes.acknowledge(self.cluster, self.level), once, given)
+
+        def match(connection: Connection) -> None:
+            if self._lost(connection).seen != given.get("seen"):
+                raise StaleVersion(
+                    f"{name} has lost more since you looked, or somebody else has taken note: go on to see what "
+                    "is lost now"
+                )
+
+        asked.carry_out_once(changes.acknowledge(self.cluster, self.level, match), once, given)
         return RedirectResponse(LOSSES, 303)
 
     def _lost(self, connection: Connection) -> Lost:

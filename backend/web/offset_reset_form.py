@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from backend.changes import offsets as changes
 from backend.domain.access import Action, Caller, refusal
-from backend.domain.errors import FieldError, NotFound, ValueInvalid
+from backend.domain.errors import FieldError, NotFound, StaleVersion, ValueInvalid
 from backend.queries.clusters import leaves
 from backend.queries.offsets import list_offsets
 from backend.tracing.resetting import Wish, reset, wished_offsets
@@ -30,6 +31,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 RESET = OFFSETS + "/-reset"
 _MOST_COMMITS = 5000
+_PLACE = re.compile(r"\b([0-9]{1,9}):([0-9]{1,18})\b")
 Text = Annotated[str, Query(max_length=1200)]
 
 
@@ -55,6 +57,7 @@ class Resetting:
             ),
             notes=_notes(back, skipped, len(wanted) - len(present.keys() & wanted.keys())),
             confirm=wish.group,
+            kept={"seen": _in_words(wanted)},
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
@@ -64,12 +67,24 @@ class Resetting:
             detail = f"type {wish.group}, the group's name, if it is this one that you mean"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
         if not asked.was_carried_out(once, given):
-            wanted = wished_offsets(wish)
+            wanted = _as_seen(wished_offsets(wish), given.get("seen", ""))
             change = changes.record_reset(wish, wanted)
             asked.try_out(change, lambda connection, outcome: None)
             reset(wish, wanted)
             asked.carry_out_once(change, once, given)
         return RedirectResponse(OFFSETS, 303)
+
+
+def _in_words(wanted: Mapping[int, int]) -> str:
+    return " ".join(f"{partition}:{offset}" for partition, offset in sorted(wanted.items()))
+
+
+def _as_seen(now: Mapping[int, int], seen: str) -> dict[int, int]:
+    """The offsets of the preview, where logs have only gone on since. Raises StaleVersion."""
+    found = {int(partition): int(offset) for partition, offset in _PLACE.findall(seen)}
+    if found.keys() != now.keys() or any(found[each] > now[each] for each in now):
+        raise StaleVersion("partitions or offsets are others than you saw: go on to see where the group would be")
+    return found
 
 
 def _wish(asked: Asked, given: Fields) -> Wish:

@@ -19,8 +19,8 @@ from backend.web.timeline_view import TimelineItem, timeline_item
 At = Annotated[str | None, Query(max_length=40)]
 """What a page takes that can be shown as of an earlier position; `travel` finds such pages by its name, `at`."""
 
-_MOST = 2**63 - 1
-"""The database has no position beyond it."""
+_MOST = 2**63 - 2
+"""The database has no position beyond the next one."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 
 _AT = "at"
+_SAYS_AT = re.compile(r"[?&;]at=")
+_NO_PAGES = ("/api/", "/static/", "/registries/")
 _LINK = re.compile(r'(<a\s(?:[^>]*?\s)?href=")(/[^"?#]*)(\?[^"#]*)?(#[^"]*)?("[^>]*>)')
 """A link to a page of ours. What people typed is escaped, and has no quotation marks."""
 
@@ -46,7 +48,7 @@ class Travel:
 
     def _with_position(self, link: re.Match[str]) -> str:
         begin, path, query, fragment, end = link.groups(default="")
-        if "data-now" in begin + end or f"{_AT}=" in query:
+        if "data-now" in begin + end or _SAYS_AT.search(query) or path.startswith(_NO_PAGES):
             return link.group()
         return f"{begin}{path}{query}{'&amp;' if query else '?'}{_AT}={self.asked}{fragment}{end}"
 

@@ -43,6 +43,8 @@ class Undoing:
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """As the REST API does it."""
+        if asked.was_carried_out(once, given):
+            return RedirectResponse(TIMELINE, 303)
         with asked.services.reading() as connection:
             undo = undoing(connection, self.event, asked.viewer, given.get("confirm", "").strip())
         led_to = replace(asked, causation=f"undo of {self.event.position}")

@@ -22,6 +22,7 @@ from backend.queries.webhooks import WebhookRow, find_webhook, list_webhooks
 from backend.web import templates
 from backend.web.figures import NOTHING, counted
 from backend.web.pages import PageRoute, enter, offer, reasons
+from backend.web.position_asked import At, position_asked
 from backend.web.services import Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -89,23 +90,30 @@ def _view(connection: Connection, row: WebhookRow, states: dict[str, int]) -> We
 
 
 @router.get("/webhooks")
-def webhooks_page(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """Every webhook."""
+def webhooks_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """Every webhook, now or at an earlier position; what was delivered is of now only."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
         states = count_states(connection)
-        views = [_view(connection, row, states[row.name]) for row in list_webhooks(connection)]
+        views = [_view(connection, row, states[row.name]) for row in list_webhooks(connection, position)]
     offers = [offer(caller, Action.MANAGE_WEBHOOKS, None, "New webhook", "/webhooks/-new")]
-    context = {"webhooks": views, "offers": offers, "reasons": reasons(offers), "kinds": SAID.items()}
+    context = {
+        "past": past,
+        "webhooks": views,
+        "offers": offers,
+        "reasons": reasons(offers),
+        "kinds": SAID.items(),
+    }
     return templates.page("webhooks.html", {**frame(request, caller), **context})
 
 
 @router.get(WEBHOOK)
-def webhook_page(webhook: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """One webhook and what was sent to it."""
+def webhook_page(webhook: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """One webhook and what was sent to it; now, or at an earlier position without that."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        context = webhook_context(connection, caller, webhook)
+        context = webhook_context(connection, caller, webhook, at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
@@ -118,9 +126,10 @@ def webhook_live(webhook: str, request: Request, services: Shared, viewer: Viewe
     return HTMLResponse(templates.block(TEMPLATE, "deliveries", {**frame(request, caller), **context}))
 
 
-def webhook_context(connection: Connection, viewer: Caller, webhook: str) -> dict[str, Any]:
+def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: str | None = None) -> dict[str, Any]:
     """What a webhook's page shows. Raises NotFound."""
-    row = find_webhook(connection, webhook)
+    position, past = position_asked(connection, viewer, at)
+    row = find_webhook(connection, webhook, position)
     here = address_of(webhook)
     ways = (("Send a test", "test"), ("Change", "change"), ("Rotate the secret", "secret"), ("Delete", "delete"))
     offers = [
@@ -129,6 +138,7 @@ def webhook_context(connection: Connection, viewer: Caller, webhook: str) -> dic
         if row.enabled or way != "test"
     ]
     return {
+        "past": past,
         "webhook": row,
         "told": told(row.events),
         "deliveries": [_delivery(each) for each in list_deliveries(connection, webhook, limit=_SHOWN)],

@@ -15,6 +15,8 @@ from backend.domain.leaf import EnterRoutes
 from backend.domain.lost_origin import Reroot
 from backend.domain.route_epochs import BeginEpoch
 from backend.domain.switch_commands import StartSwitch
+from backend.domain.user import LinkIdentity
+from backend.domain.webhook import CreateWebhook
 from backend.projections.catalogue import PROJECTIONS
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem
@@ -95,6 +97,12 @@ def workers_record_the_rest(rest: Rest) -> None:
     )
     worker_records(rest, move, deciders.SWITCH, "switch-s1")
     worker_records(rest, BeginEpoch(fence_lag=2, nodes=()), deciders.ROUTE_EPOCHS, "route-epochs")
+    link = LinkIdentity(issuer="https://id.example", subject="00u1")
+    worker_records(rest, link, deciders.USER, "user-ada")
+    create = CreateWebhook(
+        webhook="ops", url="https://receiver.example/t", events=("switch",), enabled=True, webhooks=0
+    )
+    worker_records(rest, create, deciders.WEBHOOK, "webhook-ops")
     asked = rest("POST", "/placements", {"cluster": "c1"})
     assert asked.status_code == 202, asked.text
     policy = rest("PUT", "/clusters/c1/placement-policy", {"policy": "off"})

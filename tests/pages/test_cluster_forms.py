@@ -189,6 +189,7 @@ def test_who_may_not_change_the_estate_has_no_forms(acme: Console, kind: str) ->
 def test_by_keyboard_with_the_names_as_one_types(acme: Console, open_page) -> None:
     page = open_page(acme, "/clusters")
     page.get_by_role("link", name="Add a cluster").click()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type("spare")
     page.keyboard.press("Tab")
     page.keyboard.type("127.0.0.1:9")

@@ -25,6 +25,9 @@ OBSERVED = {
     "/zones": "what nodes report",
     "/drills": "a model, and no estate",
     "/clusters/{cluster}/replication": "what one look at a cluster says",
+    "/operations/{operation}": "what is under way",
+    "/audit": "who did what, also logins, with times of its own to look for",
+    "/tree/edit": "a form",
     "/timeline/{position}": "an event, which is the same for ever",
 }
 
@@ -118,6 +121,8 @@ def test_a_tenant_does_not_learn_how_long_the_log_is(acme: Console, changed: dic
     assert {each.status_code for each in pages} == {200}
     assert len({re.sub(r"\d{2,}", "N", said(each).partition("Access to")[2]) for each in pages}) == 1
     assert f"of {newest}" not in said(pages[0])
+    assert owner.get(f"/timeline?at={'9' * 39}").status_code == 200
+    assert {owner.get(f"/timeline/-live?seen={newest + n}").status_code for n in (-1, 0, 1)} == {200}
     moment = owner.get("/timeline/-moment?position=999999").json()
     assert moment["newest"] < newest  # that of its own newest event
     assert "globex" not in owner.get(f"/timeline/-moment?position={changed['before']}").text
@@ -136,11 +141,13 @@ def test_only_links_of_the_console_carry_a_position() -> None:
     page = (
         '<link href="/static/a.css"><a href="https://kafka.apache.org/x">k</a><a class="b" href="/a?x=1#c">a</a>'
         '<a href="/b#c">b</a><a href="/c" data-now>c</a><a href="/d?at=4">d</a><a href="#e">e</a>'
+        '<a href="/f?format=4">f</a><a href="/api/v1/g">g</a>'
     )
     assert here.kept_by_links(page) == (
         '<link href="/static/a.css"><a href="https://kafka.apache.org/x">k</a><a class="b" '
         'href="/a?x=1&amp;at=5#c">a</a>'
         '<a href="/b?at=5#c">b</a><a href="/c" data-now>c</a><a href="/d?at=4">d</a><a href="#e">e</a>'
+        '<a href="/f?format=4&amp;at=5">f</a><a href="/api/v1/g">g</a>'
     )
     assert here.of_now.kept_by_links(page) == page
 

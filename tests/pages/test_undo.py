@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from backend.changes.undoing.finding import FINDERS, REASONS
 from backend.eventlog.registry import domain_registry
 from tests.pages.consoles import Console
-from tests.pages.visitors import API_PROD, TREE, Visitor, head, said, visitor
+from tests.pages.visitors import API_PROD, TREE, Visitor, head, hidden, said, visitor
 
 Do = Callable[[Console], Any]
 ORDERS = f"{API_PROD}/streams/orders"
@@ -67,7 +67,6 @@ CASES: dict[str, list[Do]] = {
         rest("PATCH", APPLICATION, {"producer_bytes_per_second": 9999}),
     ],
     "AccessGranted": [_application, _decide("grant")],
-    "AccessRefused": [_application, _decide("refuse")],
     "AccessWithdrawn": [_application, _decide("grant"), _decide("withdraw")],
     "UserCreated": [_user],
     "UserChanged": [_user, rest("PATCH", "/users/ada", {"role": "operator", "disabled": True})],
@@ -78,9 +77,8 @@ CASES: dict[str, list[Do]] = {
 NOT_AS_BEFORE = {
     "StreamDeleted": {("stream", "acme/retail/prod/orders")},  # counted on
     "ApplicationDeclared": set(),
-    "AccessRefused": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},
     "AccessGranted": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},
-    "AccessWithdrawn": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},
+    "AccessWithdrawn": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},  # with a reason
     "UserCreated": {("user", "ada"), ("member", "ada of acme")},
     # A row that says what is so without one:
     "DistributorPaused": {("settings of distributor", "c1:2")},
@@ -100,7 +98,7 @@ def event(console: Console, name: str) -> int:
 def test_each_kind_of_event_is_undone_is_not_with_a_reason_or_is_nobodys_doing() -> None:
     kinds = domain_registry().classes.keys()
     assert FINDERS.keys() <= kinds and REASONS.keys() <= kinds and not FINDERS.keys() & REASONS.keys()
-    assert FINDERS.keys() - CASES.keys() == {"PrimaryMoved"}  # takes workers and clusters
+    assert FINDERS.keys() - CASES.keys() == {"PrimaryMoved", "AccessRefused"}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -201,3 +199,73 @@ def test_the_tree_as_it_was_is_set_again(acme: Console) -> None:
     acme.rest.ok("PUT", "/trees/main", {"level": 2, "children": [{"cluster": "c1"}, {"cluster": "c2"}]})
     acme.rest.ok("POST", f"/events/{event(acme, 'TreeReplaced')}/undo")
     assert acme.rest.ok("GET", "/trees/main")["root"] == TREE
+
+
+AGAIN: dict[str, tuple[list[Do], Do]] = {
+    "ClusterAdded": (
+        [*CASES["ClusterAdded"], rest("DELETE", "/clusters/c9")],
+        rest("POST", "/clusters", {"name": "c9", "bootstrap_servers": "127.0.0.1:7", "accept_offline": True}),
+    ),
+    "StreamDeclared": (
+        [*CASES["StreamDeclared"], rest("DELETE", f"{API_PROD}/streams/later?confirm=acme/retail/prod/later")],
+        rest("POST", f"{API_PROD}/streams", {"name": "later", "partitions": 7}),
+    ),
+    "ApplicationDeclared": (
+        [_application, rest("DELETE", APPLICATION)],
+        rest("POST", f"{API_PROD}/applications", {"name": "billing", "consumes": ["acme/retail/prod/orders"]}),
+    ),
+    "TokenIssued": (
+        [*CASES["TokenIssued"], rest("DELETE", "/users/ada/tokens/ci")],
+        rest("POST", "/users/ada/tokens", {"name": "ci"}),
+    ),
+    "PrimaryMoveBegun": (
+        [*CASES["PrimaryMoveBegun"], rest("PUT", "/trees/main/primary", {"cluster": "c1"})],
+        rest("PUT", "/trees/main/primary", {"cluster": "c2"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_newer_thing_of_the_same_name_is_not_what_is_undone(acme: Console, name: str) -> None:
+    steps, again = AGAIN[name]
+    for step in steps:
+        step(acme)
+    position = event(acme, name)
+    again(acme)
+    newest = head(acme)["position"]
+    for confirm in (None, "acme/retail/prod/later", "acme/retail/prod/billing"):
+        refused = acme.rest("POST", f"/events/{position}/undo", {"confirm": confirm} if confirm else None)
+        assert refused.status_code == 409 and "is another one" in refused.json()["detail"]
+    assert head(acme)["position"] == newest
+
+
+def test_an_undone_refusal_grants_nothing_that_was_not_granted(acme: Console) -> None:
+    _application(acme)
+    _decide("refuse")(acme)
+    refused = acme.rest("POST", f"/events/{event(acme, 'AccessRefused')}/undo")
+    assert refused.status_code == 422 and "Nothing was granted before it" in refused.json()["detail"]
+
+
+def test_a_tree_that_is_set_again_says_what_is_not_as_before(acme: Console) -> None:
+    acme.rest.ok("PATCH", DISTRIBUTOR, {"paused": True, "bytes_per_second": 5000})
+    acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": "c3"})
+    without = {"level": 1, "children": [{"cluster": "c2"}, {"cluster": "c3"}]}
+    acme.rest.ok("PUT", "/trees/main?primary=c2", without)
+    done = acme.rest.ok("POST", f"/events/{event(acme, 'TreeReplaced')}/undo")
+    said = " ".join(done["notes"])
+    assert "c1:2 was paused, and copies from the beginning" in said and "a limit or a compression" in said
+    assert "c1:2 copied to c3, and copies to c2" in said
+    assert "The primary stays c2; before the event it was c1." in said
+    assert acme.rest.ok("GET", "/trees/main")["primary_cluster"] == "c2"
+
+
+def test_one_request_sent_twice_is_done_once_and_answered_alike(acme: Console) -> None:
+    acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 7})
+    position = event(acme, "EnvironmentChanged")
+    first, second = (acme.rest("POST", f"/events/{position}/undo", {}, idempotency_key="k-1") for _ in range(2))
+    assert (first.status_code, second.status_code) == (200, 200) and first.json() == second.json()
+    acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 8})
+    owner, path = Visitor(acme, "eve", acme="owner"), f"/timeline/{event(acme, 'EnvironmentChanged')}/-undo"
+    sent = {**hidden(owner.get(path)), "step": "confirm"}
+    assert [owner.client.post(path, data=sent).status_code for _ in range(2)] == [303, 303]
+    assert acme.rest("POST", f"/events/{position}/undo", {}, if_match='"1"').status_code == 422

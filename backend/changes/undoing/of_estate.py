@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from backend.changes import clusters, placement_policies, trees
-from backend.changes.undoing.undo import Asked, CannotBeUndone, Find, Undo, differing, unchanged
+from backend.changes.undoing.undo import Asked, CannotBeUndone, Find, Undo, differing, still_the_same, unchanged
+from backend.domain import tree_shape
 from backend.domain.access import Action
 from backend.domain.distributor_settings import DEFAULTS
 from backend.domain.errors import StateConflict
@@ -55,11 +58,33 @@ def _settings(asked: Asked) -> Undo:
 def _replaced(asked: Asked) -> Undo:
     before, after, now = _tree(asked, asked.before), _tree(asked, asked.at), _tree(asked)
     unchanged("the tree", {"root": after.root}, {"root": now.root})
+    # A primary that is a leaf then stays: it is moved by a command of its own.
+    stays = now.primary_cluster in tree_shape.leaves(before.shape)
+    notes = [_NEW_ROUTES, *_not_as_before(before, after)]
+    if stays and now.primary_cluster != before.primary_cluster:
+        notes.append(f"The primary stays {now.primary_cluster}; before the event it was {before.primary_cluster}.")
     return Undo(
-        change=trees.replace_tree(before.root, before.primary_cluster, _any_version),
+        change=trees.replace_tree(before.root, None if stays else before.primary_cluster, _any_version),
         action=Action.CHANGE_ESTATE,
-        notes=(_NEW_ROUTES,),
+        notes=tuple(notes),
     )
+
+
+def _not_as_before(before: TreeRow, after: TreeRow) -> Iterator[str]:
+    """What distributors lose that the event has ended: they begin as new ones do."""
+    usual = tree_shape.default_targets(before.shape)
+    for place in sorted(before.targets.keys() - after.targets.keys()):
+        name, target, chosen = (
+            f"{place[0]}:{place[1]}",
+            before.targets[place],
+            before.settings.get(place, DEFAULTS),
+        )
+        if chosen.paused:
+            yield f"{name} was paused, and copies from the beginning: pause it again."
+        if chosen not in (DEFAULTS, replace(DEFAULTS, paused=True)):
+            yield f"{name} had a limit or a compression of its own, which do not come back."
+        if target != usual.get(place):
+            yield f"{name} copied to {target}, and copies to {usual.get(place)}: choose its target again."
 
 
 def _primary(asked: Asked) -> Undo:
@@ -70,6 +95,7 @@ def _primary(asked: Asked) -> Undo:
 
 def _moving(asked: Asked) -> Undo:
     row = _tree(asked)
+    still_the_same(asked, "the move", ["PrimaryMoveBegun", "PrimaryMoveCancelled", "PrimaryMoved"])
     if row.move is None or row.move.cluster != asked.data["cluster"]:
         raise StateConflict("this move of the primary is over: look at what came of it, and undo that")
     return Undo(change=trees.move_primary(row.primary_cluster, False, _any_version), action=Action.CHANGE_ESTATE)
@@ -99,6 +125,7 @@ def _described(asked: Asked) -> Undo:
 
 def _added(asked: Asked) -> Undo:
     name = asked.data["name"]
+    still_the_same(asked, name, ["ClusterRemoved"])
     unchanged(name, {}, None if get_cluster(asked.connection, name) is None else {})
     return Undo(
         change=clusters.remove_cluster(name),

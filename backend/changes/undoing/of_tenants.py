@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from backend.changes import applications, streams, tenants, users
@@ -11,6 +12,7 @@ from backend.changes.undoing.undo import (
     Find,
     Undo,
     differing,
+    still_the_same,
     unchanged,
 )
 from backend.domain.access import Action
@@ -78,6 +80,7 @@ def _changed_stream(asked: Asked) -> Undo:
 
 def _declared_stream(asked: Asked) -> Undo:
     name, now = _stream(asked), _find_stream(asked)
+    still_the_same(asked, str(name), ["StreamDeleted"], "instance", "environment", "stream")
     unchanged(str(name), {}, None if now is None else {})
     return Undo(
         change=streams.delete_stream(name, confirm=asked.confirm or None),
@@ -128,6 +131,7 @@ def _changed_application(asked: Asked) -> Undo:
 
 def _declared_application(asked: Asked) -> Undo:
     name = _application(asked)
+    still_the_same(asked, str(name), ["ApplicationDeleted"])
     unchanged(str(name), {}, None if get_application(asked.connection, name) is None else {})
     return Undo(
         change=applications.delete_application(name),
@@ -139,25 +143,34 @@ def _declared_application(asked: Asked) -> Undo:
 
 
 def _granted(asked: Asked) -> Undo:
-    return _decided(asked, "granted", WITHDRAW)
+    undo = _decided(asked, "granted", WITHDRAW)
+    if _state_of_grant(asked, asked.before) == "requested":
+        return replace(
+            undo, notes=("It waited for an answer before. It is withdrawn now: nothing waits any more.",)
+        )
+    return undo
 
 
 def _closed(asked: Asked) -> Undo:
     if asked.data.get("by") == "application":
         raise CannotBeUndone("The application no longer names the stream: change the application.")
+    if _state_of_grant(asked, asked.before) != "granted":
+        raise CannotBeUndone("Nothing was granted before it, so nothing is given back: grant it, if it is to be.")
     return _decided(asked, "withdrawn" if asked.event.name == "AccessWithdrawn" else "refused", GRANT)
+
+
+def _state_of_grant(asked: Asked, at: int | None = None) -> str | None:
+    name, stream, operation = str(_application(asked)), asked.data["stream"], asked.data["operation"]
+    for row in list_grants(asked.connection, stream.partition("/")[0], at):
+        if (row.principal, row.stream, row.operation) == (name, stream, operation):
+            return str(row.state)
+    return None
 
 
 def _decided(asked: Asked, state: str, decision: str) -> Undo:
     name, stream, operation = _application(asked), asked.data["stream"], asked.data["operation"]
-    owner = stream.partition("/")[0]
-    wanted = (str(name), stream, operation)
-    rows = [
-        each
-        for each in list_grants(asked.connection, owner)
-        if (each.principal, each.stream, each.operation) == wanted
-    ]
-    unchanged(" ".join(wanted), {"state": state}, {"state": str(rows[0].state)} if rows else None)
+    owner, now = stream.partition("/")[0], _state_of_grant(asked)
+    unchanged(f"{name} {stream} {operation}", {"state": state}, None if now is None else {"state": now})
     reason = f"undoes the event at position {asked.at}"
     change = applications.decide_access(owner, str(name), stream, operation, decision, reason)
     return Undo(change=change, action=Action.DECIDE_ACCESS, tenant=owner)
@@ -203,6 +216,7 @@ def _membership(asked: Asked) -> Undo:
 
 
 def _issued_token(asked: Asked) -> Undo:
+    still_the_same(asked, f"token {asked.data['token']}", ["TokenRevoked", "TokenIssued"], "token")
     return Undo(change=users.revoke_token(asked.data["user"], asked.data["token"]), action=Action.MANAGE_USERS)
 
 

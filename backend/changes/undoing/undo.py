@@ -7,7 +7,7 @@ looks at an earlier event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from backend.changes.change import Change
 from backend.domain.access import Action, Caller
 from backend.domain.errors import DomainError, Kind, StateConflict
 from backend.eventlog.recorded import StoredEvent
+from backend.queries.events import happened_since
 
 
 class CannotBeUndone(DomainError):
@@ -87,6 +88,14 @@ def unchanged(what: str, set_by_event: Mapping[str, Any], now: Mapping[str, Any]
                 f"{name.replace('_', ' ')} of {what} is {_said(now[name])} by now, and not {_said(value)} as this "
                 "event set it: somebody changed it since. Undo that first, or change it as it is to be"
             )
+
+
+def still_the_same(asked: Asked, what: str, ends: Collection[str], *named_by: str) -> None:
+    """Raises StateConflict if one of these events has ended what an event made: what has its name by now
+    is another thing. `named_by`: the data that name it on the event's stream."""
+    ended = happened_since(asked.connection, asked.event, ends, **{name: asked.data[name] for name in named_by})
+    if ended is not None:
+        raise StateConflict(f"{what} of this event ended at position {ended}; one of that name is another one")
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
