@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from fastapi import Depends, Header, Query, Request, params
 from fastapi.dependencies.utils import get_flat_params
@@ -71,13 +71,23 @@ async def plausible_names(request: Request) -> None:
 
 
 async def known_parameters(request: Request) -> None:
-    """Refuse query parameters that a route does not take: a mistyped `dry_run` must not become a write."""
+    """Refuse query parameters that a route does not take, or takes once: a mistyped `dry_run` must not become a
+    write."""
     fields = get_flat_params(request.scope["route"].dependant)
-    taken = {field.alias for field in fields if isinstance(field.field_info, params.Query)}
+    queries = [field for field in fields if isinstance(field.field_info, params.Query)]
+    taken = {field.alias for field in queries}
     unknown = sorted(set(request.query_params) - taken)
     if unknown:
         listed = ", ".join(sorted(taken)) or "none"
         raise ValueInvalid(f"unknown query parameter {unknown[0][:60]!a}; this route takes {listed}")
+    given = [name for name, _ in request.query_params.multi_items()]
+    for field in queries:
+        if given.count(field.alias) > 1 and not _takes_many(field.field_info.annotation):
+            raise ValueInvalid(f"{field.alias} is given {given.count(field.alias)} times, and is taken once")
+
+
+def _takes_many(annotation: Any) -> bool:
+    return list in (get_origin(annotation), *map(get_origin, get_args(annotation)))
 
 
 # --- reading

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from backend.api.app import create_app
+from backend.commands.exit_codes import Code
 from backend.queries.webhook_secrets import secret_of, webhook_secrets
 from tests.database_fixture import Database
 from tests.integration.callers import new_user
@@ -156,7 +157,7 @@ def test_the_shell_applies_compares_shows_rotates_tests_and_deletes(rest: Rest, 
     assert shell("diff", "-f", file).exit_code == 1
     assert shell("apply", "-f", file).exit_code == 0
     assert rest("GET", HOOK).json()["events"] == ["gap"]
-    assert shell("webhook", "test", "ops").exit_code == 1, "it is disabled"
+    assert shell("webhook", "test", "ops").exit_code == Code.CONFLICT, "it is disabled"
     rest("PATCH", HOOK, {"enabled": True})
     rotated = shell("webhook", "rotate", "ops")
     assert rotated.stdout.startswith("whsec_") and "not shown again" in rotated.stderr
