@@ -52,7 +52,17 @@ def test_events_are_paged_by_position(rest: Rest) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["after=-1", "after=x", f"after={2**63}", "limit=0", "limit=1001", "cursor=x", "cursor=-1", "stream=%00", "after=1&after=2"],
+    [
+        "after=-1",
+        "after=x",
+        f"after={2**63}",
+        "limit=0",
+        "limit=1001",
+        "cursor=x",
+        "cursor=-1",
+        "stream=%00",
+        "after=1&after=2",
+    ],
 )
 def test_a_wrong_place_in_the_log_is_422(empty_rest: Rest, query: str) -> None:
     assert empty_rest("GET", f"/events?{query}").status_code == 422
