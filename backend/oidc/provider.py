@@ -18,7 +18,7 @@ import structlog
 from backend.domain.client_properties import is_reference
 from backend.domain.errors import ClusterUnreachable, DomainError, ValueInvalid
 from backend.domain.provider_login import Rules
-from backend.kafka.client_config import resolve
+from backend.kafka.references import resolve
 from backend.oidc.asking import Asking, is_safe
 from backend.oidc.begun import Begun
 from backend.oidc.errors import ProviderAway, ProviderRefused
