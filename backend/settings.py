@@ -65,6 +65,11 @@ class Settings(BaseSettings):
         "there: those of metadata services, and of no machine at all. Where no cluster is on this machine add "
         "127.0.0.0/8, ::1 and the control plane's own services.",
     )
+    secret_folders: list[str] = Field(
+        [],
+        description="Folders (JSON list) in which `${file:/path}` of clusters' properties may be; none: anywhere "
+        "but in /proc, /sys, /dev and the home of Treeline.",
+    )
     trusted_proxies: list[str] = Field(
         [],
         description="Addresses and networks (JSON list) of proxies before the API: of what comes from them "

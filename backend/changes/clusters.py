@@ -14,6 +14,7 @@ from backend.domain.cluster import AddCluster, ChangeCluster, Cluster, ClusterCo
 from backend.domain.errors import ClusterUnreachable
 from backend.kafka.destinations import check_destinations
 from backend.kafka.probe import ClusterFacts, probe
+from backend.kafka.references import check_references
 from backend.queries import clusters as queries
 from backend.queries.application_groups import application_on
 from backend.queries.clusters import ClusterRow
@@ -80,7 +81,11 @@ def remove_cluster(cluster: str, match: Match = any_version) -> ClusterChange:
 def ask(
     bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float, accept_offline: bool
 ) -> Found:
-    """Who answers there. Raises ClusterUnreachable unless offline is accepted, AddressForbidden in any case."""
+    """Who answers there.
+
+    Raises ClusterUnreachable unless offline is accepted, AddressForbidden and PropertiesInvalid in any case.
+    """
+    check_references(properties)
     check_destinations(bootstrap_servers, properties)
     try:
         return probe(bootstrap_servers, properties, timeout_seconds), None

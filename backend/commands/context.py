@@ -64,6 +64,12 @@ def set_(
             "Left out of a new context: asked for.",
         ),
     ] = None,
+    insecure_http: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-http", help="Let the token go unencrypted over http to another machine than this one."
+        ),
+    ] = False,
     use_it: Annotated[bool, typer.Option("--use", help="Use it from now on.")] = False,
 ) -> None:
     """Make a context, or change one; what is not named stays."""
@@ -73,10 +79,13 @@ def set_(
         address = url if url is not None or before is None else before.url
         if address is None:
             fail(f"{name} is new: give --url.", Code.BAD_INPUT)
+        said_before = before is not None and before.insecure_http and before.url == address
         kept = Context(
             url=contexts.check_url(address),
             token=before.token if token is None and before is not None else _token(token),
+            insecure_http=insecure_http or said_before,
         )
+        contexts.check_clear(kept)
         with contexts.changing() as content:
             content.known[name] = kept
             content.current = name if use_it else content.current

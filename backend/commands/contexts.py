@@ -23,11 +23,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from backend.domain.addresses import address_of
 from backend.domain.client_properties import is_reference
 
 LOCAL = "local"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _KEYS = ("url", "token")
+_INSECURE = "insecure_http"
 
 
 class ContextInvalid(ValueError):
@@ -40,6 +42,8 @@ class Context:
 
     url: str
     token: str = field(repr=False)
+    insecure_http: bool = False
+    """Its token may go over plain HTTP to another machine: somebody has said so."""
 
     @property
     def token_shown(self) -> str:
@@ -122,9 +126,12 @@ def _parsed(text: str, file: Path) -> Contexts:
 def _context_of(entry: Any) -> Context:
     if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) and entry[key] for key in _KEYS):
         raise ContextInvalid("url and token are wanted here, as text")
-    if unknown := set(entry) - set(_KEYS):
-        raise ContextInvalid(f"unknown key {min(unknown)!r}; there are: url, token")
-    return Context(url=check_url(entry["url"]), token=check_token(entry["token"]))
+    if unknown := set(entry) - {*_KEYS, _INSECURE}:
+        raise ContextInvalid(f"unknown key {min(unknown)!r}; there are: url, token, {_INSECURE}")
+    insecure_http = entry.get(_INSECURE, False)
+    if not isinstance(insecure_http, bool):
+        raise ContextInvalid(f"{_INSECURE} is true or false")
+    return Context(url=check_url(entry["url"]), token=check_token(entry["token"]), insecure_http=insecure_http)
 
 
 def check_name(name: str) -> str:
@@ -156,6 +163,22 @@ def check_url(url: str) -> str:
     return url
 
 
+def check_clear(context: Context) -> Context:
+    """The context, if its token is not sent over a network for all to read. Raises ContextInvalid."""
+    parts = urlsplit(context.url)
+    if parts.scheme == "https" or context.insecure_http or _is_this_machine(parts.hostname or ""):
+        return context
+    raise ContextInvalid(
+        f"{context.url} is http, and the token would go there unencrypted: give its https address, or "
+        "--insecure-http to `treeline context set` if nobody can listen in between"
+    )
+
+
+def _is_this_machine(host: str) -> bool:
+    address = address_of(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
 def check_token(token: str) -> str:
     """The token, or the reference to one, if it can be sent. Raises ContextInvalid."""
     if token.startswith("${") and not is_reference(token):
@@ -166,7 +189,11 @@ def check_token(token: str) -> str:
 
 
 def token_of(name: str, context: Context) -> str:
-    """The token itself, looked up if it is a reference. Raises ContextInvalid."""
+    """The token itself, to be sent to its address, looked up if it is a reference. Raises ContextInvalid."""
+    try:
+        check_clear(context)
+    except ContextInvalid as error:
+        raise ContextInvalid(f"context {name}: {error}") from None
     reference = context.token
     if not is_reference(reference):
         return reference
@@ -204,7 +231,10 @@ def changing() -> Iterator[Contexts]:
 def _write(file: Path, contexts: Contexts) -> None:
     import yaml
 
-    entries = {name: {"url": each.url, "token": each.token} for name, each in sorted(contexts.known.items())}
+    entries = {
+        name: {"url": each.url, "token": each.token} | ({_INSECURE: True} if each.insecure_http else {})
+        for name, each in sorted(contexts.known.items())
+    }
     text = yaml.safe_dump({"current": contexts.current, "contexts": entries}, sort_keys=False, allow_unicode=True)
     target = file.resolve()  # of a link, as people keep such files elsewhere, what it leads to
     # Made by mkstemp: with mode 0600 from its first moment on.

@@ -10,6 +10,7 @@ import typer
 
 from backend.commands import local
 from backend.commands.exit_codes import Code, code_of
+from backend.url_schemes import scheme_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -64,9 +65,8 @@ def asking(
             headers=headers,
             timeout=timeout,
             trust_env=False,  # the environment's proxies are for the world outside, not for a control plane here
-            verify=url.startswith(
-                "https:"
-            ),  # without need, to read all certificates is a tenth of a command's time
+            # Without need, to read all certificates is a tenth of a command's time.
+            verify=scheme_of(url) != "http",
         ) as client:
             yield client
     except httpx2.TransportError as error:

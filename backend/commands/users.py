@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -9,8 +11,9 @@ import typer
 
 from backend.commands.completion import tenants_beginning, users_beginning
 from backend.commands.dry_run import DryRun, preview, say, say_if_dry
+from backend.commands.exit_codes import Code
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, done, pages, rest_client
+from backend.commands.rest import answer, done, fail, pages, rest_client
 from backend.commands.watch import WatchCommand, WatchOption, present_list
 
 if TYPE_CHECKING:
@@ -27,16 +30,6 @@ User = Annotated[str, typer.Argument(help="Its name.", autocompletion=users_begi
 Whose = Annotated[str, typer.Option("--user", help="Whose; left out: one's own.", autocompletion=users_beginning)]
 TokenName = Annotated[str, typer.Argument(help="The token's name.")]
 Tenant = Annotated[str, typer.Argument(help="The tenant.", autocompletion=tenants_beginning)]
-NewPassword = Annotated[
-    str,
-    typer.Option(
-        prompt=True,
-        hide_input=True,
-        confirmation_prompt=True,
-        envvar="TREELINE_NEW_PASSWORD",
-        help="Asked for; given as an option it would stand in the shell's history.",
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -67,8 +60,13 @@ def enable(name: User, dry_run: DryRun = False) -> None:
 
 
 @user.command()
-def password(name: User, new: NewPassword, dry_run: DryRun = False) -> None:
-    """Set a user's password for the console; its sessions are over."""
+def password(name: User, dry_run: DryRun = False) -> None:
+    """Set a user's password for the console; its sessions are over.
+
+    It is asked for, or taken from stdin, or from TREELINE_NEW_PASSWORD: as an option others could see it in the
+    list of processes, and it would stand in the shell's history.
+    """
+    new = _new_password()
     with rest_client() as client:
         done(client.put(f"{_user(name)}/password", json={"password": new}, params=preview(dry_run)))
     say(f"{name} has a new password.", dry_run)
@@ -162,6 +160,17 @@ def remove(tenant: Tenant, name: User, dry_run: DryRun = False) -> None:
     with rest_client() as client:
         done(client.delete(f"{_members(tenant)}/{quote(name, safe='')}", params=preview(dry_run)))
     say(f"{name} no longer belongs to {tenant}.", dry_run)
+
+
+def _new_password() -> str:
+    new = os.environ.get("TREELINE_NEW_PASSWORD", "")
+    if not new and sys.stdin.isatty():
+        new = typer.prompt("New password", hide_input=True, confirmation_prompt=True, err=True)
+    elif not new:
+        new = sys.stdin.readline().rstrip("\r\n")
+    if not new:
+        fail("There is no password on stdin, and none in TREELINE_NEW_PASSWORD.", Code.BAD_INPUT)
+    return new
 
 
 def _set_disabled(name: str, disabled: bool, dry_run: bool) -> None:

@@ -23,7 +23,35 @@ PORTS = {"http": 80, "https": 443}
 # What follows the scheme up to a path or a query; a path and a query; a fragment.
 _URL = re.compile(r"(https?)://([^/?#]*)([^#]*)(#.*)?", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?", re.IGNORECASE)
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_NAT64_OF_A_NETWORK = ipaddress.IPv6Network("64:ff9b:1::/48")  # RFC 8215
+_CARRY_AT_THE_END = (
+    ipaddress.IPv6Network("::/96"),  # IPv4-compatible (RFC 4291, 2.5.5.1)
+    ipaddress.IPv6Network("::ffff:0:0/96"),  # IPv4-mapped
+    ipaddress.IPv6Network("::ffff:0:0:0/96"),  # IPv4-translated, SIIT (RFC 2765)
+    _NAT64,
+    _NAT64_OF_A_NETWORK,
+)
+# IANA's registries of special purposes, with multicast, and with what is public in part but is no receiver's.
+_SPECIAL_IPV4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+            *("192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24"),
+            *("192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+            *("224.0.0.0/4", "240.0.0.0/4"),
+        ),
+    )
+)
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""All that is given to anybody as global unicast (RFC 4291, 2.4)."""
+_SPECIAL_IPV6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3ffe::/16", "3fff::/20"),
+    )
+)
 
 
 def networks_of(text: str) -> tuple[Network, ...]:
@@ -41,22 +69,51 @@ def address_of(host: str) -> Address | None:
 
 def refusal(address: Address, allowed: Sequence[Network]) -> str | None:
     """Why nothing is sent to an address; None if something may be."""
-    meant = reached(address)
+    meant = _meant(address)
     if any(meant in network for network in allowed if network.version == meant.version):
         return None
-    if meant.is_global and not meant.is_multicast:
+    if _is_public(meant):
         return None
     return f"{address} is no public address, and in none of the networks that webhook_allowed_networks names"
 
 
-def reached(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one only carries, else itself."""
+def _is_public(address: Address) -> bool:
+    # By tables of our own: what `is_global` says differs by Python's version.
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _SPECIAL_IPV4)
+    return address in _UNICAST and not any(address in network for network in _SPECIAL_IPV6)
+
+
+def _meant(address: Address) -> Address:
+    """The IPv4 address that an IPv6 one surely stands for, else itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
-    carried = address.ipv4_mapped or address.sixtofour
-    if carried is None and address in _NAT64:
-        carried = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return carried or address
+    if address in _NAT64:
+        return _ipv4(address.packed[12:])
+    return address.ipv4_mapped or address
+
+
+def readings(address: Address) -> tuple[Address, ...]:
+    """An address, and each IPv4 address that an IPv6 one may carry through some gateway on its way."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return (address,)
+    packed = address.packed
+    carried = []
+    if any(address in network for network in _CARRY_AT_THE_END):
+        carried.append(packed[12:])
+    if address in _NAT64_OF_A_NETWORK:
+        # Which length its prefix has is that network's choice; octet 8 carries nothing (RFC 6052, 2.2).
+        without = packed[:8] + packed[9:]
+        carried += [without[start : start + 4] for start in (6, 7, 8)]
+    if address.sixtofour:
+        carried.append(address.sixtofour.packed)
+    if address.teredo:
+        carried += [each.packed for each in address.teredo]
+    return (address, *dict.fromkeys(map(_ipv4, carried)))
+
+
+def _ipv4(four: bytes) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Address(four)
 
 
 @dataclass(frozen=True)

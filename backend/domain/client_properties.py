@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from backend.domain.errors import FieldError, PropertiesInvalid
 
+TOKEN_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 SECRET_KEYS = frozenset(
     {"sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password", "sasl.oauthbearer.client.secret"}
 )
@@ -27,7 +28,7 @@ PLAIN_KEYS = frozenset(
         "sasl.oauthbearer.client.id",
         "sasl.oauthbearer.method",
         "sasl.oauthbearer.scope",
-        "sasl.oauthbearer.token.endpoint.url",
+        TOKEN_ENDPOINT,
         "sasl.username",
         "security.protocol",
         "socket.connection.setup.timeout.ms",
@@ -42,10 +43,14 @@ PLAIN_KEYS = frozenset(
         "ssl.keystore.location",
     }
 )
+# Where a reference may stand: secrets, the contents of files, and who logs in. Others' values go where no secret
+# belongs: into addresses, logs and messages.
+REFERENCE_KEYS = SECRET_KEYS | {"sasl.username", "ssl.ca.pem", "ssl.certificate.pem"}
 MASK = "***"
 LONGEST_VALUE = 16384
 
-_REFERENCE = re.compile(r"\$\{(?:env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<path>/[^}\x00-\x1f\x7f]+))\}")
+REFERENCE = re.compile(r"\$\{(?:env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<path>/[^}\x00-\x1f\x7f]+))\}")
+"""In whole: a value with one in it is no reference."""
 
 
 def check_properties(properties: Mapping[str, str], pointer: str = "/properties") -> None:
@@ -62,11 +67,9 @@ def check_properties(properties: Mapping[str, str], pointer: str = "/properties"
 def _problem(key: str, value: str) -> str | None:
     if key not in PLAIN_KEYS and key not in SECRET_KEYS:
         return f"the key {key[:60]!a} is not among the connection keys that may be set"
-    reference = _REFERENCE.fullmatch(value)
-    if reference and (reference["name"] or "").upper().startswith("TREELINE_"):
-        # Else a cluster of the caller's own could be made to receive the control plane's secrets.
-        return f"{key} must not refer to Treeline's own settings"
-    if key in SECRET_KEYS and not reference:
+    if problem := reference_problem(key, value):
+        return problem
+    if key in SECRET_KEYS and not is_reference(value):
         return f"{key} is a secret: give a reference, ${{env:NAME}} or ${{file:/path}}, never the secret itself"
     if len(value) > LONGEST_VALUE:
         return f"{key} is longer than {LONGEST_VALUE} characters"
@@ -75,9 +78,24 @@ def _problem(key: str, value: str) -> str | None:
     return None
 
 
+def reference_problem(key: str, value: str) -> str | None:
+    """What is wrong with the reference that a property is, or has in it; None if nothing is, or it has none."""
+    if "${" not in value:
+        return None
+    found = REFERENCE.fullmatch(value)
+    if found is None:
+        return f"{key} has ${{ in it: a reference, ${{env:NAME}} or ${{file:/path}}, is the whole value"
+    if key not in REFERENCE_KEYS:
+        return f"{key} is no secret and takes no reference: give the value itself"
+    if (found["name"] or "").upper().startswith("TREELINE_"):
+        # Else a cluster of the caller's own could be made to receive the control plane's secrets.
+        return f"{key} must not refer to Treeline's own settings"
+    return None
+
+
 def is_reference(value: str) -> bool:
     """Whether it is `${env:NAME}` or `${file:/path}`, and nothing else."""
-    return _REFERENCE.fullmatch(value) is not None
+    return REFERENCE.fullmatch(value) is not None
 
 
 def masked(properties: Mapping[str, str]) -> dict[str, str]:
@@ -91,6 +109,35 @@ def unmasked(properties: Mapping[str, str], present: Mapping[str, str]) -> dict[
         key: present[key] if value == MASK and key in SECRET_KEYS and key in present else value
         for key, value in properties.items()
     }
+
+
+def check_secrets_stay(
+    given: Mapping[str, str] | None, present: Mapping[str, str], *, before: str, now: str
+) -> None:
+    """Raise PropertiesInvalid if secrets would go to servers that they were not given for.
+
+    Who may change a cluster need not know its secrets: sent back as `***`, or not named (`given` is None), they
+    go where they went (CWE-441). `before` and `now`: its bootstrap servers.
+    """
+    wanted = present if given is None else unmasked(given, present)
+    kept = [
+        key for key in sorted(SECRET_KEYS & present.keys() & wanted.keys()) if given is None or given[key] == MASK
+    ]
+    by_others = _servers(now) - _servers(before)
+    fetched = wanted.get(TOKEN_ENDPOINT) != present.get(TOKEN_ENDPOINT)
+    detail = "the address changes, and secrets go to no other than they were given for: give this one anew"
+    errors = tuple(
+        FieldError(f"/properties/{key}", detail)
+        for key in kept
+        if by_others or (fetched and key == "sasl.oauthbearer.client.secret")
+    )
+    if errors:
+        names = ", ".join(error.pointer.rpartition("/")[2] for error in errors)
+        raise PropertiesInvalid(f"{names}: {detail}, in properties, as a reference", errors)
+
+
+def _servers(bootstrap_servers: str) -> set[str]:
+    return {server.strip() for server in bootstrap_servers.split(",")}
 
 
 def _escaped(key: str) -> str:

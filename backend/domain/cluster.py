@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backend.domain import formats
-from backend.domain.client_properties import check_properties, unmasked
+from backend.domain.client_properties import check_properties, check_secrets_stay, unmasked
 from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
 from backend.domain.event import Event
 from backend.domain.formats import ClusterFormats, check_format
@@ -235,6 +235,9 @@ def _change(state: Cluster, command: ChangeCluster) -> list[ClusterEvent]:
         properties=dict(properties),
     )
     check_description(event)
+    check_secrets_stay(
+        command.properties, state.properties, before=state.bootstrap_servers, now=event.bootstrap_servers
+    )
     if _formats(event) != _formats(state):
         if command.live_stream is not None:
             raise StateConflict(

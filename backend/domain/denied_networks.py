@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-from backend.domain.addresses import Network, reached
+from backend.domain.addresses import Network, readings
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -19,8 +19,8 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 def forbidden(address: str, denied: Sequence[Network]) -> Network | None:
     """The network that forbids an address, which is one in digits; None if none does."""
-    found = reached(ipaddress.ip_address(address.partition("%")[0]))
-    return next((network for network in denied if found.version == network.version and found in network), None)
+    found = readings(ipaddress.ip_address(address.partition("%")[0]))
+    return next((network for network in denied if any(each in network for each in found)), None)
 
 
 def hosts_of(bootstrap_servers: str) -> list[str]:

@@ -102,7 +102,7 @@ def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Ca
             )
             changed.append(f"cluster {cluster.name}")
         elif known[cluster.name]["bootstrap_servers"] != wanted["bootstrap_servers"]:
-            api.change_cluster(cluster.name, {"bootstrap_servers": wanted["bootstrap_servers"]})
+            api.change_cluster(cluster.name, wanted)
             changed.append(f"addresses of {cluster.name}")
     tree = api.tree()
     if tree is None:

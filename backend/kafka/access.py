@@ -8,7 +8,6 @@ from typing import TypeVar
 from backend.domain.access_steps import ACLS, CREDENTIALS, PARTS, QUOTAS, SeenAccess
 from backend.domain.acls import Acl
 from backend.kafka import acl_entries, client_quotas, scram_users
-from backend.kafka.client_config import resolve
 from backend.kafka.client_quotas import Rates
 from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 from backend.kafka.protocol_client import ProtocolClient
@@ -48,8 +47,8 @@ class AccessAdmin:
             self._client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
         except LoginUnsupported as error:
             self._no_login = error.reason
-        mechanism = resolve(properties.get("sasl.mechanism") or properties.get("sasl.mechanisms", ""))
-        by_sasl = resolve(properties.get("security.protocol", "")).upper().startswith("SASL")
+        mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms", "")
+        by_sasl = properties.get("security.protocol", "").upper().startswith("SASL")
         self._mechanism = mechanism if by_sasl and mechanism in scram_users.NUMBERS else None
 
     def close(self) -> None:

@@ -1,19 +1,16 @@
-"""librdkafka configuration of every client that Treeline opens; secrets are resolved here and nowhere else."""
+"""librdkafka configuration of every client that Treeline opens."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import structlog
 
 from backend.domain.errors import AddressForbidden, ClusterUnreachable
 from backend.kafka.destinations import check_destinations
+from backend.kafka.references import resolved
 
-_REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 _SILENT_FACILITIES = frozenset({"FAIL", "ERROR", "GETPID", "TXNERR", "FENCED", "COORD"})
 
 
@@ -30,28 +27,6 @@ class LibrdkafkaLog:
         (self._log.debug if silent else self._log.info)(text)
 
 
-def resolve(value: str) -> str:
-    """A value with its `${env:NAME}` and `${file:/path}` references replaced.
-
-    Raises ClusterUnreachable naming the reference, never the secret.
-    """
-
-    def replaced(match: re.Match[str]) -> str:
-        kind, name = match.groups()
-        if kind == "env":
-            if name not in os.environ:
-                raise ClusterUnreachable(
-                    f"${{env:{name}}} is not set in the environment of this process; set it and restart"
-                )
-            return os.environ[name]
-        try:
-            return Path(name).read_text(encoding="utf-8").rstrip("\n")
-        except OSError as error:
-            raise ClusterUnreachable(f"${{file:{name}}} cannot be read: {error.strerror}") from error
-
-    return _REFERENCE.sub(replaced, value)
-
-
 def refuse_destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> None:
     """Raise ClusterUnreachable for a place to which nothing is sent."""
     try:
@@ -65,8 +40,8 @@ def client_config(bootstrap_servers: str, properties: Mapping[str, str], **setti
 
     Raises ClusterUnreachable for a secret that cannot be read, and for a place to which nothing is sent.
     """
-    refuse_destinations(bootstrap_servers, properties)
-    config: dict[str, Any] = {key: resolve(value) for key, value in properties.items()}
+    config: dict[str, Any] = dict(resolved(properties))
+    refuse_destinations(bootstrap_servers, config)
     config["bootstrap.servers"] = bootstrap_servers
     # A cluster that comes back must be noticed within a second or two, not after librdkafka's 10 s.
     config["reconnect.backoff.max.ms"] = 1000

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Mapping
-from urllib.parse import urlsplit
 
+from backend.domain.addresses import receiver_at
+from backend.domain.client_properties import TOKEN_ENDPOINT
 from backend.domain.denied_networks import forbidden, hosts_of, networks
-from backend.domain.errors import AddressForbidden, FieldError
+from backend.domain.errors import AddressForbidden, FieldError, ValueInvalid
 from backend.settings import settings
-
-_TOKENS = "sasl.oauthbearer.token.endpoint.url"
 
 
 def check_destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> None:
-    """Raise AddressForbidden for the first address that settings forbid. A name that nobody knows is none."""
+    """Raise AddressForbidden for the first address that settings forbid. A name that nobody knows is none.
+
+    `properties`: with what references stand for.
+    """
     denied = networks(settings().denied_networks)
     for pointer, host in _destinations(bootstrap_servers, properties):
         for address in _addresses(host):
@@ -32,12 +34,14 @@ def check_destinations(bootstrap_servers: str, properties: Mapping[str, str]) ->
 def _destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for host in hosts_of(bootstrap_servers):
         yield "/bootstrap_servers", host
-    try:
-        host = urlsplit(properties.get(_TOKENS, "")).hostname or ""
-    except ValueError:
-        host = ""
-    if host:
-        yield f"/properties/{_TOKENS}", host
+    if properties.get(TOKEN_ENDPOINT):
+        pointer = f"/properties/{TOKEN_ENDPOINT}"
+        try:
+            # Read narrowly: who fetches the tokens must not take another part of it for the host.
+            yield pointer, receiver_at(properties[TOKEN_ENDPOINT]).host
+        except ValueInvalid as error:
+            detail = f"the address {error.detail}"
+            raise AddressForbidden(f"{TOKEN_ENDPOINT}: {detail}", (FieldError(pointer, detail),)) from error
 
 
 def _addresses(host: str) -> list[str]:

@@ -21,8 +21,9 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import MetadataRequest
 
-from backend.kafka.client_config import refuse_destinations, resolve
+from backend.kafka.client_config import refuse_destinations
 from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
+from backend.kafka.references import resolved
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _BROKERS_AT_ONCE = 50
@@ -46,7 +47,8 @@ class ProtocolClient:
         Raises LoginUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
         cannot use their certificates.
         """
-        refuse_destinations(bootstrap_servers, properties)
+        known = resolved(properties)
+        refuse_destinations(bootstrap_servers, known)
         self._servers = bootstrap_servers.split(",")
         self._timeout_ms = int(1000 * timeout_seconds)
         self._config = {
@@ -56,7 +58,7 @@ class ProtocolClient:
             "reconnect_backoff_max_ms": 1000,
             # Answers of thousands of principals are larger than its default of 1 MB.
             "receive_message_max_bytes": 100_000_000,
-            **login({key: resolve(value) for key, value in properties.items()}),
+            **login(known),
         }
         self._loop: NetworkSelector | None = None
         self._connections: KafkaConnectionManager | None = None

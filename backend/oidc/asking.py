@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from backend.oidc.errors import ProviderAway, ProviderRefused
+from backend.url_schemes import scheme_of
 
 MOST_BYTES = 1 << 20
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -65,7 +66,7 @@ class Asking:
         return _document(status, body)
 
     def _certificates(self, url: str) -> ssl.SSLContext | bool:
-        if not url.startswith("https:"):
+        if scheme_of(url) == "http":
             return False
         return ssl.create_default_context(cafile=self.ca_file) if self.ca_file else True
 

@@ -18,12 +18,13 @@ import structlog
 from backend.domain.client_properties import is_reference
 from backend.domain.errors import ClusterUnreachable, DomainError, ValueInvalid
 from backend.domain.provider_login import Rules
-from backend.kafka.client_config import resolve
+from backend.kafka.references import resolve
 from backend.oidc.asking import Asking, is_safe
 from backend.oidc.begun import Begun
 from backend.oidc.errors import ProviderAway, ProviderRefused
 from backend.oidc.id_tokens import Keys, claims_of
 from backend.settings import Settings
+from backend.url_schemes import scheme_of
 
 logger = structlog.get_logger(__name__)
 
@@ -162,7 +163,7 @@ def provider_of(config: Settings) -> Provider | None:
     issuer, client_id, secret = config.oidc_issuer, config.oidc_client_id, config.oidc_client_secret
     if issuer is None:
         return None
-    plain = issuer.startswith("http:")
+    plain = scheme_of(issuer) == "http"
     _check(is_safe(issuer, plain=plain), "oidc_issuer", "is an https address, or http within this machine")
     _check(bool(client_id), "oidc_client_id", "is what the provider calls this control plane")
     _check(

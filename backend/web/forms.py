@@ -18,6 +18,7 @@ from fastapi.responses import Response
 
 from backend.queries.login import SESSION_COOKIE
 from backend.settings import Settings
+from backend.url_schemes import scheme_of
 
 LOGIN_COOKIE = "treeline_login"
 KEY_FIELD = "key"
@@ -49,7 +50,7 @@ def is_secure(request: Request) -> bool:
     """Whether cookies may be kept to TLS: the request came over it, or everybody comes over it, to a proxy that
     does not say so."""
     config: Settings = request.app.state.services.config
-    return request.url.scheme == "https" or (config.url or "").startswith("https:")
+    return request.url.scheme == "https" or scheme_of(config.url or "") == "https"
 
 
 def _taken_by(cookie: str) -> Callable[[Request], object]:

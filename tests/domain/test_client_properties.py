@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.client_properties import check_properties, masked, unmasked
+from backend.domain.client_properties import check_properties, check_secrets_stay, masked, unmasked
 from backend.domain.errors import PropertiesInvalid
+
+TOKENS = "sasl.oauthbearer.token.endpoint.url"
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,12 @@ def test_connection_keys_are_accepted(properties: dict[str, str]) -> None:
         ({"sasl.password": "***"}, "/properties/sasl.password", "reference"),
         ({"sasl.password": "${file:relative}"}, "/properties/sasl.password", "reference"),
         ({"sasl.username": "${env:TREELINE_ADMIN_TOKEN}"}, "/properties/sasl.username", "Treeline's own"),
+        ({"client.id": "x${env:HOME}"}, "/properties/client.id", "whole value"),
+        ({"sasl.username": "${env:A}${env:B}"}, "/properties/sasl.username", "whole value"),
+        ({"client.id": "${env:HOME}"}, "/properties/client.id", "takes no reference"),
+        ({TOKENS: "https://evil/${env:HOME}"}, f"/properties/{TOKENS}", "whole value"),
+        ({TOKENS: "http://127.0.0${file:/dev/null}.1:1/"}, f"/properties/{TOKENS}", "whole value"),
+        ({"sasl.password": "${env:treeline_admin_token}"}, "/properties/sasl.password", "Treeline's own"),
         ({"sasl.username": "a\x00b"}, "/properties/sasl.username", "cannot be printed"),
         ({"client.id": "x" * 20000}, "/properties/client.id", "longer"),
     ],
@@ -55,3 +63,29 @@ def test_secrets_are_masked_and_a_mask_sent_back_keeps_the_secret() -> None:
     assert shown == {"sasl.username": "app", "sasl.password": "***"}
     assert unmasked(shown, present) == present
     assert unmasked({"sasl.password": "***"}, {}) == {"sasl.password": "***"}
+
+
+SECRET = {"sasl.password": "${env:C6}", "sasl.oauthbearer.client.secret": "${env:O}", TOKENS: "https://a/"}
+
+
+@pytest.mark.parametrize(
+    ("given", "now", "wanted_anew"),
+    [
+        (None, "a:1,c:3", ["sasl.oauthbearer.client.secret", "sasl.password"]),
+        ({**SECRET, "sasl.password": "***"}, "c:3", ["sasl.password"]),
+        (masked(SECRET) | {TOKENS: "https://b/"}, "a:1", ["sasl.oauthbearer.client.secret"]),
+        (SECRET | {TOKENS: "https://b/"}, "c:3", []),
+        (masked(SECRET), "b:2", []),
+        ({"sasl.username": "x"}, "c:3", []),
+        (None, "b:2, a:1", []),
+    ],
+)
+def test_secrets_that_are_not_given_anew_go_to_no_other_servers(
+    given: dict[str, str] | None, now: str, wanted_anew: list[str]
+) -> None:
+    if not wanted_anew:
+        check_secrets_stay(given, SECRET, before="a:1,b:2", now=now)
+        return
+    with pytest.raises(PropertiesInvalid, match="anew") as refused:
+        check_secrets_stay(given, SECRET, before="a:1,b:2", now=now)
+    assert [each.pointer for each in refused.value.errors] == [f"/properties/{key}" for key in wanted_anew]

@@ -97,6 +97,24 @@ def test_a_token_that_is_kept_is_never_printed(program: Program) -> None:
     assert (literal.returncode, "a-secret" in literal.stderr, "history" in literal.stderr) == (2, False, True)
 
 
+def test_a_token_goes_over_plain_http_to_no_other_machine_unless_that_is_said(program: Program) -> None:
+    words = ("context", "set", "prod", "--token", "${env:T}", "--use", "--url")
+    for url in ("http://192.0.2.1:9", "HTTP://treeline.example", "http://localhost.example"):
+        refused = program(*words, url)
+        assert (refused.returncode, "--insecure-http" in refused.stderr) == (2, True), refused.stderr
+    assert not program.contexts.exists()
+    for url in ("http://localhost:9", "http://[::1]:9", "http://127.8.0.1:9", "https://treeline.example"):
+        assert program(*words, url).returncode == 0
+    assert program(*words, "http://192.0.2.1:9", "--insecure-http").returncode == 0
+    assert yaml.safe_load(program.contexts.read_text())["contexts"]["prod"]["insecure_http"] is True
+    assert program("context", "set", "prod", "--token", "${env:U}").returncode == 0, "it was said for this address"
+    assert program("context", "set", "prod", "--url", "http://192.0.2.2:9").returncode == 2, "not for this one"
+    write(program, "contexts: {prod: {url: 'http://192.0.2.1:9', token: a-secret}}\ncurrent: prod")
+    used = program("whoami", **NONE)
+    assert (used.returncode, "context prod: http://192.0.2.1:9 is http" in used.stderr) == (2, True), used.stderr
+    assert "a-secret" not in used.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from backend.domain.errors import ClusterUnreachable
@@ -36,6 +38,48 @@ def test_so_is_one_that_tokens_would_be_fetched_from(rest: Rest) -> None:
     body = {"name": "c1", "bootstrap_servers": "127.0.0.1:9", "accept_offline": True, "properties": properties}
     refused = problem(rest("POST", "/clusters", body), 422, "address-forbidden")
     assert refused["errors"][0]["pointer"] == f"/properties/{TOKENS}"
+
+
+@pytest.mark.parametrize("address", ["http://a\\@b/token", "http://", "https://u@a/", "http://[a/"])
+def test_an_address_of_tokens_that_two_could_read_as_two_hosts_is_none(rest: Rest, address: str) -> None:
+    body = {"name": "c1", "bootstrap_servers": "127.0.0.1:9", "accept_offline": True}
+    answer = rest("POST", "/clusters", {**body, "properties": {TOKENS: address}})
+    assert problem(answer, 422, "address-forbidden")["errors"][0]["pointer"] == f"/properties/{TOKENS}"
+
+
+SECRET = {"sasl.username": "app", "sasl.password": "${env:C6}"}
+
+
+def test_a_cluster_s_secrets_do_not_go_to_another_address_unless_given_anew(rest: Rest, monkeypatch) -> None:
+    monkeypatch.setenv("C6", "x")
+    asked: list[str] = []
+    monkeypatch.setattr("backend.changes.clusters.probe", _nobody(asked))
+    body = {"bootstrap_servers": "127.0.0.1:9", "properties": SECRET, "accept_offline": True}
+    assert rest("POST", "/clusters", {"name": "c1", **body}).status_code == 201
+    there = {"bootstrap_servers": "127.0.0.1:11", "accept_offline": True}
+    for change in (there, {**there, "properties": {**SECRET, "sasl.password": "***"}}):
+        for path in ("/clusters/c1", "/clusters/c1?dry_run=true"):
+            refused = problem(rest("PATCH", path, change), 422, "properties-invalid")
+            assert refused["errors"][0]["pointer"] == "/properties/sasl.password" and "anew" in refused["detail"]
+    assert asked == ["127.0.0.1:9"]
+    assert rest("PATCH", "/clusters/c1", {**there, "properties": SECRET}).status_code == 200
+    assert asked == ["127.0.0.1:9", "127.0.0.1:11"]
+
+
+def _nobody(asked: list[str]) -> Callable[..., None]:
+    def probe(servers: str, *_: object) -> None:
+        asked.append(servers)
+        raise ClusterUnreachable("nobody")
+
+    return probe
+
+
+def test_secrets_are_no_files_of_the_system_even_if_nobody_needs_to_answer(rest: Rest) -> None:
+    for path in ("/proc/self/environ", "/dev/zero", "/dev/../proc/self/environ"):
+        properties = {"sasl.username": "app", "sasl.password": f"${{file:{path}}}"}
+        body = {"name": "c1", "bootstrap_servers": "127.0.0.1:9", "accept_offline": True, "properties": properties}
+        refused = problem(rest("POST", "/clusters", body), 422, "properties-invalid")
+        assert refused["errors"][0]["pointer"] == "/properties/sasl.password"
 
 
 def test_a_change_is_held_to_it_too(cluster: Rest) -> None:

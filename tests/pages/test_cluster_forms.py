@@ -122,6 +122,19 @@ def test_a_description_is_changed_and_its_secrets_stay(acme: Console, operator: 
     assert late.status_code == 412 and "somebody changed it since" in said(late)
 
 
+def test_secrets_go_to_no_new_address_unless_they_are_given_anew(acme: Console, operator: Visitor) -> None:
+    operator.confirm(NEW, **SPARE, accept_offline="yes")
+    form = operator.get("/clusters/spare/-change")
+    moved = {**hidden(form), **values(form), "bootstrap_servers": "127.0.0.1:11", "accept_offline": "yes"}
+    kept = {**moved, "properties": "security.protocol=SASL_SSL\nsasl.password=***"}
+    for step in ("check", "preview"):
+        answer = operator.client.post("/clusters/spare/-change", data={**kept, "step": step})
+        assert "give this one anew" in said(answer)
+    assert answer.status_code == 422 and 'id="wrong-properties"' in answer.text
+    anew = {**moved, "properties": SPARE["properties"]}
+    assert operator.client.post("/clusters/spare/-change", data={**anew, "step": "preview"}).status_code == 200
+
+
 def test_formats_do_not_change_while_topics_are_made_from_them(
     acme: Console, operator: Visitor, database: Database
 ) -> None:

@@ -89,6 +89,7 @@ def cookies(answer: httpx2.Response) -> dict[str, str]:
         ({}, {"X-Forwarded-Proto": "https"}, False),
         ({"trusted_proxies": ["127.0.0.0/8"]}, {"X-Forwarded-Proto": "https"}, True),
         ({"url": "https://treeline.example"}, {}, True),
+        ({"url": "HTTPS://treeline.example"}, {}, True),
     ],
 )
 def test_cookies_are_for_this_site_only_and_for_tls_where_there_is_any(

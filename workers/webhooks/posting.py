@@ -54,7 +54,8 @@ def post(
 
 
 def _asked(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body: bytes) -> int:
-    connection = http.client.HTTPConnection(who.host)
+    # With its port: alone, the last group of an IPv6 address would be taken for one.
+    connection = http.client.HTTPConnection(who.host, who.port)
     connection.sock = (
         ssl.create_default_context().wrap_socket(plain, server_hostname=who.host)
         if who.scheme == "https"

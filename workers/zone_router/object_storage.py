@@ -13,7 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from backend.domain.errors import ClusterUnreachable
-from backend.kafka.client_config import resolve
+from backend.kafka.references import resolve
 
 _OF_CONNECTIONS = frozenset({
     "allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_keep_alive_interval",
