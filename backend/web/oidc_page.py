@@ -47,13 +47,13 @@ def begin(
     provider, place = provider_of(request), place_asked(place)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place=place)
-    if limit_of(request).blocked(provenance(request).address):
+    if limit_of(request).blocked(_caller(request)):
         return too_many(request, place)
     begun = Begun.new()
     try:
         onward = provider.authorization_url(begun, _redirect_uri(request, services))
     except DomainError as error:
-        return _failed(request, services, provider, error, place)
+        return _failed(request, provider, error, place)
     answer = RedirectResponse(onward, 303)
     # "lax": the way back is a link from another site.
     answer.set_cookie(
@@ -81,13 +81,14 @@ def callback(
     provider = provider_of(request)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place="/")
-    if limit_of(request).blocked(provenance(request).address):
-        return too_many(request, "/")
     secret, _, kept = request.cookies.get(COOKIE, "").partition("|")
     place, begun = place_asked(kept), Begun.of_cookie(secret)
+    if begun is None or not begun.is_state(state):
+        # Any site's pictures can lead here: this is nobody's failure, and ends no login that was begun.
+        return _failed(request, provider, NotAllowed(_BEGIN_AGAIN), place)
+    if limit_of(request).blocked(_caller(request)):
+        return too_many(request, place)
     try:
-        if begun is None or not begun.is_state(state):
-            raise NotAllowed(_BEGIN_AGAIN)
         # RFC 9207: the answer is of the provider that was asked.
         if iss and iss != provider.client.issuer:
             raise ProviderRefused("the answer is of another provider")
@@ -98,7 +99,10 @@ def callback(
         )
         answer = logged_in(request, services, session, place)
     except DomainError as why:
-        answer = _failed(request, services, provider, why, place)
+        if why.kind is not Kind.UNAVAILABLE:
+            limit_of(request).failed(_caller(request))
+            refused(request, services, By.PROVIDER, "", why.detail)
+        answer = _failed(request, provider, why, place)
     answer.delete_cookie(COOKIE, path=PATH)
     return answer
 
@@ -116,12 +120,14 @@ def _session(request: Request, services: Shared, provider: Provider, claims: dic
         return open_session(connection, user, By.PROVIDER, provenance(request))
 
 
-def _failed(request: Request, services: Shared, provider: Provider, why: DomainError, place: str) -> Response:
+def _caller(request: Request) -> str:
+    """Apart from the address's passwords: what one of them stops leaves the other way in."""
+    return f"provider {provenance(request).address}"
+
+
+def _failed(request: Request, provider: Provider, why: DomainError, place: str) -> Response:
     """The login page with what went wrong; what the provider has to be mended for stands in our log, too."""
     logger.warning("a login by the provider failed", reason=why.detail, kind=why.slug)
-    if why.kind is not Kind.UNAVAILABLE:
-        limit_of(request).failed(provenance(request).address)
-        refused(request, services, By.PROVIDER, "", why.detail)
     sentence = f"{why.detail[:1].upper()}{why.detail[1:]}"
     message = f"You were not logged in by {provider.client.name}. {sentence.rstrip('.')}."
     return login_page(request, STATUS[why.kind], message, place=place)
