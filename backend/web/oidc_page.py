@@ -27,7 +27,7 @@ from backend.queries.users import get_user
 from backend.web.forms import is_secure
 from backend.web.login_page import login_page, provider_of, too_many
 from backend.web.services import Shared
-from backend.web.sessions import limit_of, logged_in, opened, place_asked, provenance, refused
+from backend.web.sessions import caller_of, limits_of, logged_in, opened, place_asked, provenance, refused
 
 router = APIRouter(include_in_schema=False)
 logger = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ def begin(
     provider, place = provider_of(request), place_asked(place)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place=place)
-    if limit_of(request).blocked(_caller(request)):
+    if limits_of(request).providers.blocked(caller_of(request)):
         return too_many(request, place)
     begun = Begun.new()
     try:
@@ -86,7 +86,7 @@ def callback(
     if begun is None or not begun.is_state(state):
         # Any site's pictures can lead here: this is nobody's failure, and ends no login that was begun.
         return _failed(request, provider, NotAllowed(_BEGIN_AGAIN), place)
-    if limit_of(request).blocked(_caller(request)):
+    if limits_of(request).providers.blocked(caller_of(request)):
         return too_many(request, place)
     try:
         # RFC 9207: the answer is of the provider that was asked.
@@ -100,7 +100,7 @@ def callback(
         answer = logged_in(request, services, session, place)
     except DomainError as why:
         if why.kind is not Kind.UNAVAILABLE:
-            limit_of(request).failed(_caller(request))
+            limits_of(request).providers.failed(caller_of(request))
             refused(request, services, By.PROVIDER, "", why.detail)
         answer = _failed(request, provider, why, place)
     answer.delete_cookie(COOKIE, path=PATH)
@@ -118,11 +118,6 @@ def _session(request: Request, services: Shared, provider: Provider, claims: dic
             raise NotAllowed(f"the user {user} is disabled here")
         opened(connection, request, services, user, By.PROVIDER)
         return open_session(connection, user, By.PROVIDER, provenance(request))
-
-
-def _caller(request: Request) -> str:
-    """Apart from the address's passwords: what one of them stops leaves the other way in."""
-    return f"provider {provenance(request).address}"
 
 
 def _failed(request: Request, provider: Provider, why: DomainError, place: str) -> Response:
