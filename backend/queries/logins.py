@@ -74,8 +74,12 @@ def change_reason(connection: Connection, row: int, reason: str) -> None:
     connection.execute(sa.update(logins).where(logins.c.id == row).values(reason=reason))
 
 
-def forget(connection: Connection, days: int) -> None:
-    """Let go of what is too old, some at a time: of logins, and of where events came from."""
+def forget(connection: Connection, days: int) -> bool:
+    """Let go of what is too old, some at a time: of logins, and of where events came from. Whether there may be
+    more of it."""
+    more = False
     for table, key in ((logins, logins.c.id), (event_provenance, event_provenance.c.position)):
         old = sa.select(key).where(table.c.time < sa.func.now() - timedelta(days=days)).limit(FORGOTTEN_AT_ONCE)
-        connection.execute(sa.delete(table).where(key.in_(old.scalar_subquery())))
+        gone = connection.execute(sa.delete(table).where(key.in_(old.scalar_subquery()))).rowcount
+        more = more or gone == FORGOTTEN_AT_ONCE
+    return more

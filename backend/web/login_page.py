@@ -88,7 +88,7 @@ def login(
     with services.engine.begin() as connection:
         used = queries.use_link(connection, code, provenance(request))
         if used is not None:
-            opened(connection, request, services, used[0], By.LINK)
+            opened(connection, request, used[0], By.LINK)
     if used is None:
         limit.failed(caller)
         refused(request, services, By.LINK, "", "the link is unknown, used or too old")
@@ -149,5 +149,5 @@ def _session(request: Request, services: Shared, user: str, password: str) -> Se
         # It may have been replaced meanwhile, or the user disabled.
         if secrets.password_hash(connection, name) != hashed:
             return None
-        opened(connection, request, services, name, By.PASSWORD)
+        opened(connection, request, name, By.PASSWORD)
         return queries.open_session(connection, name, By.PASSWORD, provenance(request))

@@ -116,7 +116,7 @@ def _session(request: Request, services: Shared, provider: Provider, claims: dic
         row = get_user(connection, user)
         if row is None or row.disabled:
             raise NotAllowed(f"the user {user} is disabled here")
-        opened(connection, request, services, user, By.PROVIDER)
+        opened(connection, request, user, By.PROVIDER)
         return open_session(connection, user, By.PROVIDER, provenance(request))
 
 

@@ -65,10 +65,9 @@ def refused(request: Request, services: ConsoleServices, means: str, user: str, 
     return bool(known)
 
 
-def opened(connection: Connection, request: Request, services: ConsoleServices, user: str, means: str) -> None:
+def opened(connection: Connection, request: Request, user: str, means: str) -> None:
     """Keep that somebody logged in, in the transaction that opens the session."""
     logins.record(connection, LoginKind.IN, user, means, provenance(request))
-    logins.forget(connection, services.config.audit_days)
 
 
 def logged_in(request: Request, services: ConsoleServices, session: Secret, place: str = "/") -> Response:
