@@ -42,6 +42,8 @@ class Provider:
     slow_seconds: float = 0.0
     description: Claims = field(default_factory=dict)
     """Instead of what it says of itself."""
+    more_keys: list[Any] = field(default_factory=list)
+    """That stand beside them, as they are sent."""
     asked: list[str] = field(default_factory=list)
     """Paths, in their order."""
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -55,6 +57,9 @@ class Provider:
             "end_session_endpoint": f"{self.url}/logout",
             **self.description,
         }
+
+    def described_keys(self) -> list[Any]:
+        return [*self.more_keys, *(key.as_dict(private=False) for key in self.keys)]
 
     def id_token(self, nonce: str) -> str:
         now = int(time.time())
@@ -141,7 +146,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
             elif parts.path == "/.well-known/openid-configuration":
                 self._answer(200, provider.described())
             elif parts.path == "/keys":
-                self._answer(200, {"keys": [key.as_dict(private=False) for key in provider.keys]})
+                self._answer(200, {"keys": provider.described_keys()})
             else:
                 self._answer(200, {"logged out": parts.query})
 

@@ -24,6 +24,7 @@ from backend.parent_death import die_with_parent
 from backend.settings import settings
 from workers import context, leases
 from workers.barrier import Barriers
+from workers.forgetting import Forgetting
 from workers.placements import PlacementHost
 from workers.placing.host import placement_run_host
 from workers.placing.policy import PlacementPolicies
@@ -180,6 +181,11 @@ def _webhooks() -> WebhookHost:
 
 
 @cache
+def _forgetting() -> Forgetting:
+    return Forgetting(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -242,6 +248,7 @@ def reconcile() -> None:
         _replication().tick()
         _placement_policies().tick()
         _webhooks().tick()
+        _forgetting().tick()
         _reconciler().tick()
 
 

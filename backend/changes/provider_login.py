@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,6 +16,7 @@ from backend.domain.errors import NotAllowed
 from backend.domain.provider_login import Granted, Person
 from backend.domain.user import ChangeUser, CreateUser, LinkIdentity
 from backend.eventlog.recorded import Metadata
+from backend.queries.login import By, end_sessions
 from backend.queries.tenants import known_tenants
 from backend.queries.users import count_users, find_user, get_user, user_of_identity
 
@@ -35,17 +36,21 @@ class Arrival:
 def arrive(dispatcher: Dispatcher, arrival: Arrival, request_id: str, time: datetime) -> str:
     """The user that this is; made, or given what its groups give, in one transaction.
 
+    Who is kept out loses what groups gave it, and the sessions that the provider opened, before it is refused.
     Raises NotAllowed for who may not log in, or whose name is somebody else's; the domain's errors.
     """
     found: list[str] = []
     metadata = Metadata(actor=ACTOR, request_id=request_id)
+    kept_out = arrival.person.kept_out
 
     def build(connection: Connection) -> Sequence[Directed]:
-        user, commands = _commands(connection, arrival)
+        user, commands = _lost(connection, arrival) if kept_out else _commands(connection, arrival)
         found.append(user)
         return [Directed(USER, event_stream(user), command, metadata) for command in commands]
 
     dispatcher.execute_many(build, time=time)
+    if kept_out:
+        raise _kept_out()
     return found[-1]
 
 
@@ -59,10 +64,7 @@ def _commands(
         row = find_user(connection, user)
         if row.disabled:
             raise NotAllowed(f"the user {user} is disabled here")
-        memberships = granted.memberships(row.tenants, known)
-        return user, [
-            ChangeUser(role=granted.role, tenants=memberships, known_tenants=known | frozenset(row.tenants))
-        ]
+        return user, [_change(granted, row.tenants, known)]
     name = _new_name(connection, who)
     memberships = granted.memberships({}, known)
     return name, [
@@ -75,6 +77,24 @@ def _commands(
         ),
         LinkIdentity(issuer=arrival.issuer, subject=who.subject),
     ]
+
+
+def _lost(connection: Connection, arrival: Arrival) -> tuple[str, Sequence[ChangeUser]]:
+    """What the provider takes away from who is kept out."""
+    user = user_of_identity(connection, arrival.issuer, arrival.person.subject)
+    if user is None:
+        raise _kept_out()
+    end_sessions(connection, user, by=By.PROVIDER)
+    return user, [_change(arrival.granted, find_user(connection, user).tenants, frozenset())]
+
+
+def _change(granted: Granted, present: Mapping[str, str], known: frozenset[str]) -> ChangeUser:
+    memberships = granted.memberships(present, known)
+    return ChangeUser(role=granted.role, tenants=memberships, known_tenants=known | frozenset(present))
+
+
+def _kept_out() -> NotAllowed:
+    return NotAllowed("neither your groups nor your verified e-mail address let you in here")
 
 
 def _new_name(connection: Connection, who: Person) -> str:

@@ -48,8 +48,11 @@ class Person:
     subject: str
     name: str | None
     groups: frozenset[str]
+    """Those that give it something: none of who is kept out."""
     admitted: bool
     """By domain or group; without such rules nobody is: then only who was linked by an admin gets in."""
+    kept_out: bool
+    """There are such rules, and they do not let it in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +71,17 @@ class Granted:
 
 
 def person(claims: Mapping[str, Any], rules: Rules) -> Person:
-    """Who has logged in. Raises NotAllowed for one whom the rules do not let in."""
+    """Who has logged in. Raises NotAllowed for one whose groups are not told."""
     groups = _groups(claims, rules)
     admitted = EVERYBODY in rules.domains or bool(groups & rules.groups) or _domain(claims) in rules.domains
-    if not admitted and (rules.domains or rules.groups):
-        raise NotAllowed("neither your groups nor your verified e-mail address let you in here")
-    return Person(subject=str(claims["sub"]), name=_name(claims, rules), groups=groups, admitted=admitted)
+    kept_out = not admitted and bool(rules.domains or rules.groups)
+    return Person(
+        subject=str(claims["sub"]),
+        name=_name(claims, rules),
+        groups=frozenset() if kept_out else groups,
+        admitted=admitted,
+        kept_out=kept_out,
+    )
 
 
 def granted(groups: frozenset[str], rules: Rules) -> Granted:

@@ -11,11 +11,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import structlog
 from joserfc import jwt
 from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jwk import GuestProtocol, Key, KeySet
 
-from backend.oidc.errors import ProviderRefused
+from backend.domain.errors import DomainError
+from backend.oidc.errors import ProviderAway, ProviderRefused
+
+logger = structlog.get_logger(__name__)
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
@@ -25,6 +29,8 @@ KEYS_SECONDS = 3600.0
 """After it keys are read again, so that one that the provider took away is not trusted for ever."""
 RELOAD_SECONDS = 30.0
 """Between two readings of keys for the sake of one that is not known."""
+AGAIN_SECONDS = 5.0
+"""For so long after keys could not be read nobody waits for them again."""
 
 
 class Keys:
@@ -34,7 +40,7 @@ class Keys:
         self._fetch = fetch
         self._lock = threading.Lock()
         self._keys: list[Key] = []
-        self._read_at = float("-inf")
+        self._read_at = self._failed_at = float("-inf")
 
     def find(self, kid: str | None) -> Key:
         """The key of this id; without an id the only one there is. Raises ProviderRefused, ProviderAway."""
@@ -55,13 +61,29 @@ class Keys:
         return next((key for key in self._keys if key.kid == kid), None)
 
     def _read(self) -> None:
-        document = self._fetch()
+        if time.monotonic() - self._failed_at <= AGAIN_SECONDS:
+            raise ProviderAway("Its keys could not be read a moment ago.")
         try:
-            public = [key for key in document["keys"] if key.get("kty") in KEY_TYPES and key.get("use") != "enc"]
-            self._keys = list(KeySet.import_key_set({"keys": public})) if public else []
-        except (JoseError, KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ProviderRefused("its keys cannot be read") from error
+            self._keys = _public(self._fetch())
+        except DomainError:
+            self._failed_at = time.monotonic()
+            raise
         self._read_at = time.monotonic()
+
+
+def _public(document: Mapping[str, Any]) -> list[Key]:
+    """Those that can sign. One that is not understood is passed over (RFC 7517, 5): it stops nobody else."""
+    listed = document.get("keys")
+    if not isinstance(listed, list):
+        raise ProviderRefused("its keys cannot be read")
+    found: list[Key] = []
+    for key in listed:
+        try:
+            if key.get("kty") in KEY_TYPES and key.get("use") != "enc":
+                found += KeySet.import_key_set({"keys": [key]})
+        except (JoseError, KeyError, TypeError, AttributeError, ValueError) as error:
+            logger.warning("a key of the login provider is passed over", reason=str(error))
+    return found
 
 
 def claims_of(token: object, keys: Keys, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:

@@ -7,9 +7,11 @@ at most WINDOW_EVENTS are looked through for a page; it may be empty then, and s
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -99,32 +101,29 @@ class Page:
 
 def page(connection: Connection, asked: Asked, place: Place, most: int) -> Page:
     """Up to `most` of what is asked for, below a place."""
-    lowest, found, cut = _events(connection, asked, place, most + 1)
-    beside = _logins(connection, asked, place, most + 1, lowest if cut else None)
-    rows = sorted([*found, *beside], key=lambda row: row.time, reverse=True)
-    more, rows = len(rows) > most or cut is not None, _with_provenance(connection, rows[:most])
+    found, cut = _events(connection, asked, place, most + 1)
+    rows = list(islice(_merged(found, _logins(connection, asked, place, most + 1)), most + 1))
+    reached, rows = len(rows) <= most, _with_provenance(connection, rows[:most])
     position = min((row.event.position for row in rows if row.event), default=place.position)
     login = min((row.login.id for row in rows if row.login), default=place.login)
-    if cut is not None and len(found) + len(beside) <= most:
+    if reached and cut is not None:
         position = cut
-    return Page(rows, Place(position, login) if more else None)
+    return Page(rows, Place(position, login) if not reached or cut is not None else None)
 
 
-def pages(connection: Connection, asked: Asked, most: int) -> Iterator[Sequence[AuditRow]]:
-    """All of it, a page at a time."""
-    place: Place | None = Place()
-    while place is not None:
-        found = page(connection, asked, place, most)
-        yield found.rows
-        place = found.further
+def _merged(found: Sequence[AuditRow], beside: Sequence[AuditRow]) -> Iterator[AuditRow]:
+    """The newer one of the next two, again and again. Each stays in its own order, though its times may not be in
+    it: so nothing above the place where a page ends is left out."""
+    events, logins = deque(found), deque(beside)
+    while events or logins:
+        login_next = not events or (logins and logins[0].time > events[0].time)
+        yield (logins if login_next else events).popleft()
 
 
-def _events(
-    connection: Connection, asked: Asked, place: Place, most: int
-) -> tuple[datetime | None, list[AuditRow], int | None]:
-    """Events; and where looking ended before the beginning, if it did: its time and position."""
+def _events(connection: Connection, asked: Asked, place: Place, most: int) -> tuple[list[AuditRow], int | None]:
+    """Events; and the position where looking ended before the beginning, if it did."""
     if not asked.of_events:
-        return None, [], None
+        return [], None
     position = events.c.position
     query = sa.select(events).where(position < place.position)
     if not asked.workers:
@@ -143,20 +142,16 @@ def _events(
     stored = [stored_of(row) for row in connection.execute(query.order_by(position.desc()).limit(most))]
     rows = [AuditRow(each.time, each.name, each.metadata.actor, None, each, None) for each in stored]
     if cut is None or len(stored) == most:
-        return None, rows, None
+        return rows, None
     time = connection.execute(sa.select(events.c.time).where(position == cut)).scalar()
-    return time, rows, None if time is None or (asked.since and time < asked.since - _ORDER) else cut
+    return rows, None if time is None or (asked.since and time < asked.since - _ORDER) else cut
 
 
-def _logins(
-    connection: Connection, asked: Asked, place: Place, most: int, lowest: datetime | None
-) -> list[AuditRow]:
+def _logins(connection: Connection, asked: Asked, place: Place, most: int) -> list[AuditRow]:
     if not asked.of_logins:
         return []
     query = sa.select(logins).where(logins.c.id < place.login)
     query = query.where(*_between(connection, asked, logins, logins.c.id))
-    if lowest is not None:
-        query = query.where(logins.c.time >= lowest)
     if asked.actor:
         query = query.where(logins.c.user == asked.actor)
     if asked.kind and asked.kind != LOGINS:

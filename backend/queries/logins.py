@@ -1,7 +1,7 @@
 """Who logged in and out, and who was refused: rows that are kept for some time, no events.
 
 A log that nothing can be taken out of is no place for people's addresses; and refused logins are written for who
-is not known, so that there must be an end to them (`web/sessions.py` counts them).
+is not known, so that there must be an end to them (`web/login_limits.py` counts them).
 """
 
 from __future__ import annotations
@@ -61,15 +61,25 @@ class LoginRow:
 
 def record(
     connection: Connection, kind: LoginKind, user: str, means: str, provenance: Provenance, reason: str = ""
-) -> None:
-    """Keep what happened just now."""
+) -> int:
+    """Keep what happened just now; the row's id."""
     said = replace(provenance, means=means)
     values = {"user": user, "reason": reason, "means": said.means, "address": said.address, "agent": said.agent}
-    connection.execute(sa.insert(logins).values(time=sa.func.now(), kind=kind, **values))
+    row = sa.insert(logins).values(time=sa.func.now(), kind=kind, **values).returning(logins.c.id)
+    return int(connection.execute(row).scalar_one())
 
 
-def forget(connection: Connection, days: int) -> None:
-    """Let go of what is too old, some at a time: of logins, and of where events came from."""
+def change_reason(connection: Connection, row: int, reason: str) -> None:
+    """Say otherwise why, in a row that is there."""
+    connection.execute(sa.update(logins).where(logins.c.id == row).values(reason=reason))
+
+
+def forget(connection: Connection, days: int) -> bool:
+    """Let go of what is too old, some at a time: of logins, and of where events came from. Whether there may be
+    more of it."""
+    more = False
     for table, key in ((logins, logins.c.id), (event_provenance, event_provenance.c.position)):
         old = sa.select(key).where(table.c.time < sa.func.now() - timedelta(days=days)).limit(FORGOTTEN_AT_ONCE)
-        connection.execute(sa.delete(table).where(key.in_(old.scalar_subquery())))
+        gone = connection.execute(sa.delete(table).where(key.in_(old.scalar_subquery()))).rowcount
+        more = more or gone == FORGOTTEN_AT_ONCE
+    return more

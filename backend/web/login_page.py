@@ -20,11 +20,12 @@ from backend.queries import secrets
 from backend.queries.login import SESSION_COOKIE, By, Secret
 from backend.web import templates
 from backend.web.forms import Form, LoginForm, login_key
+from backend.web.login_limits import ATTEMPTS_SECONDS
 from backend.web.services import Shared
 from backend.web.sessions import (
-    ATTEMPTS_SECONDS,
+    caller_of,
     end,
-    limit_of,
+    limits_of,
     logged_in,
     opened,
     place_asked,
@@ -81,13 +82,13 @@ def login(
     """Ask for user and password; or turn a link's code into a session and go to the console."""
     if code is None:
         return login_page(request)
-    limit, caller = limit_of(request), provenance(request).address
+    limit, caller = limits_of(request).addresses, caller_of(request)
     if limit.blocked(caller):
         return too_many(request)
     with services.engine.begin() as connection:
         used = queries.use_link(connection, code, provenance(request))
         if used is not None:
-            opened(connection, request, services, used[0], By.LINK)
+            opened(connection, request, used[0], By.LINK)
     if used is None:
         limit.failed(caller)
         refused(request, services, By.LINK, "", "the link is unknown, used or too old")
@@ -102,19 +103,18 @@ def login_by_password(request: Request, services: Shared, fields: LoginForm) -> 
     if not services.config.password_login:
         return login_page(request, 403, _NO_PASSWORDS, place=place)
     user, password = fields.get("user", "")[:LONGEST], fields.get("password", "")[:LONGEST]
-    limit = limit_of(request)
+    limits, caller = limits_of(request), caller_of(request)
     # By user as well, so that many addresses do not make many tries.
-    callers = (provenance(request).address, f"user {user}")
-    if any(map(limit.blocked, callers)):
+    if limits.addresses.blocked(caller) or limits.users.blocked(user) or limits.names.blocked(user):
         return too_many(request, place)
     try:
         session = _session(request, services, user, password)
     except DomainError as error:
         return login_page(request, 503, f"{error.title} {error.detail}", place=place)
     if session is None:
-        for caller in callers:
-            limit.failed(caller)
-        refused(request, services, By.PASSWORD, user, "user and password do not belong together")
+        limits.addresses.failed(caller)
+        known = refused(request, services, By.PASSWORD, user, "user and password do not belong together")
+        (limits.users if known else limits.names).failed(user)
         return login_page(request, 403, _WRONG, place=place)
     return logged_in(request, services, session, place)
 
@@ -149,5 +149,5 @@ def _session(request: Request, services: Shared, user: str, password: str) -> Se
         # It may have been replaced meanwhile, or the user disabled.
         if secrets.password_hash(connection, name) != hashed:
             return None
-        opened(connection, request, services, name, By.PASSWORD)
+        opened(connection, request, name, By.PASSWORD)
         return queries.open_session(connection, name, By.PASSWORD, provenance(request))

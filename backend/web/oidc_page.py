@@ -27,7 +27,7 @@ from backend.queries.users import get_user
 from backend.web.forms import is_secure
 from backend.web.login_page import login_page, provider_of, too_many
 from backend.web.services import Shared
-from backend.web.sessions import limit_of, logged_in, opened, place_asked, provenance, refused
+from backend.web.sessions import caller_of, limits_of, logged_in, opened, place_asked, provenance, refused
 
 router = APIRouter(include_in_schema=False)
 logger = structlog.get_logger(__name__)
@@ -47,13 +47,13 @@ def begin(
     provider, place = provider_of(request), place_asked(place)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place=place)
-    if limit_of(request).blocked(provenance(request).address):
+    if limits_of(request).providers.blocked(caller_of(request)):
         return too_many(request, place)
     begun = Begun.new()
     try:
         onward = provider.authorization_url(begun, _redirect_uri(request, services))
     except DomainError as error:
-        return _failed(request, services, provider, error, place)
+        return _failed(request, provider, error, place)
     answer = RedirectResponse(onward, 303)
     # "lax": the way back is a link from another site.
     answer.set_cookie(
@@ -81,13 +81,14 @@ def callback(
     provider = provider_of(request)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place="/")
-    if limit_of(request).blocked(provenance(request).address):
-        return too_many(request, "/")
     secret, _, kept = request.cookies.get(COOKIE, "").partition("|")
     place, begun = place_asked(kept), Begun.of_cookie(secret)
+    if begun is None or not begun.is_state(state):
+        # Any site's pictures can lead here: this is nobody's failure, and ends no login that was begun.
+        return _failed(request, provider, NotAllowed(_BEGIN_AGAIN), place)
+    if limits_of(request).providers.blocked(caller_of(request)):
+        return too_many(request, place)
     try:
-        if begun is None or not begun.is_state(state):
-            raise NotAllowed(_BEGIN_AGAIN)
         # RFC 9207: the answer is of the provider that was asked.
         if iss and iss != provider.client.issuer:
             raise ProviderRefused("the answer is of another provider")
@@ -98,7 +99,10 @@ def callback(
         )
         answer = logged_in(request, services, session, place)
     except DomainError as why:
-        answer = _failed(request, services, provider, why, place)
+        if why.kind is not Kind.UNAVAILABLE:
+            limits_of(request).providers.failed(caller_of(request))
+            refused(request, services, By.PROVIDER, "", why.detail)
+        answer = _failed(request, provider, why, place)
     answer.delete_cookie(COOKIE, path=PATH)
     return answer
 
@@ -112,16 +116,13 @@ def _session(request: Request, services: Shared, provider: Provider, claims: dic
         row = get_user(connection, user)
         if row is None or row.disabled:
             raise NotAllowed(f"the user {user} is disabled here")
-        opened(connection, request, services, user, By.PROVIDER)
+        opened(connection, request, user, By.PROVIDER)
         return open_session(connection, user, By.PROVIDER, provenance(request))
 
 
-def _failed(request: Request, services: Shared, provider: Provider, why: DomainError, place: str) -> Response:
+def _failed(request: Request, provider: Provider, why: DomainError, place: str) -> Response:
     """The login page with what went wrong; what the provider has to be mended for stands in our log, too."""
     logger.warning("a login by the provider failed", reason=why.detail, kind=why.slug)
-    if why.kind is not Kind.UNAVAILABLE:
-        limit_of(request).failed(provenance(request).address)
-        refused(request, services, By.PROVIDER, "", why.detail)
     sentence = f"{why.detail[:1].upper()}{why.detail[1:]}"
     message = f"You were not logged in by {provider.client.name}. {sentence.rstrip('.')}."
     return login_page(request, STATUS[why.kind], message, place=place)

@@ -1,14 +1,12 @@
 """What all ways to log in share: how often one may fail, the new session with its cookie, and where it leads.
 
-What happened is kept for the Audit page: logins, and refused ones up to a number, since anybody can make those.
+What happened is kept for the Audit page: logins, and refused ones as far as `login_limits.py` has room for them,
+since anybody can make those.
 """
 
 from __future__ import annotations
 
 import re
-import threading
-import time
-from collections import OrderedDict
 
 import structlog
 from fastapi import Request
@@ -23,44 +21,14 @@ from backend.queries.login import SESSION_COOKIE, Secret
 from backend.queries.logins import LoginKind
 from backend.queries.users import get_user
 from backend.web.forms import is_secure
+from backend.web.login_limits import LoginLimits, network_of
 from backend.web.services import ConsoleServices
 
 logger = structlog.get_logger(__name__)
 
-ATTEMPTS = 10
-ATTEMPTS_SECONDS = 60.0
-MOST_CALLERS = 10_000
-MOST_REFUSED = 600
-REFUSED_SECONDS = 3600.0
 LONGEST_PLACE = 1000
 _PLACE = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 _NO_PLACES = ("/login", "/logout", "/api/", "/registries/")
-
-
-class RateLimit:
-    """At most ATTEMPTS failures per caller within ATTEMPTS_SECONDS; of one process, and forgetful under attack."""
-
-    def __init__(self, attempts: int = ATTEMPTS, seconds: float = ATTEMPTS_SECONDS) -> None:
-        self._attempts, self._seconds = attempts, seconds
-        self._lock = threading.Lock()
-        self._failures: OrderedDict[str, list[float]] = OrderedDict()
-
-    def blocked(self, caller: str) -> bool:
-        """Whether the caller failed too often of late."""
-        with self._lock:
-            return len(self._recent(caller)) >= self._attempts
-
-    def failed(self, caller: str) -> None:
-        """Count a failure."""
-        with self._lock:
-            self._failures[caller] = [*self._recent(caller), time.monotonic()]
-            self._failures.move_to_end(caller)
-            while len(self._failures) > MOST_CALLERS:
-                self._failures.popitem(last=False)
-
-    def _recent(self, caller: str) -> list[float]:
-        since = time.monotonic() - self._seconds
-        return [moment for moment in self._failures.get(caller, []) if moment > since]
 
 
 def provenance(request: Request) -> Provenance:
@@ -69,27 +37,37 @@ def provenance(request: Request) -> Provenance:
     return found
 
 
-def limit_of(request: Request) -> RateLimit:
-    """The process's limit of failed logins."""
-    return _of_process(request, "login_limit", ATTEMPTS, ATTEMPTS_SECONDS)
+def caller_of(request: Request) -> str:
+    """What failures from where a request comes from are counted by."""
+    return network_of(provenance(request).address)
 
 
-def refused(request: Request, services: ConsoleServices, means: str, user: str, reason: str) -> None:
-    """Keep that a login was refused; the user only if there is one of this name."""
-    kept = _of_process(request, "refused_limit", MOST_REFUSED, REFUSED_SECONDS)
-    if kept.blocked(""):
-        logger.warning("a refused login is not kept: there are too many", means=means, reason=reason)
-        return
-    kept.failed("")
+def limits_of(request: Request) -> LoginLimits:
+    """The process's limits of failed logins."""
+    state = request.app.state
+    if not hasattr(state, "login_limits"):
+        state.login_limits = LoginLimits()
+    limits: LoginLimits = state.login_limits
+    return limits
+
+
+def refused(request: Request, services: ConsoleServices, means: str, user: str, reason: str) -> bool:
+    """Keep that a login was refused, the user only if there is one of this name; whether there is."""
+    limits = limits_of(request)
     with services.engine.begin() as connection:
         known = user if is_name(user) and get_user(connection, user) is not None else ""
-        logins.record(connection, LoginKind.REFUSED, known, means, provenance(request), reason)
+        kept = limits.keeps(caller_of(request), known)
+        if kept:
+            logins.record(connection, LoginKind.REFUSED, known, means, provenance(request), reason)
+    if not kept:
+        logger.warning("a refused login is not kept: there are too many", means=means, reason=reason)
+        limits.one_more(services.engine)
+    return bool(known)
 
 
-def opened(connection: Connection, request: Request, services: ConsoleServices, user: str, means: str) -> None:
+def opened(connection: Connection, request: Request, user: str, means: str) -> None:
     """Keep that somebody logged in, in the transaction that opens the session."""
     logins.record(connection, LoginKind.IN, user, means, provenance(request))
-    logins.forget(connection, services.config.audit_days)
 
 
 def logged_in(request: Request, services: ConsoleServices, session: Secret, place: str = "/") -> Response:
@@ -136,11 +114,3 @@ def place_of(request: Request) -> str:
         return "/"
     query = f"?{request.url.query}" if request.url.query else ""
     return place_asked(f"{request.url.path}{query}")
-
-
-def _of_process(request: Request, name: str, attempts: int, seconds: float) -> RateLimit:
-    state = request.app.state
-    if not hasattr(state, name):
-        setattr(state, name, RateLimit(attempts, seconds))
-    limit: RateLimit = getattr(state, name)
-    return limit

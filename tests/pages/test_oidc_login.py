@@ -195,11 +195,30 @@ def test_without_passwords_only_the_provider_and_links_let_in(
 
 
 def test_who_fails_too_often_is_stopped(sso: Console, provider: Provider) -> None:
+    new_user(sso, "bob")
     client = http.client(base_url=sso.url)
     for _ in range(10):
-        refused(client.get("/login/oidc/callback?code=x&state=y"))
-    assert client.get("/login/oidc/callback?code=x&state=y").status_code == 429
+        state = parse_qs(urlsplit(begin(client)).query)["state"][0]
+        refused(client.get("/login/oidc/callback", params={"error": "access_denied", "state": state}))
     assert client.get("/login/oidc").status_code == 429
+    kept = sso.rest.ok("GET", "/audit?kind=LoginRefused")["items"]
+    assert {(item["means"], item["reason"]) for item in kept} == {("provider", "it answered access_denied")}
+    assert len(kept) == 10
+    # The other way in is open.
+    assert try_password(client, "bob").status_code == 303
+
+
+def test_what_another_site_leads_to_is_nobodys_failure(sso: Console) -> None:
+    """Pictures of any page can ask for the way back: they lock nobody out, fill no list, and end no login."""
+    new_user(sso, "bob")
+    client, own = http.client(base_url=sso.url), http.client(base_url=sso.url)
+    back = begin(own)
+    for _ in range(11):
+        refused(client.get("/login/oidc/callback?code=x&state=y"), "not begun in this browser")
+        refused(own.get("/login/oidc/callback?code=x&state=y"), "not begun in this browser")
+    assert sso.rest.ok("GET", "/audit?kind=LoginRefused")["items"] == []
+    assert own.get(back).status_code == 303
+    assert try_password(client, "bob").status_code == 303
 
 
 @pytest.mark.parametrize(

@@ -83,3 +83,31 @@ def test_a_new_key_is_read_once_and_not_again_at_once(
     # One that was taken away opens nothing any more.
     provider.sign = lambda provider, claims: provider.signed(claims, new_key("first"))
     refused(log_in(sso)[1], "a key that it does not have")
+
+
+NOT_UNDERSTOOD = (
+    {"kty": "EC", "crv": "P-999", "x": "AA", "y": "AA", "kid": "a curve of tomorrow"},
+    {"kty": "RSA", "kid": "half of it", "n": "AQAB"},
+    {"kty": "RSA", "kid": 7, "n": 1, "e": None},
+    {"kty": "AKP", "kid": "another kind", "pub": "AA"},
+    {"kty": ["RSA"]},
+    "no key",
+    None,
+)
+
+
+def test_a_key_that_is_not_understood_stops_nobody(sso: Console, provider: Provider) -> None:
+    provider.more_keys = list(NOT_UNDERSTOOD)
+    assert log_in(sso)[1].status_code == 303
+
+
+def test_after_keys_could_not_be_read_nobody_waits_for_them_again_at_once(
+    sso: Console, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.description = {"jwks_uri": f"{provider.url}/.well-known/openid-configuration"}  # which has no keys
+    refused(log_in(sso)[1], "its keys cannot be read")
+    asked = len(provider.asked)
+    refused(log_in(sso)[1], "could not be read a moment ago", status=503)
+    assert provider.asked[asked:] == ["/authorize", "/token"]
+    monkeypatch.setattr(id_tokens, "AGAIN_SECONDS", -1.0)
+    refused(log_in(sso)[1], "its keys cannot be read")

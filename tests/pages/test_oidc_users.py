@@ -94,6 +94,34 @@ def test_only_domains_and_groups_that_are_allowed_get_in(
                 refused(answer, "let you in")
 
 
+def test_who_is_let_in_no_longer_loses_what_groups_gave_and_its_sessions(
+    database: Database, provider: Provider, tmp_path: Path
+) -> None:
+    """By an ID token of its own that says so: a session that is open, and tokens, may no more than that."""
+    settings = {
+        "oidc_allowed_domains": [],
+        "oidc_allowed_groups": ["staff"],
+        "oidc_grants": {"staff": ["admin", "acme/owner"], "others": ["operator"]},
+    }
+    with console_with(database, provider, tmp_path, **settings) as console:
+        for tenant in ("acme", "globex"):
+            console.rest.ok("POST", "/tenants", {"name": tenant})
+        provider.person["groups"] = ["staff"]
+        client, _ = log_in(console)
+        assert me(client)["role"] == "admin"
+        console.rest.ok("PATCH", "/users/ada", {"tenants": {"acme": "owner", "globex": "member"}})
+        provider.person["groups"] = ["others"]
+        refused(log_in(console)[1], "let you in")
+        user = console.rest.ok("GET", "/users/ada")
+        assert (user["role"], user["tenants"]) == ("tenant", {"globex": "member"})
+        assert client.get("/account").status_code == 401
+        head = console.rest.ok("GET", "/events/head")
+        refused(log_in(console)[1], "let you in")
+        provider.person["sub"] = "s-2"
+        refused(log_in(console)[1], "let you in")
+        assert console.rest.ok("GET", "/events/head") == head
+
+
 def test_without_domains_and_groups_only_who_is_linked_gets_in(
     database: Database, provider: Provider, tmp_path: Path
 ) -> None:

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from backend.settings import PROJECT_ROOT
-from backend.web import sessions
-from backend.web.sessions import ATTEMPTS
+from backend.web import login_limits
+from backend.web.login_limits import ATTEMPTS
 from tests import http
 from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here
@@ -70,12 +70,26 @@ def test_logins_are_kept_and_what_was_typed_is_not(console: Console, database: D
     assert "my own password" not in console.rest("GET", "/audit/export").text
 
 
-def test_refused_logins_fill_no_database(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST_REFUSED", 3)
-    client = http.client(base_url=console.url)
+def test_refused_logins_fill_no_database_and_hide_no_others(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login_limits, "KEPT_OF_EACH", 3)
+    monkeypatch.setattr(login_limits, "KEPT_OF_ADDRESSES", 4)
+    new_user(console, "ada")
+    there = client_of(console)
     for n in range(ATTEMPTS):
-        assert client.get(f"/login?code=guess-{n}").status_code == 403
-    assert len(logins(console)) == 3
+        assert there.get(f"/login?code=guess-{n}").status_code == 403
+    assert [reason for *_, reason in logins(console)][3:] == ["7 more were not kept"]
+    # From another address, and for a user that there is, there is room.
+    client_of(console, "127.0.0.2").get("/login?code=guess")
+    assert len(logins(console)) == 5
+    elsewhere = client_of(console, "127.0.0.3")
+    for _ in range(4):
+        try_password(elsewhere, "ada", "wrong")
+    kept = logins(console)
+    assert len(kept) == 8
+    assert [user for _, user, _, _ in kept].count("ada") == 3
+    assert [reason for *_, reason in kept if reason and "not kept" in reason] == ["8 more were not kept"]
 
 
 def cookies(answer: httpx2.Response) -> dict[str, str]:

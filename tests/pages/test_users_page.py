@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.web.sessions import ATTEMPTS
+from backend.web.login_limits import ATTEMPTS
 from tests import http
 from tests.pages.consoles import Console
 from tests.rest_client import RestClient
