@@ -34,7 +34,7 @@ def verify(
 
     Exit 1 lists what is missing, doubled or out of order; exit 2: the control plane or STREAM is unknown.
     """
-    from backend.commands.local import NoEstateRuns, control_plane, kafka_secret
+    from backend.commands.local import NoEstateRuns, control_plane, kafka_secret, say_where
     from backend.settings import settings
     from backend.verification.fleet import FleetReader, FleetUnknown
     from backend.verification.run import verify as run
@@ -42,6 +42,7 @@ def verify(
     config = settings()
     try:
         place = control_plane()
+        say_where(place)
         reader = FleetReader(place.url, place.token, kafka_secret)
         verdict = run(
             reader,
