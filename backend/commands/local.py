@@ -79,8 +79,10 @@ def chosen() -> tuple[str | None, str]:
 
 
 def say_where(place: ControlPlane) -> None:
-    """On stderr, before something is changed, which control plane a context leads to: it is kept, and not looked at
-    each time, unlike what a command line or its shell says."""
+    """On stderr, before something is changed, which control plane a context leads to.
+
+    A context is kept, and not seen each time, unlike what a shell is told for a command or for a while.
+    """
     if place.context is not None:
         typer.echo(f"This goes to {place.url} ({place.origin}).", err=True)
 

@@ -94,7 +94,7 @@ def test_the_order_is_flag_context_address_home_in_use_local(program: Program) -
 def test_variables_that_are_empty_are_not_set_and_one_of_two_says_what_is_missing(program: Program) -> None:
     keep(program, "used")
     assert program("context", "use", "used", **NONE).returncode == 0
-    empty = {name: "" for name in ("TREELINE_CONTEXT", "TREELINE_URL", "TREELINE_TOKEN", "TREELINE_HOME")}
+    empty = dict.fromkeys(("TREELINE_CONTEXT", "TREELINE_URL", "TREELINE_TOKEN", "TREELINE_HOME"), "")
     assert json.loads(program.with_empty("context", "show", "-o", "json", **empty).stdout)["because"] == "in use"
     no_home = program.with_empty("--context", "local", "whoami", **empty)
     assert "No estate runs in .treeline." in no_home.stderr

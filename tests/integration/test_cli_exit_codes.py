@@ -28,8 +28,10 @@ def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory)
         file = found.folder / "declared.yaml"
         file.write_text(json.dumps(FILE))
         assert found("apply", "-f", str(file)).returncode == 0
-        prod = {"streams": {"private": {"distributed": False}}}
-        file.write_text(json.dumps({"tenants": {"acme": {"instances": {"retail": {"environments": {"prod": prod}}}}}}))
+        environments = {"prod": {"streams": {"private": {"distributed": False}}}}
+        file.write_text(
+            json.dumps({"tenants": {"acme": {"instances": {"retail": {"environments": environments}}}}})
+        )
         assert found("apply", "-f", str(file)).returncode == 0
         yield found
 
