@@ -28,7 +28,7 @@ class ControlPlaneAway(Exception):
 
 
 def fail(sentence: str, code: int = Code.NOT_SO) -> NoReturn:
-    """Tell why on stderr and end with an exit code: 1 did not work, 2 bad input."""
+    """Tell why on stderr and end with an exit code of `exit_codes`."""
     typer.echo(sentence, err=True)
     raise typer.Exit(code)
 
