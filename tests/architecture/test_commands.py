@@ -141,6 +141,8 @@ def test_every_command_has_examples_that_the_program_understands(path: str, monk
         words = shlex.split(re.split(r" [|<>] ", line)[0])
         assert words[0] == "treeline"
         context = parsed(words[1:])
+        file = re.search(r" > \S+\.(csv|jsonl)", line)
+        assert file is None or context.params["form"] == file[1], "the file is called after what is in it"
         assert context.command_path.endswith(path.rpartition(" ")[2]), line
 
 
@@ -150,7 +152,8 @@ def test_no_example_is_of_a_command_that_is_gone():
 
 @pytest.mark.parametrize("path", sorted(COMMANDS))
 def test_every_command_that_prints_data_prints_it_in_the_form_that_is_wanted(path: str):
-    assert ("--output" in options(COMMANDS[path])) == (path not in {*TO_FILES, *SAYS_ONLY})
+    prints_data = path not in {*TO_FILES, *SAYS_ONLY}
+    assert {"--output", "--json"} & options(COMMANDS[path]) == ({"--output", "--json"} if prints_data else set())
 
 
 @pytest.mark.parametrize("path", sorted(STATE))
