@@ -91,10 +91,11 @@ def _of_variables() -> ControlPlane:
     config = settings()
     if config.url is None:
         raise _refused(
-            "TREELINE_TOKEN is set but TREELINE_URL is not; set it to the control plane's address, or unset both."
+            "TREELINE_TOKEN is set but TREELINE_URL is not; set it to the control plane's address, name a context "
+            "(--context, TREELINE_CONTEXT), or unset both."
         )
     if config.token is None:
-        raise _refused("TREELINE_URL is set but TREELINE_TOKEN is not; set it to a bearer token, or unset both.")
+        raise _refused("TREELINE_URL is set but TREELINE_TOKEN is not; set it to a bearer token.")
     try:
         token = contexts.check_token(config.token.get_secret_value())
     except contexts.ContextInvalid as error:
