@@ -182,8 +182,8 @@ class _Screen:
         sys.stdout.flush()
 
     def say_away(self, sentence: str) -> None:
-        """Once, until it answers again."""
-        if self._away != sentence:
+        """Once, until it answers again: first a connection breaks, and then there is none, which is one outage."""
+        if self._away is None:
             self._away = sentence
             typer.echo(f"{sentence}\nIt is asked again.", err=True)
 
