@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -31,11 +31,12 @@ class Settings(BaseSettings):
         PROJECT_ROOT / ".cache", description="Folder for downloads that any estate may share: Kafka's jars."
     )
     url: str | None = Field(None, description="Control plane that the CLI speaks to; unset: the local estate's.")
-    token: SecretStr | None = Field(None, description="Bearer token for `url`; unset: the local estate's.")
+    token: SecretStr | None = Field(None, description="Bearer token for `url`; one without the other is refused.")
     context: str | None = Field(
         None,
-        description="Context that the CLI takes its control plane from (`treeline context list`), where `url` is "
-        "unset; unset: the one in use, else the local estate's.",
+        description="Context that the CLI takes its control plane from (`treeline context list`), before `url`; "
+        "unset: `url`, else a `TREELINE_HOME` that the environment names, else the one in use, else the local "
+        "estate's.",
     )
     kafka_password: SecretStr | None = Field(
         None,
@@ -325,6 +326,12 @@ class Settings(BaseSettings):
         for each in filter(None, map(str.strip, value.split(","))):
             ip_network(each)
         return value
+
+    @field_validator("home", "url", "token", "context", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: Any, info: ValidationInfo) -> Any:
+        # `TREELINE_URL= treeline …` is how a shell takes a variable back for one command.
+        return cls.model_fields[str(info.field_name)].default if value == "" else value
 
     @classmethod
     def settings_customise_sources(

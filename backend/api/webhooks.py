@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 from pydantic import Field
 from sqlalchemy import Connection
@@ -36,6 +36,7 @@ from backend.queries.webhooks import WebhookRow, find_webhook
 router = APIRouter(prefix="/webhooks", tags=["webhooks"], dependencies=[Depends(plausible_names)])
 
 ONE = "/{webhook}"
+_MOST = 2**63 - 1
 _KINDS = " | ".join(EventKind)
 _URL: Any = Field(max_length=LONGEST_URL, description="http or https; seen by all who read the estate.")
 _NEW_URL: Any = Field(None, max_length=LONGEST_URL, description="http or https; seen by all who read the estate.")
@@ -134,11 +135,20 @@ def test_webhook(webhook: str, write: Writing) -> Response:
 
 
 @router.get(ONE + "/deliveries", openapi_extra=needs(Action.READ_ESTATE))
-def list_deliveries(webhook: str, connection: Reading, page: Paging) -> dict[str, Any]:
+def list_deliveries(
+    webhook: str,
+    connection: Reading,
+    page: Paging,
+    position: Annotated[
+        int | None, Query(ge=1, le=_MOST, description="Only the delivery of the event at this position.")
+    ] = None,
+) -> dict[str, Any]:
     """What was or is to be sent, the newest event first, as long as it is kept: 30 days from its end."""
     find_webhook(connection, webhook)
     before = -page.after if isinstance(page.after, int) else None
-    rows = webhook_deliveries.list_deliveries(connection, webhook, before=before, limit=page.limit + 1)
+    rows = webhook_deliveries.list_deliveries(
+        connection, webhook, before=before, at=position, limit=page.limit + 1
+    )
     return listed(rows, page, lambda row: -row.position, shown_delivery)
 
 

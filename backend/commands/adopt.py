@@ -9,6 +9,7 @@ from urllib.parse import quote
 import typer
 
 from backend.commands.completion import clusters_beginning
+from backend.commands.exit_codes import Code
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, fail, rest_client
 
@@ -48,7 +49,7 @@ def adopt(
 ) -> None:
     """Take over the topics that a cluster holds: declare their streams, without touching their records.
 
-    Exit 1: something was refused meanwhile, or the plan changed while it was looked at.
+    Exit 1: topics were refused meanwhile, which it lists. Exit 3: the plan changed while it was looked at.
     """
     form = Form.JSON if as_json else form
     with rest_client() as client:
@@ -78,7 +79,7 @@ def adopt(
         if rows:
             show(report, form, ("topic", "refused"), rows)
     if rows:
-        raise typer.Exit(1)
+        raise typer.Exit(Code.NOT_SO)
 
 
 def _show(plan: dict[str, Any], form: Form) -> None:

@@ -49,7 +49,7 @@ def use(name: Name) -> None:
     typer.echo(f"Context {name} is in use.", err=True)
     with _refusals():
         counts, why = local.chosen()
-    if counts != (None if name == LOCAL else name):
+    if (counts or LOCAL) != name or why in local.OF_VARIABLES:
         typer.echo(f"But here {why} says otherwise, and counts before it.", err=True)
 
 

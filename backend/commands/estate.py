@@ -156,15 +156,16 @@ def cut(
     cluster: ClusterName,
     direction: Annotated[Direction, typer.Option(help="Packets that are lost.")] = Direction.BOTH,
     form: FormOption = Form.JSON,
+    as_json: JsonOption = False,
 ) -> None:
     """Lose all packets to and from a cluster: connections stay open, nothing arrives."""
-    _order("cut", cluster, form, direction=direction.value.replace("-", "_"))
+    _order("cut", cluster, Form.JSON if as_json else form, direction=direction.value.replace("-", "_"))
 
 
 @estate_app.command()
-def refuse(cluster: ClusterName, form: FormOption = Form.JSON) -> None:
+def refuse(cluster: ClusterName, form: FormOption = Form.JSON, as_json: JsonOption = False) -> None:
     """Reset the connections to a cluster, and every new one."""
-    _order("refuse", cluster, form)
+    _order("refuse", cluster, Form.JSON if as_json else form)
 
 
 @estate_app.command()
@@ -172,9 +173,10 @@ def delay(
     cluster: ClusterName,
     milliseconds: Annotated[int, typer.Argument(help="Later, in each direction.")],
     form: FormOption = Form.JSON,
+    as_json: JsonOption = False,
 ) -> None:
     """Let everything to and from a cluster arrive later."""
-    _order("delay", cluster, form, delay_ms=milliseconds)
+    _order("delay", cluster, Form.JSON if as_json else form, delay_ms=milliseconds)
 
 
 @estate_app.command()
@@ -183,21 +185,22 @@ def flap(
     up_ms: Annotated[int, typer.Option(help="Milliseconds that the link holds.")] = 2000,
     down_ms: Annotated[int, typer.Option(help="Milliseconds that it is cut.")] = 2000,
     form: FormOption = Form.JSON,
+    as_json: JsonOption = False,
 ) -> None:
     """Cut and heal a cluster's link by turns."""
-    _order("flap", cluster, form, up_ms=up_ms, down_ms=down_ms)
+    _order("flap", cluster, Form.JSON if as_json else form, up_ms=up_ms, down_ms=down_ms)
 
 
 @estate_app.command()
-def heal(cluster: ClusterName, form: FormOption = Form.JSON) -> None:
+def heal(cluster: ClusterName, form: FormOption = Form.JSON, as_json: JsonOption = False) -> None:
     """End every fault on a cluster's link."""
-    _order("heal", cluster, form)
+    _order("heal", cluster, Form.JSON if as_json else form)
 
 
 @estate_app.command()
-def links(form: FormOption = Form.JSON) -> None:
+def links(form: FormOption = Form.JSON, as_json: JsonOption = False) -> None:
     """Show the links behind the proxy and their faults."""
-    _order("show", None, form)
+    _order("show", None, Form.JSON if as_json else form)
 
 
 @estate_app.command()
@@ -207,6 +210,7 @@ def add_broker(
         str | None, typer.Option(help="The broker's zone (rack); left out: the one with the fewest brokers.")
     ] = None,
     form: FormOption = Form.JSON,
+    as_json: JsonOption = False,
 ) -> None:
     """Start one more broker in a cluster; it stays part of the estate until it is removed."""
     from backend.estate.membership import add_broker as add
@@ -215,7 +219,7 @@ def add_broker(
         added = add(_home(), cluster, zone, lambda text: typer.echo(text, err=True))
     servers = f"127.0.0.1:{added.ports.advertised}"
     shown = {"cluster": added.cluster, "node": added.node, "zone": added.zone, "bootstrap_servers": servers}
-    _show_lines([shown], form)
+    _show_lines([shown], Form.JSON if as_json else form)
 
 
 @estate_app.command()
@@ -226,13 +230,14 @@ def remove_broker(
         bool, typer.Option("--force", help="Also with replicas on it: what only this broker has is lost.")
     ] = False,
     form: FormOption = Form.JSON,
+    as_json: JsonOption = False,
 ) -> None:
     """Stop a broker that was added, take it out of its cluster's metadata and delete its data."""
     from backend.estate.membership import remove_broker as remove
 
     with _broker_refusals():
         lost = remove(_home(), cluster, node, lambda text: typer.echo(text, err=True), force=force)
-    _show_lines([{"cluster": cluster, "node": node, "replicas_lost": lost}], form)
+    _show_lines([{"cluster": cluster, "node": node, "replicas_lost": lost}], Form.JSON if as_json else form)
 
 
 @contextmanager

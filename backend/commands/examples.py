@@ -113,7 +113,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "user link": ("ada 00u1a2b3c4",),
     "user unlink": ("ada",),
     "audit": ("--limit 20", "--actor ada --since 2026-01-31", "--kind Logins -o json"),
-    "audit export": ("> audit.csv", "--tenant acme > acme.csv"),
+    "audit export": ("--form csv > audit.csv", "--tenant acme > acme.jsonl"),
     "undo": ("1234 --dry-run", "1234", f"1240 --confirm {_STREAM}"),
     "webhook test": ("ops",),
     "webhook deliveries": ("ops --limit 20",),

@@ -1,11 +1,13 @@
 """Which control plane the CLI speaks to, and with which secrets.
 
-The flag `--context`, else TREELINE_URL and TREELINE_TOKEN, else TREELINE_CONTEXT, else the context in use, else
-the local estate's, that of TREELINE_HOME.
+The flag `--context`, else TREELINE_CONTEXT, else TREELINE_URL and TREELINE_TOKEN, else the local estate of
+TREELINE_HOME where the environment names one, else the context in use, else the local estate of the default home.
+Variables that are empty count as not set.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +18,9 @@ import typer
 from backend.commands import contexts
 from backend.commands.exit_codes import Code
 from backend.settings import settings
+
+OF_VARIABLES = ("TREELINE_URL", "TREELINE_TOKEN")
+"""They say together where and as whom; either alone says what is missing."""
 
 _flag: ContextVar[str | None] = ContextVar("context given by --context", default=None)
 
@@ -53,16 +58,7 @@ def control_plane() -> ControlPlane:
             return ControlPlane(found.url, contexts.token_of(name, found), f"context {name}, {origin}", name)
     except contexts.ContextInvalid as error:
         raise _refused(str(error)) from None
-    config = settings()
-    if name is None and config.url is not None:
-        if config.token is None:
-            raise _refused("TREELINE_URL is set but TREELINE_TOKEN is not; set it to a bearer token.")
-        try:
-            token = contexts.check_token(config.token.get_secret_value())
-        except contexts.ContextInvalid as error:
-            raise _refused(f"TREELINE_TOKEN: {error}.") from None
-        return ControlPlane(config.url, token, "TREELINE_URL")
-    return _estate()
+    return _of_variables() if name is None and origin in OF_VARIABLES else _estate()
 
 
 def chosen() -> tuple[str | None, str]:
@@ -70,12 +66,41 @@ def chosen() -> tuple[str | None, str]:
     flag, config = _flag.get(), settings()
     if flag is not None:
         return flag, "--context"
-    if config.url is not None:
-        return None, "TREELINE_URL"
     if config.context is not None:
         return config.context, "TREELINE_CONTEXT"
+    if config.url is not None:
+        return None, "TREELINE_URL"
+    if config.token is not None:
+        return None, "TREELINE_TOKEN"
+    if os.environ.get("TREELINE_HOME"):
+        return None, "TREELINE_HOME"
     current = contexts.read_contexts().current
-    return (None, "TREELINE_HOME") if current is None else (current, "in use")
+    return (None, "the default home") if current is None else (current, "in use")
+
+
+def say_where(place: ControlPlane) -> None:
+    """On stderr, before something is changed, which control plane a context leads to.
+
+    A context is kept, and not seen each time, unlike what a shell is told for a command or for a while.
+    """
+    if place.context is not None:
+        typer.echo(f"This goes to {place.url} ({place.origin}).", err=True)
+
+
+def _of_variables() -> ControlPlane:
+    config = settings()
+    if config.url is None:
+        raise _refused(
+            "TREELINE_TOKEN is set but TREELINE_URL is not; set it to the control plane's address, name a context "
+            "(--context, TREELINE_CONTEXT), or unset both."
+        )
+    if config.token is None:
+        raise _refused("TREELINE_URL is set but TREELINE_TOKEN is not; set it to a bearer token.")
+    try:
+        token = contexts.check_token(config.token.get_secret_value())
+    except contexts.ContextInvalid as error:
+        raise _refused(f"TREELINE_TOKEN: {error}.") from None
+    return ControlPlane(config.url, token, "TREELINE_URL")
 
 
 def _estate() -> ControlPlane:

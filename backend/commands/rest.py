@@ -29,7 +29,7 @@ class ControlPlaneAway(Exception):
 
 
 def fail(sentence: str, code: int = Code.NOT_SO) -> NoReturn:
-    """Tell why on stderr and end with an exit code: 1 did not work, 2 bad input."""
+    """Tell why on stderr and end with an exit code of `exit_codes`."""
     typer.echo(sentence, err=True)
     raise typer.Exit(code)
 
@@ -59,10 +59,17 @@ def asking(
     # The audit says by what something was done.
     headers = {"Authorization": f"Bearer {place.token}", "User-Agent": "treeline-cli"}
     timeout = httpx2.Timeout(answer_seconds, connect=connect_seconds)
+    unsaid = [place]
+
+    def say_where(request: httpx2.Request) -> None:
+        if unsaid and _changes_something(request):
+            local.say_where(unsaid.pop())
+
     try:
         with httpx2.Client(
             base_url=f"{url}/api/v1",
             headers=headers,
+            event_hooks={"request": [say_where]},
             timeout=timeout,
             trust_env=False,  # the environment's proxies are for the world outside, not for a control plane here
             # Without need, to read all certificates is a tenth of a command's time.
@@ -73,6 +80,11 @@ def asking(
         raise ControlPlaneAway(f"The control plane at {url} ({place.origin}) does not answer: {error}") from error
     except httpx2.InvalidURL as error:
         fail(f"{url!r} ({place.origin}) is not an address: {error}", Code.BAD_INPUT)
+
+
+def _changes_something(request: httpx2.Request) -> bool:
+    is_asked_only = request.method == "GET" or request.url.path.endswith("/plan")
+    return not is_asked_only and request.url.params.get("dry_run") != "true"
 
 
 def answer(response: httpx2.Response, called: Callable[[str], str] = str) -> Any:

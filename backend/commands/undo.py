@@ -30,7 +30,8 @@ def undo(
 ) -> None:
     """Take back what one event changed, by a command of its own: nothing is taken out of the event log.
 
-    Exit 1: it was changed since, or a confirmation is missing. Exit 2: no command takes such an event back.
+    Exit 1: there is no such event. Exit 2: no command takes such an event back. Exit 3: what it changed was
+    changed since, or a confirmation is missing.
     """
     body = {} if confirm is None else {"confirm": confirm}
     with rest_client() as client:

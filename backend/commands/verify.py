@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backend.commands.exit_codes import Code
+from backend.commands.exit_codes import Code, code_of
 from backend.commands.output import Form, FormOption, JsonOption, console, show
+from backend.commands.rest import fail
 
 if TYPE_CHECKING:
     from backend.verification.run import Verdict
@@ -32,16 +33,18 @@ def verify(
 ) -> None:
     """Produce marked records on every cluster and check that each is on every cluster exactly once.
 
-    Exit 1 lists what is missing, doubled or out of order; exit 2: the control plane or STREAM is unknown.
+    Exit 1 lists what is missing, doubled or out of order, or says that there is no such stream; exit 2: it is no
+    name of a stream, or none that is distributed; exit 4: the control plane does not answer.
     """
-    from backend.commands.local import NoEstateRuns, control_plane, kafka_secret
+    from backend.commands.local import NoEstateRuns, control_plane, kafka_secret, say_where
     from backend.settings import settings
-    from backend.verification.fleet import FleetReader, FleetUnknown
+    from backend.verification.fleet import FleetAway, FleetReader, FleetUnknown
     from backend.verification.run import verify as run
 
     config = settings()
     try:
         place = control_plane()
+        say_where(place)
         reader = FleetReader(place.url, place.token, kafka_secret)
         verdict = run(
             reader,
@@ -52,9 +55,12 @@ def verify(
             config.copy_flags_header,
             lambda text: typer.echo(text, err=True),
         )
-    except (FleetUnknown, NoEstateRuns) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(Code.BAD_INPUT) from None
+    except NoEstateRuns as error:
+        fail(str(error), Code.BAD_INPUT)
+    except FleetAway as error:
+        fail(f"{error} ({place.origin})", Code.AWAY)
+    except FleetUnknown as error:
+        fail(str(error), Code.BAD_INPUT if error.status is None else code_of(error.status))
     form = Form.JSON if as_json else form
     if form is Form.TABLE:
         _show(verdict)

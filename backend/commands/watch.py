@@ -1,13 +1,14 @@
 """`--watch`: what a command shows, again whenever it changes.
 
 In a terminal it is drawn in place. Elsewhere each change is one document: a line of JSON, a document of YAML, or a
-table. A control plane that restarts is waited for; Ctrl-C ends it, with 130.
+table. A control plane that restarts is waited for; Ctrl-C ends it, with 130, and a reader that is gone, with 0.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from backend.commands.exit_codes import Code
 from backend.commands.output import Form, Shown, console, listed
 from backend.commands.rest import ControlPlaneAway, asking, fail, pages, rest_client
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import httpx2
 
 LOOK_SECONDS = 2.0
+ANSWER_SECONDS = 10.0
+"""One that takes longer is asked again; who waits for the next look would wait for minutes else."""
 _AGES = frozenset({"age_seconds", "silent_ms", "still_ms"})
 """Fields that differ at every look, and say nothing new."""
 
@@ -82,7 +86,7 @@ def present(look: Callable[[httpx2.Client], Shown], form: Form, every: float | N
         return
 
     def looked() -> Shown:
-        with asking() as client:
+        with asking(ANSWER_SECONDS) as client:
             return look(client)
 
     follow(looked, form, every)
@@ -100,7 +104,8 @@ def present_list(path: str, columns: Sequence[str], form: Form, every: float | N
 
 def follow(look: Callable[[], Shown], form: Form, every: float) -> NoReturn:
     """Show what each look gives that differs from the one before. `look` raises ControlPlaneAway: it is asked
-    again, if it ever answered; otherwise the program ends with that, since the address may be wrong."""
+    again, if it ever answered; otherwise the program ends with that, since the address may be wrong. It ends with
+    0 when nobody reads any more: `treeline status -w -o json | head -1`."""
     screen = _Screen(form)
     while True:
         try:
@@ -110,8 +115,31 @@ def follow(look: Callable[[], Shown], form: Form, every: float) -> NoReturn:
                 fail(str(away), away.code)
             screen.say_away(str(away))
         else:
-            screen.show(found)
-        time.sleep(every)
+            try:
+                screen.show(found)
+            except BrokenPipeError:
+                _end_unread()
+        if _reader_leaves(every):
+            _end_unread()
+
+
+def _reader_leaves(within_seconds: float) -> bool:
+    """Wait so long, or until nobody reads what is written: where nothing changes, no write would tell."""
+    try:
+        output = sys.stdout.fileno()
+    except (OSError, ValueError):  # captured inside this process
+        time.sleep(within_seconds)
+        return False
+    poll = select.poll()
+    poll.register(output, 0)  # errors and hang-ups are told unasked
+    return bool(poll.poll(within_seconds * 1000))
+
+
+def _end_unread() -> NoReturn:
+    # What is still buffered would be written when the program ends, and fail once more.
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    raise typer.Exit(Code.OK)
 
 
 class _Screen:
@@ -154,8 +182,8 @@ class _Screen:
         sys.stdout.flush()
 
     def say_away(self, sentence: str) -> None:
-        """Once, until it answers again."""
-        if self._away != sentence:
+        """Once, until it answers again: first a connection breaks, and then there is none, which is one outage."""
+        if self._away is None:
             self._away = sentence
             typer.echo(f"{sentence}\nIt is asked again.", err=True)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from backend.commands.dry_run import DryRun, preview, say_if_dry
+from backend.commands.exit_codes import Code
 from backend.commands.output import Form, FormOption, JsonOption, show
-from backend.commands.rest import answer, rest_client
+from backend.commands.rest import answer, fail, rest_client
+
+if TYPE_CHECKING:
+    import httpx2
 
 COLUMNS = ("position", "kind", "state", "attempts", "status", "problem", "tried_at", "next_attempt_at")
 _LOOK_SECONDS = 0.5
@@ -31,22 +35,31 @@ def test(
     wait: Annotated[
         bool, typer.Option(help="Wait until it was sent once; exits with 1 if it was not taken.")
     ] = True,
+    timeout: Annotated[
+        float, typer.Option(min=0, max=3600, help="Wait at most so many seconds; exits with 1 after them.")
+    ] = 30.0,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Send an event of kind `test`, and tell whether the receiver took it."""
     with rest_client() as client:
         position = answer(client.post(f"{_path(name)}/test"))["position"]
-        found = _delivery(answer(client.get(_deliveries(name))), position)
-        while wait and (found is None or found["attempts"] == 0 or _is_under_way(found)):
+        deadline = time.monotonic() + timeout
+        found = _delivery(client, name, position)
+        while wait and _is_under_way(found) and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
-            found = _delivery(answer(client.get(_deliveries(name))), position)
+            found = _delivery(client, name, position)
+    if found is not None:
+        show(found, Form.JSON if as_json else form, COLUMNS, [found])
+    if wait and _is_under_way(found):
+        fail(
+            f"Event {position} was not sent within {timeout:g} s. Workers send: does the one for control run? "
+            f"`treeline webhook deliveries {name}` tells later what became of it."
+        )
     if found is None:
         typer.echo(f"Asked for; it is event {position}.", err=True)
-        return
-    show(found, Form.JSON if as_json else form, COLUMNS, [found])
-    if wait and found["state"] != "delivered":
-        raise typer.Exit(1)
+    elif wait and found["state"] != "delivered":
+        raise typer.Exit(Code.NOT_SO)
 
 
 @program.command()
@@ -89,13 +102,15 @@ def rotate(
         show(rotated, form, (), [])
 
 
-def _is_under_way(found: dict[str, Any]) -> bool:
-    """Whether nobody has told yet how its attempt ended."""
-    return found["state"] == "pending" and found["problem"] is None
+def _is_under_way(found: dict[str, Any] | None) -> bool:
+    """Whether nobody has told yet how its first attempt ended."""
+    return found is None or found["attempts"] == 0 or (found["state"] == "pending" and found["problem"] is None)
 
 
-def _delivery(listed: dict[str, Any], position: int) -> dict[str, Any] | None:
-    return next((each for each in listed["items"] if each["position"] == position), None)
+def _delivery(client: httpx2.Client, name: str, position: int) -> dict[str, Any] | None:
+    """That of one event, however many are newer; none before it is queued."""
+    items = answer(client.get(_deliveries(name), params={"position": position}))["items"]
+    return items[0] if items else None
 
 
 def _path(name: str) -> str:

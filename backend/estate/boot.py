@@ -213,6 +213,7 @@ def _verify_once(layout: Layout, progress: Progress) -> dict[str, Any] | None:
             **inherited_environment(),
             **control_plane_environment(layout),
             "TREELINE_TOKEN": layout.home.secret("admin-token"),
+            "TREELINE_CONTEXT": "",  # the caller's would count before the two, and lead to another control plane
         },
         stdout=subprocess.PIPE,
         text=True,

@@ -98,15 +98,17 @@ class Begun:
 
 
 def list_deliveries(
-    connection: Connection, webhook: str, *, before: int | None = None, limit: int = 50
+    connection: Connection, webhook: str, *, before: int | None = None, at: int | None = None, limit: int = 50
 ) -> list[DeliveryRow]:
-    """What was queued for a webhook, the newest event first, below a position; nothing for one that there is
-    not."""
+    """What was queued for a webhook, the newest event first, `before` a position, or `at` one only; nothing for a
+    webhook that there is not."""
     d = _d
     query = sa.select(*(d[name] for name in DeliveryRow.__dataclass_fields__)).join(webhooks, _OF_ITS_WEBHOOK)
     query = query.where(d.webhook == webhook)
     if before is not None:
         query = query.where(d.position < before)
+    if at is not None:
+        query = query.where(d.position == at)
     return [DeliveryRow(*row) for row in connection.execute(query.order_by(d.position.desc()).limit(limit))]
 
 

@@ -15,7 +15,18 @@ _REQUEST_SECONDS = 10.0
 
 
 class FleetUnknown(Exception):
-    """The control plane does not answer, or not with what a verification needs."""
+    """The control plane does not tell what a verification needs.
+
+    `status` is that of its refusal; none: it did not refuse, but what was asked for cannot be verified.
+    """
+
+    def __init__(self, sentence: str, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(sentence)
+
+
+class FleetAway(FleetUnknown):
+    """The control plane does not answer."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +49,21 @@ class Fleet:
 
 
 class FleetReader:
-    """Reads the fleet with a bearer token; `secret(cluster, key)` supplies what the API does not tell."""
+    """Reads the fleet with a bearer token; `secret(cluster, key)` supplies what the API does not tell.
+
+    Raises FleetUnknown where `url` is no address.
+    """
 
     def __init__(self, url: str, token: str, secret: Callable[[str, str], str]) -> None:
         self._secret = secret
-        self._client = httpx2.Client(
-            base_url=f"{url.rstrip('/')}/api/v1",
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=_REQUEST_SECONDS,
-        )
+        try:
+            self._client = httpx2.Client(
+                base_url=f"{url.rstrip('/')}/api/v1",
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=_REQUEST_SECONDS,
+            )
+        except httpx2.InvalidURL as error:
+            raise FleetUnknown(f"{url!r} is not an address: {error}") from None
 
     def close(self) -> None:
         """Give the connection back."""
@@ -105,11 +122,14 @@ class FleetReader:
         try:
             answer = self._client.get(path)
         except httpx2.HTTPError as error:
-            raise FleetUnknown(f"the control plane at {self._client.base_url} does not answer: {error}") from error
+            raise FleetAway(f"the control plane at {self._client.base_url} does not answer: {error}") from error
         if answer.status_code != 200:
             try:
-                detail = answer.json().get("detail")
-            except ValueError:
+                detail = answer.json()["detail"]
+            except (ValueError, KeyError, TypeError):
                 detail = answer.text[:200]
-            raise FleetUnknown(f"GET {path} answered {answer.status_code}: {detail}")
-        return answer.json()
+            raise FleetUnknown(f"GET {path} answered {answer.status_code}: {detail}", answer.status_code)
+        try:
+            return answer.json()
+        except ValueError:
+            raise FleetUnknown(f"GET {path} is answered, but not as Treeline does: is this it?") from None

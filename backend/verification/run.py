@@ -19,7 +19,7 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.marked_records import Incoming, Outgoing, TopicReader
 from backend.verification import marks
 from backend.verification.checker import Arrival, Checker, ClusterReport
-from backend.verification.fleet import Fleet, FleetReader, FleetUnknown, Member
+from backend.verification.fleet import Fleet, FleetReader, Member
 from backend.verification.marks import Mark
 
 Progress = Callable[[str], None]
@@ -32,6 +32,10 @@ _PATIENCE_SECONDS = 45.0
 _SETTLE_SECONDS = 1.0
 _READ_SECONDS = 0.1
 _PRODUCE_SECONDS = 60.0
+
+
+class _NotRunning(Exception):
+    """The fleet is known, but copies nothing; the message says what of it."""
 
 
 @dataclass
@@ -79,7 +83,7 @@ def verify(
     verdict = Verdict(stream or internal_stream, records)
     try:
         _wait_until_running(reader, fleet, progress)
-    except FleetUnknown as error:
+    except _NotRunning as error:
         verdict.problems.append(str(error))
     else:
         run = _Run(fleet, records, flags_header, progress)
@@ -100,7 +104,7 @@ def _wait_until_running(reader: FleetReader, fleet: Fleet, progress: Progress) -
     while offline := reader.offline() & members:
         if time.monotonic() - began > _OFFLINE_SECONDS:
             names = ", ".join(sorted(offline))
-            raise FleetUnknown(f"{names}: offline, so nothing can be verified there; see the Tree page")
+            raise _NotRunning(f"{names}: offline, so nothing can be verified there; see the Tree page")
         time.sleep(0.5)
     deadline = time.monotonic() + _READY_SECONDS
     told = 0.0
@@ -116,7 +120,7 @@ def _wait_until_running(reader: FleetReader, fleet: Fleet, progress: Progress) -
             reasons = "; ".join(
                 f"{row['cluster']}:{row['level']} {row['state']}: {row['reason']}" for row in waiting
             )
-            raise FleetUnknown(f"{len(waiting)} of {len(rows)} distributors do not run: {reasons}")
+            raise _NotRunning(f"{len(waiting)} of {len(rows)} distributors do not run: {reasons}")
         if time.monotonic() - told > 2:
             progress(f"waiting for {len(waiting)} of {len(rows)} distributors")
             told = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from backend.api.app import create_app
 from backend.cli import app
 from backend.commands import kinds
 from backend.commands.examples import EXAMPLES, examples_of
-from backend.settings import Settings
+from backend.commands.exit_codes import Code
+from backend.settings import PROJECT_ROOT, Settings
 from docs.verbs import ELSEWHERE, VERBS, WITHOUT_DRY_RUN
 from tests.commands_parsed import parsed
 
@@ -67,6 +69,15 @@ STATE = {
     "zones epochs",
 }
 """Commands that show a state, which `--watch` shows again."""
+EXITS = re.compile(r"\b[Ee]xits?(?: codes?)?(?: with)? (\d[^.]*)")
+EXIT = re.compile(r"(?: *exit)? *(\d+)\b:?(.*)")
+SAID_OF_CODES = {
+    r"changed (since|while|meanwhile)|another by then|confirmation is missing|another estate": Code.CONFLICT,
+    r"does not answer|is away": Code.AWAY,
+    r"not allowed|not logged in": Code.NOT_ALLOWED,
+    r"missing somewhere|still lacks|not taken|refused meanwhile|no such": Code.NOT_SO,
+}
+"""How texts tell of what only one code stands for."""
 
 
 def leaves(command: Any = ROOT, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -130,6 +141,8 @@ def test_every_command_has_examples_that_the_program_understands(path: str, monk
         words = shlex.split(re.split(r" [|<>] ", line)[0])
         assert words[0] == "treeline"
         context = parsed(words[1:])
+        file = re.search(r" > \S+\.(csv|jsonl)", line)
+        assert file is None or context.params["form"] == file[1], "the file is called after what is in it"
         assert context.command_path.endswith(path.rpartition(" ")[2]), line
 
 
@@ -139,12 +152,40 @@ def test_no_example_is_of_a_command_that_is_gone():
 
 @pytest.mark.parametrize("path", sorted(COMMANDS))
 def test_every_command_that_prints_data_prints_it_in_the_form_that_is_wanted(path: str):
-    assert ("--output" in options(COMMANDS[path])) == (path not in {*TO_FILES, *SAYS_ONLY})
+    prints_data = path not in {*TO_FILES, *SAYS_ONLY}
+    assert {"--output", "--json"} & options(COMMANDS[path]) == ({"--output", "--json"} if prints_data else set())
 
 
 @pytest.mark.parametrize("path", sorted(STATE))
 def test_what_shows_a_state_can_be_watched(path: str):
     assert {"--watch", "-w"} <= options(COMMANDS[path])
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    for path, command in COMMANDS.items():
+        yield path, " ".join([command.help or "", *(getattr(each, "help", None) or "" for each in command.params)])
+    for page in sorted(Path(PROJECT_ROOT, "docs").rglob("*.md")):
+        if page.parent.name != "decisions":
+            yield page.name, page.read_text()
+
+
+def test_what_texts_say_of_exit_codes_is_what_the_table_says():
+    found = [
+        (place, *said.groups())
+        for place, text in texts()
+        for sentence in EXITS.findall(" ".join(text.split()))
+        for said in map(EXIT.match, sentence.split(";"))
+        if said
+    ]
+    assert {int(code) for _, code, _ in found} <= set(Code)
+    meant = [
+        (place, clause, int(code), right)
+        for place, code, clause in found
+        for words, right in SAID_OF_CODES.items()
+        if re.search(words, clause)
+    ]
+    assert {right for *_, right in meant} >= {Code.NOT_SO, Code.CONFLICT, Code.AWAY}, "texts tell of them"
+    assert [each for each in meant if each[2] != each[3]] == []
 
 
 def test_every_command_that_changes_something_can_be_tried_dry():

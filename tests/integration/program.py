@@ -55,10 +55,19 @@ class Program:
 
     def __call__(self, *words: str, given: str = "", **changed: str) -> subprocess.CompletedProcess[str]:
         """One run to its end. Variables of the environment that are changed to nothing are taken out of it."""
+        return self._run(words, given, _without_empty(self.environment | changed))
+
+    def with_empty(self, *words: str, **changed: str) -> subprocess.CompletedProcess[str]:
+        """The same, but variables that are changed to nothing are there and empty."""
+        return self._run(words, "", self.environment | changed)
+
+    def _run(
+        self, words: tuple[str, ...], given: str, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*WORDS, *words],
             cwd=self.folder,
-            env=_without_empty(self.environment | changed),
+            env=environment,
             input=given,
             capture_output=True,
             text=True,

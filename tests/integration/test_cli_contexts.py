@@ -15,7 +15,7 @@ from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN
 from tests.integration.program import Program, program_of
 
-NONE = {"TREELINE_URL": "", "TREELINE_TOKEN": ""}
+NONE = {"TREELINE_URL": "", "TREELINE_TOKEN": "", "TREELINE_HOME": ""}
 """Variables that would count before a context in use."""
 
 
@@ -50,25 +50,37 @@ def test_a_context_is_made_used_shown_and_forgotten(program: Program) -> None:
     assert (gone.returncode, "no context 'prod'; there are: local" in gone.stderr) == (2, True)
 
 
-def test_the_order_is_flag_environment_variable_in_use_local(program: Program) -> None:
+def keep(program: Program, *names: str) -> None:
+    """Contexts of these names, all of the program's control plane."""
     (program.folder / "token").write_text(f"{TOKEN}\n")
     reference = f"${{file:{program.folder / 'token'}}}"
-    for name in ("used", "named", "flagged"):
+    for name in names:
         assert program("context", "set", name, "--url", program.url, "--token", reference).returncode == 0
 
-    def meant(*words: str, **changed: str) -> tuple[str | None, str]:
-        shown = program(*words, "context", "show", "-o", "json", **changed)
-        found = json.loads(shown.stdout)
-        return found["name"], found["because"]
 
+def meant(program: Program, *words: str, **changed: str) -> tuple[str | None, str]:
+    found = json.loads(program(*words, "context", "show", "-o", "json", **changed).stdout)
+    return found["name"], found["because"]
+
+
+def test_the_order_is_flag_context_address_home_in_use_local(program: Program) -> None:
+    keep(program, "used", "named", "flagged")
+    home = {"TREELINE_URL": "", "TREELINE_TOKEN": ""}
     assert program("context", "show", **NONE).returncode == 2, "nothing is meant"
     assert program("context", "use", "used", **NONE).returncode == 0
-    assert meant(**NONE) == ("used", "in use")
-    assert meant(**NONE, TREELINE_CONTEXT="named") == ("named", "TREELINE_CONTEXT")
-    assert meant(TREELINE_CONTEXT="named") == (None, "TREELINE_URL")
-    assert meant("--context", "flagged", TREELINE_CONTEXT="named") == ("flagged", "--context")
-    said = program("context", "use", "flagged")
-    assert "But here TREELINE_URL says otherwise" in said.stderr
+    assert meant(program, **NONE) == ("used", "in use")
+    at_home = program("whoami", **home)
+    assert (at_home.returncode, f"No estate runs in {program.folder / 'home'}" in at_home.stderr) == (2, True)
+    assert meant(program) == (None, "TREELINE_URL")
+    assert meant(program, TREELINE_CONTEXT="named") == ("named", "TREELINE_CONTEXT")
+    assert meant(program, "--context", "flagged", TREELINE_CONTEXT="named") == ("flagged", "--context")
+    for name, changed, says in (
+        ("flagged", {}, "TREELINE_URL"),
+        ("local", {}, "TREELINE_URL"),
+        ("flagged", home, "TREELINE_HOME"),
+    ):
+        assert f"But here {says} says otherwise" in program("context", "use", name, **changed).stderr
+    assert "otherwise" not in program("context", "use", "local", **home).stderr
     for words in (
         ("--context", "flagged", "whoami"),
         ("whoami", "--context", "flagged"),
@@ -77,6 +89,33 @@ def test_the_order_is_flag_environment_variable_in_use_local(program: Program) -
         assert program(*words, **NONE).returncode == 0, words
     local = program("--context", "local", "whoami")
     assert (local.returncode, "No estate runs" in local.stderr) == (2, True)
+
+
+def test_variables_that_are_empty_are_not_set_and_one_of_two_says_what_is_missing(program: Program) -> None:
+    keep(program, "used")
+    assert program("context", "use", "used", **NONE).returncode == 0
+    empty = dict.fromkeys(("TREELINE_CONTEXT", "TREELINE_URL", "TREELINE_TOKEN", "TREELINE_HOME"), "")
+    assert json.loads(program.with_empty("context", "show", "-o", "json", **empty).stdout)["because"] == "in use"
+    no_home = program.with_empty("--context", "local", "whoami", **empty)
+    assert "No estate runs in .treeline." in no_home.stderr
+    assert meant(program, TREELINE_CONTEXT="") == (None, "TREELINE_URL")
+    for missing, there in (("TREELINE_URL", "TREELINE_TOKEN"), ("TREELINE_TOKEN", "TREELINE_URL")):
+        ended = program("whoami", **{missing: ""})
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert f"{there} is set but {missing} is not" in ended.stderr
+
+
+def test_what_changes_something_through_a_context_says_where_it_goes(program: Program) -> None:
+    keep(program, "prod")
+    file = program.folder / "declared.yaml"
+    file.write_text("tenants: {acme: {}, globex: {}}")
+    said = f"This goes to {program.url} (context prod, --context).\n"
+    applied = program("--context", "prod", "apply", "-f", str(file))
+    assert (applied.returncode, applied.stderr.count(said)) == (0, 1), applied.stderr
+    for words in (("get", "tenants"), ("apply", "-f", str(file), "--dry-run"), ("diff", "-f", str(file))):
+        looked = program("--context", "prod", *words)
+        assert (looked.returncode, "This goes to" in looked.stderr) == (0, False), looked.stderr
+    assert "This goes to" not in program("apply", "-f", str(file)).stderr, "said by the environment"
 
 
 def test_a_token_that_is_kept_is_never_printed(program: Program) -> None:

@@ -28,6 +28,11 @@ def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory)
         file = found.folder / "declared.yaml"
         file.write_text(json.dumps(FILE))
         assert found("apply", "-f", str(file)).returncode == 0
+        environments = {"prod": {"streams": {"private": {"distributed": False}}}}
+        file.write_text(
+            json.dumps({"tenants": {"acme": {"instances": {"retail": {"environments": environments}}}}})
+        )
+        assert found("apply", "-f", str(file)).returncode == 0
         yield found
 
 
@@ -44,6 +49,9 @@ def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory)
         (("apply", "-f", "bad.yaml"), Code.BAD_INPUT, "must be from 1"),
         (("--context", "nowhere", "get", "clusters"), Code.BAD_INPUT, "no context 'nowhere'"),
         (("delete", "cluster", "c1"), Code.CONFLICT, "tree main"),
+        (("verify", "--stream", "nobody/retail/prod/orders"), Code.NOT_SO, "nobody"),
+        (("verify", "--stream", "orders"), Code.BAD_INPUT, "'orders' is not tenant/instance"),
+        (("verify", "--stream", "acme/retail/prod/private"), Code.BAD_INPUT, "nothing to verify"),
     ],
 )
 def test_a_code_says_how_it_ended(program: Program, words: tuple[str, ...], code: Code, says: str) -> None:
@@ -67,14 +75,16 @@ def test_a_code_says_how_it_ended(program: Program, words: tuple[str, ...], code
         ({"TREELINE_TOKEN": "of nobody"}, Code.NOT_ALLOWED, "token"),
         ({"TREELINE_URL": f"http://{NOBODY_LISTENS}"}, Code.AWAY, "does not answer"),
         ({"TREELINE_URL": "nonsense://"}, Code.AWAY, "nonsense://"),
+        ({"TREELINE_URL": "http://[::1"}, Code.BAD_INPUT, "http://[::1"),
         ({"TREELINE_TOKEN": "two\nlines"}, Code.BAD_INPUT, "TREELINE_TOKEN: the token has characters"),
         ({"TREELINE_OFFSETS_PARTITIONS": "none"}, Code.BAD_INPUT, "TREELINE_OFFSETS_PARTITIONS"),
     ],
 )
+@pytest.mark.parametrize("words", [("get", "clusters"), ("verify", "--records", "1")])
 def test_who_is_asked_and_how_is_told_apart(
-    program: Program, changed: dict[str, str], code: Code, says: str
+    program: Program, words: tuple[str, ...], changed: dict[str, str], code: Code, says: str
 ) -> None:
-    ended = program("get", "clusters", **changed)
+    ended = program(*words, **changed)
     assert (ended.returncode, ended.stdout) == (code, ""), ended.stderr
     assert says in ended.stderr
     assert "Traceback" not in ended.stderr

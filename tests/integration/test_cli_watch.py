@@ -7,15 +7,20 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from backend.cli import app
+from backend.commands import watch
 from backend.commands.output import Form, Shown
 from backend.commands.watch import follow
+from backend.settings import settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import TOKEN
@@ -116,6 +121,32 @@ def test_one_that_never_answered_is_not_waited_for(program: Program) -> None:
     assert (ended.returncode, ended.stdout) == (4, "")
     ended = program("get", "tenant", "acme", "-w")
     assert (ended.returncode, ended.stdout) == (1, ""), "what is not there cannot be watched"
+
+
+@pytest.mark.parametrize("words", [("status", "--watch", "0.1"), ("get", "tenants", "-w", "3600")])
+def test_it_ends_when_nobody_reads_any_more(program: Program, words: tuple[str, ...]) -> None:
+    running = program.start(*words, "-o", "json")
+    assert json.loads(line(running))
+    assert running.stdout is not None and running.stderr is not None
+    running.stdout.close()
+    try:
+        eventually(lambda: running.poll() is not None, "it ends, though nothing changes")
+    finally:
+        running.kill()
+    assert (running.wait(), running.stderr.read()) == (0, "")
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_long(program: Program) -> None:
+    environment = program.environment | {"TREELINE_TOKEN": "any"}
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setenv("TREELINE_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        patch.setattr(watch, "ANSWER_SECONDS", 0.1)
+        settings.cache_clear()
+        ended = CliRunner().invoke(app, ["get", "tenants", "-w"])
+    settings.cache_clear()
+    assert (ended.exit_code, "does not answer" in ended.stderr) == (4, True), ended.stderr
 
 
 def drawn(program: Program, *words: str, until: bytes, **changed: str) -> bytes:
