@@ -11,14 +11,15 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from backend.domain import assignment
 from backend.eventlog.tables import METADATA
 from backend.queries.distributors import units_seen
 from backend.queries.trees import get_tree
 
-_AT_ONCE = 1000
+_COUNTED = ("records", "bytes")
+_GIVEN = ("epoch", *_COUNTED, "lag_records", "newest_ms", "latency_ms", "checkpoint_ms")
 
 stream_measures = sa.Table(
     "stream_measures",
@@ -56,26 +57,35 @@ class MeasuredStream:
     checkpoint_age_seconds: float | None
 
 
-def write(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Take over what units have measured: columns of the table but for those of predecessors."""
-    for first in range(0, len(rows), _AT_ONCE):
-        _write(connection, rows[first : first + _AT_ONCE])
-
-
-def _write(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    new = insert(stream_measures).values([{**row, "records_before": 0, "bytes_before": 0} for row in rows])
+def _statement() -> Insert:
+    """Rows come as one array for each column, so that the statement is the same for any number of them."""
+    arrays = (
+        sa.bindparam(name, type_=ARRAY(stream_measures.c[name].type)) for name in ("unit", "stream", *_GIVEN)
+    )
+    rows = sa.func.unnest(*arrays).table_valued("unit", "stream", *_GIVEN).render_derived()
+    zero = [sa.literal(0, sa.BigInteger) for _ in _COUNTED]
+    names = ["unit", "stream", *_GIVEN, *(f"{counted}_before" for counted in _COUNTED)]
+    new = insert(stream_measures).from_select(names, sa.select(*rows.c, *zero))
     old, given = stream_measures.c, new.excluded
     fresh: dict[str, Any] = {"epoch": given.epoch, "lag_records": given.lag_records}
-    for counted in ("records", "bytes"):
+    for counted in _COUNTED:
         # A new holder counts from 0.
         before = old[f"{counted}_before"]
         fresh[f"{counted}_before"] = sa.case((given.epoch > old.epoch, before + old[counted]), else_=before)
         fresh[counted] = given[counted]
     for seen in ("newest_ms", "latency_ms", "checkpoint_ms"):
         fresh[seen] = sa.func.coalesce(given[seen], old[seen])
-    connection.execute(
-        new.on_conflict_do_update(index_elements=["unit", "stream"], set_=fresh, where=old.epoch <= given.epoch)
-    )
+    return new.on_conflict_do_update(index_elements=["unit", "stream"], set_=fresh, where=old.epoch <= given.epoch)
+
+
+_WRITE = _statement()
+
+
+def write(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Take over what units have measured: columns of the table but for those of predecessors, a unit's stream
+    once."""
+    if rows:
+        connection.execute(_WRITE, {name: [row[name] for row in rows] for name in ("unit", "stream", *_GIVEN)})
 
 
 def forget_others(connection: Connection, units: Collection[str], streams: Collection[str]) -> None:
