@@ -46,15 +46,25 @@ class MeasureBook:
 
     def take(self, threads: Iterable[Measuring]) -> None:
         """Take what is new. A row that still waits keeps its turn, and is written as it is then."""
-        for thread in threads:
-            for row in thread.take_measures():
-                self._unwritten[thread.unit.name, row["stream"]] = row
+        self._unwritten.update(_rows(threads))
 
-    def write(self) -> None:
-        """Write those that have waited longest, at most `MOST_ROWS`; what fails is written another time."""
+    def write_last(self, threads: Collection[Measuring]) -> None:
+        """Write all of units that this process lets go, before others: once they have another holder, nothing of
+        these counts is taken any more."""
+        names = {thread.unit.name for thread in threads}
+        self._unwritten.update(_rows(threads))
+        theirs = {key: row for key, row in self._unwritten.items() if key[0] in names}
+        self._unwritten = theirs | self._unwritten
+        for _ in range(0, len(theirs), MOST_ROWS):
+            if not self.write():
+                return
+
+    def write(self) -> bool:
+        """Write those that have waited longest, at most `MOST_ROWS`; False if that failed: they are then written
+        another time."""
         turn = list(self._unwritten)[:MOST_ROWS]
         if not turn:
-            return
+            return True
         try:
             with self._engine.begin() as connection:
                 # A lock that somebody holds must not keep the caller from renewing leases.
@@ -63,9 +73,10 @@ class MeasureBook:
                 stream_measures.write(connection, [self._unwritten[key] for key in sorted(turn)])
         except DomainError as error:
             log.warning("measures of streams not written yet", reason=error.detail, rows=len(self._unwritten))
-            return
+            return False
         for key in turn:
             del self._unwritten[key]
+        return True
 
     def forget_others(self, plans: Collection[EdgePlan]) -> None:
         """Now and then drop the rows of units and streams that no plan has any more."""
@@ -78,3 +89,7 @@ class MeasureBook:
                 stream_measures.forget_others(connection, [plan.unit.name for plan in plans], streams)
         except DomainError as error:
             log.warning("measures of what is no more not dropped yet", reason=error.detail)
+
+
+def _rows(threads: Iterable[Measuring]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(thread.unit.name, row["stream"]): row for thread in threads for row in thread.take_measures()}

@@ -214,6 +214,7 @@ class UnitHost:
         for thread in ended:
             self._threads.pop(thread.unit, None)
         log.info("units let go", units=sorted(thread.unit.name for thread in ended))
+        self._measures.write_last(ended)
         try:
             with self._engine.begin() as connection:
                 leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in ended])
@@ -234,6 +235,7 @@ class UnitHost:
             del self._threads[thread.unit]
         self._abandoned += hung
         log.error("units hang and are abandoned", units=sorted(thread.unit.name for thread in hung))
+        self._measures.write_last(hung)
         with self._engine.begin() as connection:
             leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in hung])
         self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]

@@ -9,21 +9,27 @@ from typing import Any
 import sqlalchemy as sa
 
 from backend.domain.assignment import Unit
+from backend.domain.edges import EdgePlan, Endpoint
+from backend.domain.partition_edge import EdgeRule
+from backend.kafka.knowledge import Knowledge
+from backend.kafka.measuring import Copies
 from backend.queries.observed import shifts
 from backend.queries.stream_measures import stream_measures
 from backend.settings import settings
 from tests.database_fixture import Database
+from workers.distributor import DistributorThread
 from workers.measures import MOST_ROWS, MeasureBook
-from workers.shift import UnitHost
+from workers.shift import UnitHost, copy_limits
 
 UNIT = Unit("c1", 2, 0)
+GONE = Unit("c1", 2, 1)
 
 
 class Measured:
     """A unit that has measured so many streams."""
 
-    def __init__(self, streams: int) -> None:
-        self.unit = UNIT
+    def __init__(self, streams: int, unit: Unit = UNIT) -> None:
+        self.unit = unit
         self.streams = streams
         self.records = 0
 
@@ -32,7 +38,7 @@ class Measured:
         counts = {"records": self.records, "bytes": 0, "lag_records": 0}
         times = {"newest_ms": None, "latency_ms": None, "checkpoint_ms": None}
         return [
-            {"unit": UNIT.name, "stream": f"t/i/e/s{number:06}", "epoch": 1, **counts, **times}
+            {"unit": self.unit.name, "stream": f"t/i/e/s{number:06}", "epoch": 1, **counts, **times}
             for number in range(self.streams)
         ]
 
@@ -41,6 +47,25 @@ def written(database: Database) -> list[int]:
     """How many records each row that is there tells of."""
     with database.engine.connect() as connection:
         return list(connection.execute(sa.select(stream_measures.c.records)).scalars())
+
+
+def waiting_unit() -> DistributorThread:
+    """A unit that may open no session now, and has counted two records before."""
+    end = Endpoint(name="c1", number=1, bootstrap_servers="127.0.0.1:9", properties={})
+    knowledge, copies = Knowledge(), Copies()
+    copies.add(2, 20, 0, 0)
+    knowledge.measures.committed("t/i/e/s", copies)
+    plan = EdgePlan(
+        unit=UNIT,
+        source=end,
+        target=end,
+        rule=EdgeRule(source_number=1, level=2, known_origins=frozenset({1})),
+        routes={},
+        routes_version=1,
+        inbound_groups=(),
+        streams=(),
+    )
+    return DistributorThread(UNIT, 1, copy_limits(settings()), lambda _: "not now", knowledge, plan, 1)
 
 
 @contextmanager
@@ -69,6 +94,25 @@ def test_what_could_not_be_written_is_written_another_time(database: Database) -
     assert written(database) == []
     book.write()
     assert written(database) == [1, 1, 1]
+
+
+def test_all_that_a_unit_counted_is_written_before_it_is_let_go(database: Database) -> None:
+    book = MeasureBook(database.engine)
+    book.take([Measured(MOST_ROWS)])
+    book.write_last([Measured(MOST_ROWS + 1, GONE)])
+    with database.engine.connect() as connection:
+        units = list(connection.execute(sa.select(stream_measures.c.unit)).scalars())
+    assert units.count(GONE.name) == MOST_ROWS + 1
+    with locked(database):
+        book.write_last([Measured(1, GONE)])
+
+
+def test_a_shift_that_ends_writes_what_its_units_counted_since(database: Database) -> None:
+    host, thread = UnitHost(database.engine, settings()), waiting_unit()
+    host._threads[thread.unit] = thread
+    thread.start()
+    host.let_go()
+    assert written(database) == [2]
 
 
 def test_a_shift_is_reported_while_measures_cannot_be_written(database: Database) -> None:
