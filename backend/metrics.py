@@ -57,6 +57,10 @@ _ALL = (
     Metric("treeline_distributor_running", "1 if it runs", _EDGE),
     Metric("treeline_losses_unacknowledged", "Ranges of lost records that nobody has taken note of", _EDGE[::2]),
     Metric("treeline_set_aside_waiting", "Records that were set aside and not replayed", _EDGE[::2]),
+    Metric(
+        "treeline_replication_by_stream",
+        "1 if copying is told by stream; 0 if there are too many, and `stream` is empty",
+    ),
     Metric("treeline_replication_records_total", "Records copied", _STREAM),
     Metric("treeline_replication_bytes_total", "Bytes copied: keys, values and headers", _STREAM),
     Metric("treeline_replication_lag_records", "Records not copied yet", _STREAM),

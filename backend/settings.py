@@ -302,6 +302,18 @@ class Settings(BaseSettings):
         "`10.20.0.0/16`. Empty: none, so that nobody who may name an address has the control plane call its "
         "neighbours.",
     )
+    metrics_most_streams: int = Field(
+        5000,
+        ge=0,
+        description="Pairs of stream and distributor up to which `/metrics` tells each by itself; above it, each "
+        "distributor as a whole, since 100,000 pairs take seconds of every scrape.",
+    )
+    metrics_keep_seconds: float = Field(
+        5.0,
+        ge=0,
+        description="Seconds that `/metrics` tells the same of streams, so that not each of several Prometheus "
+        "servers has them added up.",
+    )
     webhook_timeout_seconds: float = Field(
         10.0,
         gt=0,

@@ -14,7 +14,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection, Engine
@@ -27,12 +26,12 @@ from backend.domain.rescan import Checkpoint
 from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.knowledge import Knowledge
 from backend.kafka.topic_ids import TopicIds
-from backend.queries import stream_measures
 from backend.queries.leaf_routes import known_origins, why_not_entered
 from backend.settings import Settings
 from workers import checkpoints, desired, edge_losses, leases, unit_states
 from workers.desired import Desired
 from workers.distributor import DistributorThread
+from workers.measures import MeasureBook
 from workers.schema_gates import SchemaGates
 
 log = structlog.get_logger("shift")
@@ -40,7 +39,6 @@ log = structlog.get_logger("shift")
 _STOP_SECONDS = 1.0
 _LET_GO_SECONDS = 10.0
 _MOST_ABANDONED = 32
-_FORGET_EVERY_SECONDS = 600.0
 
 
 def copy_limits(settings: Settings) -> CopyLimits:
@@ -72,8 +70,7 @@ class UnitHost:
         self._guard = threading.Thread(target=self._let_go_if_forgotten, name="guard", daemon=True)
         self._lock = threading.Lock()
         self._abandoned: list[DistributorThread] = []
-        self._unwritten: dict[tuple[str, str], dict[str, Any]] = {}
-        self._forget_due = time.monotonic() + _FORGET_EVERY_SECONDS
+        self._measures = MeasureBook(engine)
 
     def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
         """Look after the units for a while; `stopping` waits that many seconds and tells whether to stop."""
@@ -120,9 +117,7 @@ class UnitHost:
             mine = leases.renew(connection, self.holder, held, settings.lease_ttl_seconds)
             unit_states.write(connection, [t.state(self.holder) for t in self._threads.values()])
             self._write_checkpoints(connection)
-            self._write_measures(connection)
             taken = leases.taken(connection)
-        self._unwritten.clear()
         plans = self._desired.plans
         self._schema_gates.tidy({plans[unit].target.name for unit in self._threads if unit in plans})
         lost = [t for t in self._threads.values() if t.unit.name not in mine or not t.is_alive()]
@@ -137,6 +132,10 @@ class UnitHost:
         for unit, thread in self._threads.items():
             if unit in plans:
                 thread.assign(plans[unit], self._desired.position)
+        # Last, and after the leases' transaction: these rows may be many, and nobody waits for them.
+        self._measures.take(self._threads.values())
+        self._measures.write()
+        self._measures.forget_others(plans.values())
 
     def _take(self, wanted: tuple[Unit, ...]) -> None:
         with self._engine.begin() as connection:
@@ -191,18 +190,6 @@ class UnitHost:
             topic_ids=self._topic_ids,
         )
 
-    def _write_measures(self, connection: Connection) -> None:
-        for unit, thread in self._threads.items():
-            for row in thread.take_measures():
-                # Kept until it is written: what was counted while the database was away is not lost.
-                self._unwritten[unit.name, row["stream"]] = row
-        stream_measures.write(connection, [self._unwritten[key] for key in sorted(self._unwritten)])
-        plans = self._desired.plans
-        if plans and time.monotonic() >= self._forget_due:
-            self._forget_due = time.monotonic() + _FORGET_EVERY_SECONDS
-            streams = {row.stream for plan in plans.values() for row in plan.streams}
-            stream_measures.forget_others(connection, [unit.name for unit in plans], streams)
-
     def _write_checkpoints(self, connection: Connection) -> None:
         taken: dict[str, list[tuple[str, int, Checkpoint]]] = {}
         for thread in self._threads.values():
@@ -227,6 +214,7 @@ class UnitHost:
         for thread in ended:
             self._threads.pop(thread.unit, None)
         log.info("units let go", units=sorted(thread.unit.name for thread in ended))
+        self._measures.write_last(ended)
         try:
             with self._engine.begin() as connection:
                 leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in ended])
@@ -247,6 +235,7 @@ class UnitHost:
             del self._threads[thread.unit]
         self._abandoned += hung
         log.error("units hang and are abandoned", units=sorted(thread.unit.name for thread in hung))
+        self._measures.write_last(hung)
         with self._engine.begin() as connection:
             leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in hung])
         self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -20,11 +20,11 @@ from backend.queries import (
     events,
     leases_held,
     schemas,
-    stream_measures,
     switches,
     webhook_deliveries,
 )
 from backend.queries.at_risk import records_at_risk
+from backend.queries.stream_measures import MeasuredStream
 
 
 class StateCollector(Collector):
@@ -44,10 +44,10 @@ class StateCollector(Collector):
             yield from self._log(connection)
             yield from _clusters(connection)
             yield from _distributors(connection)
-            yield from _streams(connection, self._services.config.partition_buckets)
             yield from _schema_targets(connection)
             yield from _switches(connection)
             yield from _webhooks(connection)
+        yield from _streams(*self._services.measured.get())
         for collect in self._services.collectors:
             yield from collect()
 
@@ -99,26 +99,28 @@ def _distributors(connection: Connection) -> Iterator[Metric]:
     yield from (running, holds, held, in_vain, lost, aside)
 
 
-def _streams(connection: Connection, buckets: int) -> Iterator[Metric]:
+def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:
+    by_stream = family("treeline_replication_by_stream")
+    by_stream.add_metric([], float(each))
     records = family("treeline_replication_records_total")
     size = family("treeline_replication_bytes_total")
     lag = family("treeline_replication_lag_records")
     age = family("treeline_replication_record_age_seconds")
     latency = family("treeline_replication_latency_seconds")
     checkpoint = family("treeline_checkpoint_age_seconds")
-    for row in stream_measures.read(connection, buckets):
+    for row in rows:
         of = [row.source, row.target, str(row.level), row.stream]
         records.add_metric(of, row.records)
         size.add_metric(of, row.bytes)
-        for each, value in (
+        for metric, value in (
             (lag, row.lag_records),
             (age, row.record_age_seconds),
             (latency, row.latency_seconds),
             (checkpoint, row.checkpoint_age_seconds),
         ):
             if value is not None:
-                each.add_metric(of, value)
-    yield from (records, size, lag, age, latency, checkpoint)
+                metric.add_metric(of, value)
+    yield from (by_stream, records, size, lag, age, latency, checkpoint)
 
 
 def _schema_targets(connection: Connection) -> Iterator[Metric]:

@@ -13,6 +13,7 @@ from alembic.script import ScriptDirectory
 from prometheus_client.metrics_core import Metric
 from sqlalchemy import Connection
 
+from backend.api.kept import Kept
 from backend.dispatch import Dispatcher
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
@@ -20,7 +21,8 @@ from backend.eventlog.listen import EventListener
 from backend.eventlog.registry import domain_registry
 from backend.projections import runner
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries import events
+from backend.queries import events, stream_measures
+from backend.queries.stream_measures import MeasuredStream
 from backend.settings import PROJECT_ROOT, Settings
 
 logger = structlog.get_logger(__name__)
@@ -44,6 +46,7 @@ class Services:
         self.closing = threading.Event()
         self.collectors: list[Callable[[], Iterator[Metric]]] = []
         """What other parts of the process tell in /metrics."""
+        self.measured = Kept(self._measured, config.metrics_keep_seconds)
         self._follower = threading.Thread(target=self._follow, name="projections", daemon=True)
 
     def start(self) -> None:
@@ -74,6 +77,12 @@ class Services:
         """How many events each projection is behind the log."""
         head = events.head(connection).position
         return {name: max(0, head - place) for name, place in runner.positions(connection, PROJECTIONS).items()}
+
+    def _measured(self) -> tuple[list[MeasuredStream], bool]:
+        with self.reading() as connection:
+            return stream_measures.read(
+                connection, self.config.partition_buckets, self.config.metrics_most_streams
+            )
 
     @cached_property
     def newest_migration(self) -> str | None:

@@ -12,6 +12,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+_LAGS_SECONDS = 5.0
+"""Lags alone change all the time, and are many: they are told so often."""
+
 
 class Copies:
     """Of one partition since its last commit; times are those that records carry, in ms since 1970."""
@@ -59,6 +62,8 @@ class Measures:
         self._lock = threading.Lock()
         self._streams: dict[str, StreamMeasure] = {}
         self._changed: set[str] = set()
+        self._lags_changed: set[str] = set()
+        self._lags_told_at = -_LAGS_SECONDS
 
     def committed(self, stream: str, copies: Copies) -> None:
         """What was handed over of one partition is on the target."""
@@ -88,14 +93,19 @@ class Measures:
         with self._lock:
             for stream, lag in of.items():
                 if stream not in self._streams or self._streams[stream].lag_records != lag:
-                    self._of(stream).lag_records = lag
+                    self._streams.setdefault(stream, StreamMeasure(stream)).lag_records = lag
+                    self._lags_changed.add(stream)
         known = [lag for lag in of.values() if lag is not None]
         return sum(known) if len(known) == len(of) else None
 
     def take_changed(self) -> list[StreamMeasure]:
-        """Those of which something is new since the last call."""
+        """Those of which something is new since the last call; where it is the lag alone, every few seconds."""
         with self._lock:
             changed, self._changed = self._changed, set()
+            if time.monotonic() - self._lags_told_at >= _LAGS_SECONDS:
+                self._lags_told_at = time.monotonic()
+                changed |= self._lags_changed
+                self._lags_changed = set()
             return [replace(self._streams[stream]) for stream in sorted(changed)]
 
     def _of(self, stream: str) -> StreamMeasure:

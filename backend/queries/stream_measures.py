@@ -11,14 +11,15 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from backend.domain import assignment
 from backend.eventlog.tables import METADATA
 from backend.queries.distributors import units_seen
 from backend.queries.trees import get_tree
 
-_AT_ONCE = 1000
+_COUNTED = ("records", "bytes")
+_GIVEN = ("epoch", *_COUNTED, "lag_records", "newest_ms", "latency_ms", "checkpoint_ms")
 
 stream_measures = sa.Table(
     "stream_measures",
@@ -41,7 +42,7 @@ stream_measures = sa.Table(
 
 @dataclass(frozen=True)
 class MeasuredStream:
-    """A stream on one distributor; ages are None where nothing is known."""
+    """A stream on one distributor, or all of them, with an empty name; ages are None where nothing is known."""
 
     source: str
     target: str
@@ -50,32 +51,41 @@ class MeasuredStream:
     records: int
     bytes: int
     lag_records: int | None
-    """None unless all its units run and know it."""
+    """None unless all its units run and know it; of all streams, those of which it is known."""
     record_age_seconds: float | None
     latency_seconds: float | None
     checkpoint_age_seconds: float | None
 
 
-def write(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Take over what units have measured: columns of the table but for those of predecessors."""
-    for first in range(0, len(rows), _AT_ONCE):
-        _write(connection, rows[first : first + _AT_ONCE])
-
-
-def _write(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    new = insert(stream_measures).values([{**row, "records_before": 0, "bytes_before": 0} for row in rows])
+def _statement() -> Insert:
+    """Rows come as one array for each column, so that the statement is the same for any number of them."""
+    arrays = (
+        sa.bindparam(name, type_=ARRAY(stream_measures.c[name].type)) for name in ("unit", "stream", *_GIVEN)
+    )
+    rows = sa.func.unnest(*arrays).table_valued("unit", "stream", *_GIVEN).render_derived()
+    zero = [sa.literal(0, sa.BigInteger) for _ in _COUNTED]
+    names = ["unit", "stream", *_GIVEN, *(f"{counted}_before" for counted in _COUNTED)]
+    new = insert(stream_measures).from_select(names, sa.select(*rows.c, *zero))
     old, given = stream_measures.c, new.excluded
     fresh: dict[str, Any] = {"epoch": given.epoch, "lag_records": given.lag_records}
-    for counted in ("records", "bytes"):
+    for counted in _COUNTED:
         # A new holder counts from 0.
         before = old[f"{counted}_before"]
         fresh[f"{counted}_before"] = sa.case((given.epoch > old.epoch, before + old[counted]), else_=before)
         fresh[counted] = given[counted]
     for seen in ("newest_ms", "latency_ms", "checkpoint_ms"):
         fresh[seen] = sa.func.coalesce(given[seen], old[seen])
-    connection.execute(
-        new.on_conflict_do_update(index_elements=["unit", "stream"], set_=fresh, where=old.epoch <= given.epoch)
-    )
+    return new.on_conflict_do_update(index_elements=["unit", "stream"], set_=fresh, where=old.epoch <= given.epoch)
+
+
+_WRITE = _statement()
+
+
+def write(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Take over what units have measured: columns of the table but for those of predecessors, a unit's stream
+    once."""
+    if rows:
+        connection.execute(_WRITE, {name: [row[name] for row in rows] for name in ("unit", "stream", *_GIVEN)})
 
 
 def forget_others(connection: Connection, units: Collection[str], streams: Collection[str]) -> None:
@@ -85,51 +95,93 @@ def forget_others(connection: Connection, units: Collection[str], streams: Colle
     connection.execute(sa.delete(stream_measures).where(gone))
 
 
-def read(connection: Connection, buckets: int) -> list[MeasuredStream]:
-    """Every stream on every distributor of the tree, of which something was measured; `buckets` is the setting."""
+def read(connection: Connection, buckets: int, most: int) -> tuple[list[MeasuredStream], bool]:
+    """Every stream on every distributor of the tree, of which something was measured; `buckets` is the setting.
+
+    If they are more than `most`, each distributor as a whole, with an empty `stream`, and False.
+    """
     tree = get_tree(connection)
     if tree is None:
-        return []
-    units = {unit.name: unit for unit in assignment.units(tree.targets, buckets)}
+        return [], True
+    units = assignment.units(tree.targets, buckets)
     # What waits is known while somebody looks: a lag of yesterday is none of today.
     running = {
         name for name, row in units_seen(connection).items() if row.lag_records is not None and not row.silent
     }
-    found: dict[tuple[str, int, str], list[Any]] = {}
-    now_ms = sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()) * 1000, sa.BigInteger).label("now_ms")
-    for row in connection.execute(sa.select(stream_measures, now_ms)):
-        unit = units.get(row.unit)
-        if unit is not None:
-            found.setdefault((unit.cluster, unit.level, row.stream), []).append(row)
-    return [
-        _measured(source, tree.targets[source, level], level, stream, rows, running)
-        for (source, level, stream), rows in sorted(found.items())
-    ]
+    asked = {
+        "unit": [unit.name for unit in units],
+        "cluster": [unit.cluster for unit in units],
+        "level": [unit.level for unit in units],
+        "running": [unit.name in running for unit in units],
+    }
+    # So many rows cannot be fewer streams; to count those would take as long as to read them.
+    rows = sa.select(sa.literal(1)).select_from(stream_measures).limit(most * buckets + 1).subquery()
+    few = (connection.scalar(sa.select(sa.func.count()).select_from(rows)) or 0) <= most * buckets
+    if few:
+        found = connection.execute(_BY_STREAM.limit(most + 1), asked).all()
+        few = len(found) <= most
+    if not few:
+        found = connection.execute(_BY_DISTRIBUTOR, asked).all()
+    return [_measured(tree.targets[row.cluster, row.level], row) for row in found], few
 
 
-def _measured(
-    source: str, target: str, level: int, stream: str, rows: Sequence[Any], running: Collection[str]
-) -> MeasuredStream:
-    known = all(row.unit in running and row.lag_records is not None for row in rows)
-    waiting = [row for row in rows if row.lag_records]
+_ASKED: Mapping[str, sa.types.TypeEngine[Any]] = {
+    "unit": sa.Text(),
+    "cluster": sa.Text(),
+    "level": sa.Integer(),
+    "running": sa.Boolean(),
+}
+
+
+def _totals(by_stream: bool) -> sa.Select[Any]:
+    """Of the units that are given, by distributor and stream, or by distributor alone."""
+    arrays = [sa.bindparam(name, type_=ARRAY(kind)) for name, kind in _ASKED.items()]
+    columns = (sa.column(name, kind) for name, kind in _ASKED.items())
+    given = sa.func.unnest(*arrays).table_valued(*columns).render_derived()
+    of = stream_measures.c
+    now_ms = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1000, sa.BigInteger)
+    # Of a whole distributor, one stream that is just taken up does not hide all others.
+    told = sa.func.bool_and(of.lag_records.is_not(None)) if by_stream else sa.func.count(of.lag_records) > 0
+    known = sa.and_(sa.func.bool_and(given.c.running), told)
+    stream = of.stream if by_stream else sa.literal("", sa.Text)
+    by = [given.c.cluster, given.c.level, *([of.stream] if by_stream else [])]
     # Where nothing waits the copy is as new as can be, however long ago the last record came.
-    ages = [row.now_ms - row.newest_ms for row in waiting if row.newest_ms is not None] or [0]
-    return MeasuredStream(
-        source=source,
-        target=target,
-        level=level,
-        stream=stream,
-        records=sum(row.records_before + row.records for row in rows),
-        bytes=sum(row.bytes_before + row.bytes for row in rows),
-        lag_records=sum(row.lag_records for row in rows) if known else None,
-        record_age_seconds=max(0, *ages) / 1000 if known else None,
-        latency_seconds=_seconds([row.latency_ms for row in rows]),
-        checkpoint_age_seconds=_seconds(
-            [row.now_ms - row.checkpoint_ms for row in rows if row.checkpoint_ms is not None]
-        ),
+    age = sa.func.max(now_ms - of.newest_ms).filter(of.lag_records > 0)
+    return (
+        sa.select(
+            given.c.cluster,
+            given.c.level,
+            stream.label("stream"),
+            sa.cast(sa.func.sum(of.records_before + of.records), sa.BigInteger).label("records"),
+            sa.cast(sa.func.sum(of.bytes_before + of.bytes), sa.BigInteger).label("bytes"),
+            sa.case((known, sa.cast(sa.func.sum(of.lag_records), sa.BigInteger))).label("lag_records"),
+            sa.case((known, sa.func.coalesce(age, 0))).label("age_ms"),
+            sa.func.max(of.latency_ms).label("latency_ms"),
+            sa.func.max(now_ms - of.checkpoint_ms).label("checkpoint_age_ms"),
+        )
+        .select_from(stream_measures.join(given, given.c.unit == of.unit))
+        .group_by(*by)
+        .order_by(*by)
     )
 
 
-def _seconds(milliseconds: Sequence[int | None]) -> float | None:
-    known = [each for each in milliseconds if each is not None]
-    return max(0, *known) / 1000 if known else None
+_BY_STREAM, _BY_DISTRIBUTOR = _totals(True), _totals(False)
+
+
+def _measured(target: str, row: Any) -> MeasuredStream:
+    return MeasuredStream(
+        source=row.cluster,
+        target=target,
+        level=row.level,
+        stream=row.stream,
+        records=row.records,
+        bytes=row.bytes,
+        lag_records=row.lag_records,
+        record_age_seconds=_seconds(row.age_ms),
+        latency_seconds=_seconds(row.latency_ms),
+        checkpoint_age_seconds=_seconds(row.checkpoint_age_ms),
+    )
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else max(0, milliseconds) / 1000

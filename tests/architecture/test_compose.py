@@ -28,13 +28,13 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service.get("build")}
 ONE_SHOT = {"migrate"}
 
-TOP_LEVEL = {"name": str, "services": dict, "configs": dict, "volumes": dict}
+TOP_LEVEL = {"name": str, "services": dict, "volumes": dict}
 SERVICE_KEYS: dict[str, type | tuple[type, ...]] = {
     "build": str,
     "cap_drop": list,
     "command": list,
-    "configs": list,
     "depends_on": dict,
+    "entrypoint": list,
     "environment": dict,
     "healthcheck": dict,
     "image": str,
@@ -52,8 +52,8 @@ HEALTH_KEYS = {"test", "interval", "timeout", "retries", "start_period", "start_
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
 DURATION = re.compile(r"^(\d+(h|m|s|ms|us))+$")
 PORT = re.compile(r"^127\.0\.0\.1:\d+:\d+$")
-# Read by worker_ready.py, which is imported before any setting.
-NOT_SETTINGS = {"TREELINE_READY_FILE"}
+# Read by worker_ready.py, which is imported before any setting, and by spark.sh, which starts before any program.
+NOT_SETTINGS = {"TREELINE_READY_FILE", "TREELINE_SPARK_SECRET"}
 # Read by Spark, and by the Python that its executors start.
 SPARKS = {"SPARK_CONF_DIR", "SPARK_WORKER_DIR", "SPARK_LOCAL_DIRS", "SPARK_DAEMON_MEMORY", "PYTHONPATH"}
 SPARK_CLASSES = {"org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"}
@@ -106,8 +106,6 @@ def test_what_a_service_refers_to_exists(name, service):
         else:
             assert what in COMPOSE["volumes"], f"{name} mounts {volume}"
         assert where.startswith("/")
-    for config in service.get("configs", []):
-        assert config["source"] in COMPOSE["configs"]
 
 
 @each_service
@@ -118,6 +116,30 @@ def test_a_service_is_neither_root_nor_able_to_write_its_image_nor_open_to_the_n
     assert "no-new-privileges:true" in service["security_opt"]
     assert all(PORT.match(port) for port in service.get("ports", []))
     assert re.search(r":[^:]*\d", service["image"]) or service.get("build"), f"{name} takes any version"
+
+
+@each_service
+def test_nothing_is_copied_into_a_container_that_cannot_be_written(name, service):
+    """Configs and secrets with `content` or `environment` are copied into the container, and Compose refuses to do
+    so where it is read-only (docker/compose#12031); files are mounted."""
+    assert service["read_only"]
+    for kind in ("configs", "secrets"):
+        for each in service.get(kind, []):
+            source = each if isinstance(each, str) else each["source"]
+            assert COMPOSE[kind][source].keys() == {"file"}, f"{name} gets {source}"
+
+
+@each_service
+def test_scripts_that_are_mounted_write_where_they_may(name, service):
+    for volume in service.get("volumes", []):
+        what, where, *_ = volume.split(":")
+        if what.startswith("./deploy/compose/"):
+            assert where in [*service.get("entrypoint", []), *service.get("command", [])] or where.startswith(
+                "/docker-entrypoint-initdb.d/"
+            ), f"{name} does not start {where}"
+            assert (PROJECT_ROOT / what).stat().st_mode & 0o111, f"{what} is not executable"
+    configured = service.get("environment", {}).get("SPARK_CONF_DIR", "/tmp/spark")
+    assert configured.startswith("/tmp/"), "in memory"
 
 
 @each_service
@@ -207,10 +229,9 @@ def test_spark_is_the_one_that_offsets_are_translated_on():
     master = SERVICES["spark-master"]["command"]
     assert offsets["TREELINE_SPARK_MASTER"] == f"spark://spark-master:{master[master.index('--port') + 1]}"
     assert SERVICES["spark-worker"]["command"][-1] == offsets["TREELINE_SPARK_MASTER"]
-    conf = {"source": "spark", "target": "/etc/spark/spark-defaults.conf"}
     for name in ("worker-offsets", "spark-master", "spark-worker"):
-        assert conf in SERVICES[name]["configs"], "who does not know the secret is refused"
-        assert SERVICES[name]["environment"]["SPARK_CONF_DIR"] == "/etc/spark"
+        assert SERVICES[name]["entrypoint"] == ["sh", "/etc/treeline/spark.sh"], "it writes the secret down"
+        assert SERVICES[name]["environment"].keys() >= {"SPARK_CONF_DIR", "TREELINE_SPARK_SECRET"}
         assert SERVICES[name]["image"] == "treeline", "the same Python and Spark at both ends"
 
 

@@ -114,8 +114,11 @@ def test_the_dashboard_offers_labels_that_there_are_and_overlaps_nowhere() -> No
 def test_every_metric_is_looked_at_by_a_rule_or_a_panel() -> None:
     asked = " ".join([rule["expr"] for rule in RULES.values()])
     asked += " ".join(target["expr"] for panel in PANELS.values() for target in panel["targets"])
-    # Of what counts time the counts beside it tell enough.
-    assert {name for name in METRICS if name not in asked} == {"treeline_schema_held_seconds_total"}
+    # Of what counts time the counts beside it tell enough; the other says how to read those by stream.
+    assert {name for name in METRICS if name not in asked} == {
+        "treeline_schema_held_seconds_total",
+        "treeline_replication_by_stream",
+    }
 
 
 def test_provisioning_fits_together() -> None:

@@ -18,6 +18,14 @@ def now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring.time, "time", lambda: NOW_MS / 1000)
 
 
+@pytest.fixture(autouse=True)
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The monotonic clock, to be set."""
+    at = [1000.0]
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: at[0])
+    return at
+
+
 def copies(*records: tuple[int, int]) -> Copies:
     found = Copies()
     for size, timestamp_ms in records:
@@ -59,17 +67,32 @@ def test_what_was_aborted_does_not_count() -> None:
     assert taken(measures) == {}
 
 
-def test_lags_of_partitions_add_up_by_stream_and_one_that_is_not_known_is_told() -> None:
+def test_lags_of_partitions_add_up_by_stream_and_one_that_is_not_known_is_told(seconds: list[float]) -> None:
     measures = Measures()
     assert measures.lags([(ORDERS, 3), (ITEMS, 0), (ORDERS, 4)]) == 7
     found = taken(measures)
     assert (found[ORDERS].lag_records, found[ITEMS].lag_records) == (7, 0)
     assert measures.lags([(ORDERS, 3), (ITEMS, 0), (ORDERS, 4)]) == 7
+    seconds[0] += 5
     assert taken(measures) == {}, "nothing is new"
+    seconds[0] += 5
     assert measures.lags([(ORDERS, None), (ITEMS, 5), (ORDERS, 4)]) is None
     found = taken(measures)
     assert (found[ORDERS].lag_records, found[ITEMS].lag_records) == (None, 5)
     assert measures.lags([]) == 0
+
+
+def test_a_lag_alone_is_told_every_five_seconds_and_with_what_else_is_new(seconds: list[float]) -> None:
+    measures = Measures()
+    measures.lags([(ORDERS, 3), (ITEMS, 0)])
+    assert taken(measures).keys() == {ORDERS, ITEMS}, "what is seen for the first time is told at once"
+    measures.lags([(ORDERS, 4), (ITEMS, 1)])
+    assert taken(measures) == {}
+    measures.committed(ITEMS, copies((1, NOW_MS)))
+    expect(taken(measures)[ITEMS], lag_records=1, records=1)
+    seconds[0] += 5
+    expect(taken(measures)[ORDERS], lag_records=4)
+    assert taken(measures) == {}
 
 
 def test_what_is_taken_stays_as_it_was() -> None:

@@ -114,6 +114,7 @@ def rest_settings(database_url: str, **changes: Any) -> Settings:
         "admin_token": SecretStr(TOKEN),
         "secrets_key": SecretStr(SECRETS_KEY),
         "probe_timeout_seconds": 0.5,
+        "metrics_keep_seconds": 0.0,
     }
     return Settings(**{**known, **changes})
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
+from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from backend.api.app import create_app
 from backend.deciders import EDGE
 from backend.metrics import METRICS
 from backend.queries import stream_measures
 from backend.queries.observed import leases
 from tests.database_fixture import Database
-from tests.integration.conftest import Rest
+from tests.integration.conftest import Rest, rest_settings
 from tests.integration.test_webhook_deliveries import ASIDE, LOSS
 from tests.observations import observe
 from tests.worker_records import record
 
-ORDERS = "acme/retail/prod/orders"
+ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"
 OTHERS = {"treeline_schema_unreadable_records", "treeline_schema_topic_read"}
 """Of the registries, which a process follows; tests/registry has them."""
 
@@ -37,8 +41,8 @@ def value(rest: Rest, name: str, **labels: str) -> float | None:
     return scraped(rest)[name].get(tuple(sorted(labels.items())))
 
 
-def measured(database: Database, unit: str, epoch: int = 1, **facts: Any) -> None:
-    row = {"unit": unit, "stream": ORDERS, "epoch": epoch, "records": 0, "bytes": 0, "lag_records": 0}
+def measured(database: Database, unit: str, epoch: int = 1, stream: str = ORDERS, **facts: Any) -> None:
+    row = {"unit": unit, "stream": stream, "epoch": epoch, "records": 0, "bytes": 0, "lag_records": 0}
     row |= {"newest_ms": None, "latency_ms": None, "checkpoint_ms": None, **facts}
     with database.engine.begin() as connection:
         stream_measures.write(connection, [row])
@@ -47,6 +51,13 @@ def measured(database: Database, unit: str, epoch: int = 1, **facts: Any) -> Non
 def now_ms(database: Database) -> int:
     with database.engine.connect() as connection:
         return int(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp()) * 1000")).scalar_one())
+
+
+@contextmanager
+def telling(database: Database, **changes: Any) -> Iterator[Rest]:
+    """Another application on the same database."""
+    with TestClient(create_app(rest_settings(database.url, **changes))) as client:
+        yield Rest(client)
 
 
 EDGE_OF = {"source": "c1", "target": "c2", "level": "2"}
@@ -103,6 +114,39 @@ def test_what_nobody_looks_at_has_no_lag(tenant: Rest, database: Database) -> No
     assert value(tenant, "treeline_replication_lag_records", **of) == 4
 
 
+def test_many_streams_are_told_by_distributor(tenant: Rest, database: Database) -> None:
+    observe(database.engine, "c1", 2, "c2")
+    observe(database.engine, "c2", 2, "c1")
+    for unit, stream, records in ((FIRST, ORDERS, 3), (SECOND, ORDERS, 4), (FIRST, ITEMS, 5)):
+        measured(database, unit, stream=stream, records=records, lag_records=records, latency_ms=records)
+    measured(database, "distributor:c2:2:0", records=9)
+    with telling(database, metrics_most_streams=3) as rest:
+        assert value(rest, "treeline_replication_by_stream") == 1
+        assert value(rest, "treeline_replication_records_total", **EDGE_OF, stream=ITEMS) == 5
+    for most in (2, 1):  # fewer than there are; so few that nobody need count
+        with telling(database, metrics_most_streams=most) as rest:
+            found = scraped(rest)
+        assert found["treeline_replication_by_stream"] == {(): 0}
+        whole = tuple(sorted({**EDGE_OF, "stream": ""}.items()))
+        assert len(found["treeline_replication_records_total"]) == 2
+        assert found["treeline_replication_records_total"][whole] == 12
+        assert found["treeline_replication_lag_records"][whole] == 12
+        assert found["treeline_replication_latency_seconds"][whole] == 0.005
+    # A stream of which the lag is not known yet does not hide the others.
+    measured(database, FIRST, stream=ITEMS, lag_records=None)
+    with telling(database, metrics_most_streams=1) as rest:
+        assert value(rest, "treeline_replication_lag_records", **EDGE_OF, stream="") == 7
+
+
+def test_streams_are_told_as_they_were_a_moment_ago(tenant: Rest, database: Database) -> None:
+    of = {**EDGE_OF, "stream": ORDERS}
+    with telling(database, metrics_keep_seconds=3600) as rest:
+        for records in (3, 4):
+            measured(database, FIRST, records=records)
+            assert value(rest, "treeline_replication_records_total", **of) == 3
+    assert value(tenant, "treeline_replication_records_total", **of) == 4
+
+
 def test_rows_of_what_is_no_more_are_forgotten(tenant: Rest, database: Database) -> None:
     measured(database, FIRST, records=3)
     measured(database, SECOND, records=4)
@@ -110,7 +154,7 @@ def test_rows_of_what_is_no_more_are_forgotten(tenant: Rest, database: Database)
         stream_measures.forget_others(connection, [FIRST], [ORDERS])
     assert value(tenant, "treeline_replication_records_total", **EDGE_OF, stream=ORDERS) == 3
     with database.engine.begin() as connection:
-        stream_measures.forget_others(connection, [FIRST], ["acme/retail/prod/items"])
+        stream_measures.forget_others(connection, [FIRST], [ITEMS])
     assert scraped(tenant)["treeline_replication_records_total"] == {}
 
 

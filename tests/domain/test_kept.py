@@ -1,0 +1,51 @@
+"""An answer is kept for a moment, and never asked for twice at a time."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from backend.api import kept
+from backend.api.kept import Kept
+
+
+def test_an_answer_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    at, answers = [100.0], iter(range(9))
+    monkeypatch.setattr(kept.time, "monotonic", lambda: at[0])
+    answer = Kept(lambda: next(answers), 5.0)
+    assert [answer.get(), answer.get()] == [0, 0]
+    at[0] += 5.1
+    assert [answer.get(), answer.get()] == [1, 1]
+
+
+def test_a_failure_is_not_kept() -> None:
+    answers = iter([0])
+
+    def read() -> float:
+        return 1 / next(answers, 2)
+
+    answer = Kept(read, 5.0)
+    with pytest.raises(ZeroDivisionError):
+        answer.get()
+    assert answer.get() == 0.5
+
+
+def test_one_reads_at_a_time_and_the_others_take_its_answer() -> None:
+    reading, go_on, reads, got = threading.Event(), threading.Event(), [], []
+
+    def read() -> int:
+        reads.append(1)
+        reading.set()
+        go_on.wait(30)
+        return len(reads)
+
+    answer = Kept(read, 3600.0)
+    threads = [threading.Thread(target=lambda: got.append(answer.get())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert reading.wait(30)
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert got == [1] * 4

@@ -1,0 +1,125 @@
+"""What units measure is written down, however much it is, and leases do not wait for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from backend.domain.assignment import Unit
+from backend.domain.edges import EdgePlan, Endpoint
+from backend.domain.partition_edge import EdgeRule
+from backend.kafka.knowledge import Knowledge
+from backend.kafka.measuring import Copies
+from backend.queries.observed import shifts
+from backend.queries.stream_measures import stream_measures
+from backend.settings import settings
+from tests.database_fixture import Database
+from workers.distributor import DistributorThread
+from workers.measures import MOST_ROWS, MeasureBook
+from workers.shift import UnitHost, copy_limits
+
+UNIT = Unit("c1", 2, 0)
+GONE = Unit("c1", 2, 1)
+
+
+class Measured:
+    """A unit that has measured so many streams."""
+
+    def __init__(self, streams: int, unit: Unit = UNIT) -> None:
+        self.unit = unit
+        self.streams = streams
+        self.records = 0
+
+    def take_measures(self) -> list[dict[str, Any]]:
+        self.records += 1
+        counts = {"records": self.records, "bytes": 0, "lag_records": 0}
+        times = {"newest_ms": None, "latency_ms": None, "checkpoint_ms": None}
+        return [
+            {"unit": self.unit.name, "stream": f"t/i/e/s{number:06}", "epoch": 1, **counts, **times}
+            for number in range(self.streams)
+        ]
+
+
+def written(database: Database) -> list[int]:
+    """How many records each row that is there tells of."""
+    with database.engine.connect() as connection:
+        return list(connection.execute(sa.select(stream_measures.c.records)).scalars())
+
+
+def waiting_unit() -> DistributorThread:
+    """A unit that may open no session now, and has counted two records before."""
+    end = Endpoint(name="c1", number=1, bootstrap_servers="127.0.0.1:9", properties={})
+    knowledge, copies = Knowledge(), Copies()
+    copies.add(2, 20, 0, 0)
+    knowledge.measures.committed("t/i/e/s", copies)
+    plan = EdgePlan(
+        unit=UNIT,
+        source=end,
+        target=end,
+        rule=EdgeRule(source_number=1, level=2, known_origins=frozenset({1})),
+        routes={},
+        routes_version=1,
+        inbound_groups=(),
+        streams=(),
+    )
+    return DistributorThread(UNIT, 1, copy_limits(settings()), lambda _: "not now", knowledge, plan, 1)
+
+
+@contextmanager
+def locked(database: Database) -> Iterator[None]:
+    """Nobody else can write measures."""
+    with database.owner.begin() as connection:
+        connection.execute(sa.text("LOCK TABLE stream_measures IN ACCESS EXCLUSIVE MODE"))
+        yield
+
+
+def test_many_rows_are_written_in_turns_and_each_gets_its_turn(database: Database) -> None:
+    book, unit = MeasureBook(database.engine), Measured(2 * MOST_ROWS + 1)
+    for turn in (MOST_ROWS, 2 * MOST_ROWS, 2 * MOST_ROWS + 1):
+        book.take([unit])
+        book.write()
+        assert len(written(database)) == turn
+    # Rows that waited were written as they were in their turn.
+    assert sorted(set(written(database))) == [1, 2, 3]
+
+
+def test_what_could_not_be_written_is_written_another_time(database: Database) -> None:
+    book = MeasureBook(database.engine)
+    book.take([Measured(3)])
+    with locked(database):
+        book.write()
+    assert written(database) == []
+    book.write()
+    assert written(database) == [1, 1, 1]
+
+
+def test_all_that_a_unit_counted_is_written_before_it_is_let_go(database: Database) -> None:
+    book = MeasureBook(database.engine)
+    book.take([Measured(MOST_ROWS)])
+    book.write_last([Measured(MOST_ROWS + 1, GONE)])
+    with database.engine.connect() as connection:
+        units = list(connection.execute(sa.select(stream_measures.c.unit)).scalars())
+    assert units.count(GONE.name) == MOST_ROWS + 1
+    with locked(database):
+        book.write_last([Measured(1, GONE)])
+
+
+def test_a_shift_that_ends_writes_what_its_units_counted_since(database: Database) -> None:
+    host, thread = UnitHost(database.engine, settings()), waiting_unit()
+    host._threads[thread.unit] = thread
+    thread.start()
+    host.let_go()
+    assert written(database) == [2]
+
+
+def test_a_shift_is_reported_while_measures_cannot_be_written(database: Database) -> None:
+    host = UnitHost(database.engine, settings())
+    host._measures.take([Measured(3)])
+    with locked(database):
+        host.run_shift(0.001, lambda _: False)
+        with database.engine.connect() as connection:
+            assert host.holder in connection.execute(sa.select(shifts.c.holder)).scalars().all()
+    assert written(database) == []
