@@ -19,7 +19,7 @@ OURS = re.compile(r"^/(api/v1/|[a-z][a-z-]+(/|$|:))")
 # Of registries, whose routes are no OpenAPI: their words at the beginning.
 REGISTRY = re.compile(r"^/(registries|subjects|schemas|config|mode|compatibility|contexts|v1/metadata)(/|$)")
 # Paths that are no routes: files and folders, and what others serve.
-NOT_ROUTES = re.compile(r"^/(etc|run|mnt|var|tmp|path|treeline|static|openapi\.json|openapi)(/|$|\.)")
+NOT_ROUTES = re.compile(r"^/(etc|run|dev|proc|sys|mnt|var|tmp|path|treeline|static|openapi\.json|openapi)(/|$|\.)")
 
 MEANT_OTHERWISE = {
     "/api": "all routes",
