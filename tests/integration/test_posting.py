@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,3 +28,18 @@ def test_an_address_that_is_refused_is_not_called() -> None:
     with receiving() as receiver, pytest.raises(NotTaken, match="nothing is sent"):
         post(receiver.url, {}, b"{}", allowed=(), timeout_seconds=LONG_SECONDS)
     assert receiver.got == []
+
+
+def test_a_name_server_that_hangs_does_not_hold_up_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    freed = threading.Event()
+
+    def hangs(*_: object, **__: object) -> list[object]:
+        freed.wait()
+        return []
+
+    monkeypatch.setattr("workers.webhooks.posting.socket.getaddrinfo", hangs)
+    try:
+        with pytest.raises(NotTaken, match="has not answered within"):
+            post("http://receiver.example/", {}, b"{}", allowed=(), timeout_seconds=0.05)
+    finally:
+        freed.set()

@@ -26,6 +26,7 @@ from backend.api.app import create_app
 from backend.commands import webhooks
 from backend.deciders import EDGE
 from backend.domain.edge_losses import Acknowledge, RecordLoss, SetAside
+from backend.queries.observed import leases
 from backend.queries.webhook_deliveries import webhook_deliveries
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Database
@@ -274,6 +275,29 @@ def test_a_receiver_that_hangs_is_given_up(database: Database, hooks: Hooks) -> 
         hooks.host = WebhookHost(database.engine, rest_settings(database.url, **changes))
         hooks.until(lambda: hooks.deliveries() and hooks.deliveries()[0]["problem"], "it was given up")
         assert hooks.deliveries()[0]["problem"] == "it has not answered within 0.2 s"
+
+
+def test_an_attempt_that_takes_longer_than_a_lease_keeps_it(
+    database: Database, hooks: Hooks, receiver: Receiver
+) -> None:
+    """Else another process would send the next event meanwhile."""
+    receiver.hangs.set()
+    hooks.make("ops", receiver.url)
+    hooks.loss(1)
+    brief = {"webhook_allowed_networks": HERE, "webhook_timeout_seconds": LONG_SECONDS, "lease_ttl_seconds": 1.0}
+    hooks.host = WebhookHost(database.engine, rest_settings(database.url, **brief))
+    hooks.until(lambda: receiver.got, "it was asked, and hangs")
+
+    def lease() -> Any:
+        query = sa.select(leases.c.expires_at).where(leases.c.unit == "webhook:ops")
+        with database.engine.connect() as connection:
+            return connection.execute(query).scalar_one()
+
+    before = lease()
+    eventually(lambda: lease() > before, "its lease was renewed meanwhile")
+    assert hooks.states() == ["pending"]
+    receiver.freed.set()
+    eventually(lambda: hooks.host.is_idle, "nobody renews any more")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "127.1"])

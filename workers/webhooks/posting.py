@@ -15,6 +15,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing
 
 from backend.domain.addresses import Network, Receiver, receiver_at, refusal
@@ -67,8 +68,7 @@ def _asked(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body
 
 
 def _connected(who: Receiver, allowed: Sequence[Network], deadline: float) -> socket.socket:
-    found = socket.getaddrinfo(who.host, who.port, type=socket.SOCK_STREAM)
-    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    addresses = _looked_up(who, deadline)
     for address in addresses:
         # All of them: one that is refused among others is an attempt to reach it by luck.
         refused = refusal(ipaddress.ip_address(address.partition("%")[0]), allowed)
@@ -81,6 +81,22 @@ def _connected(who: Receiver, allowed: Sequence[Network], deadline: float) -> so
         except OSError as error:
             last = error
     raise last
+
+
+def _looked_up(who: Receiver, deadline: float) -> list[str]:
+    """What the name stands for. Raises OSError, TimeoutError at the deadline: resolvers keep none of ours."""
+    found: Future[list[str]] = Future()
+
+    def look_up() -> None:
+        try:
+            rows = socket.getaddrinfo(who.host, who.port, type=socket.SOCK_STREAM)
+            found.set_result(list(dict.fromkeys(str(each[4][0]) for each in rows)))
+        except (OSError, UnicodeError) as error:
+            found.set_exception(error)
+
+    # A daemon: it cannot be ended, and nobody waits for it.
+    threading.Thread(target=look_up, name="webhook-look-up", daemon=True).start()
+    return found.result(max(0.0, deadline - time.monotonic()))
 
 
 class _Ended:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import structlog
 from sqlalchemy import Engine
@@ -31,11 +34,32 @@ class Sender:
     def run(self, webhook: str, is_mine: IsMine) -> None:
         """Send what is due, until nothing is any more or another process does it."""
         try:
-            while is_mine(webhook) and self._send_one(webhook):
-                pass
+            with self._kept(webhook, is_mine):
+                while is_mine(webhook) and self._send_one(webhook):
+                    pass
         except DomainError as error:
             # What was begun is due again later, and the next tick goes on.
             log.warning("webhook waits", webhook=webhook, reason=error.detail)
+
+    @contextmanager
+    def _kept(self, webhook: str, is_mine: IsMine) -> Iterator[None]:
+        # An attempt may take longer than a lease lasts, and another process would send what comes after it.
+        over = threading.Event()
+
+        def renew() -> None:
+            while not over.wait(self._settings.lease_ttl_seconds / 3):
+                try:
+                    is_mine(webhook)
+                except DomainError as error:
+                    log.warning("lease not renewed", webhook=webhook, reason=error.detail)
+
+        thread = threading.Thread(target=renew, name=f"webhook-lease-{webhook}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def _send_one(self, webhook: str) -> bool:
         # Longer than an attempt takes at most, and what is written after it.
