@@ -104,6 +104,7 @@ def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:
     by_stream.add_metric([], float(each))
     records = family("treeline_replication_records_total")
     size = family("treeline_replication_bytes_total")
+    passed = family("treeline_replication_offsets_total")
     lag = family("treeline_replication_lag_records")
     age = family("treeline_replication_record_age_seconds")
     latency = family("treeline_replication_latency_seconds")
@@ -112,6 +113,7 @@ def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:
         of = [row.source, row.target, str(row.level), row.stream]
         records.add_metric(of, row.records)
         size.add_metric(of, row.bytes)
+        passed.add_metric(of, row.passed)
         for metric, value in (
             (lag, row.lag_records),
             (age, row.record_age_seconds),
@@ -120,7 +122,7 @@ def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:
         ):
             if value is not None:
                 metric.add_metric(of, value)
-    yield from (by_stream, records, size, lag, age, latency, checkpoint)
+    yield from (by_stream, records, size, passed, lag, age, latency, checkpoint)
 
 
 def _schema_targets(connection: Connection) -> Iterator[Metric]:
