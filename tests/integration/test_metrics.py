@@ -21,6 +21,8 @@ from tests.integration.conftest import Rest, rest_settings
 from tests.integration.test_webhook_deliveries import ASIDE, LOSS
 from tests.observations import observe
 from tests.worker_records import record
+from workers import unit_states
+from workers.unit_states import UnitState
 
 ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"
 OTHERS = {"treeline_schema_unreadable_records", "treeline_schema_topic_read"}
@@ -192,6 +194,32 @@ def test_rows_of_what_is_no_more_are_forgotten(tenant: Rest, database: Database)
     with database.engine.begin() as connection:
         stream_measures.forget_others(connection, [FIRST], [ITEMS])
     assert scraped(tenant)["treeline_replication_records_total"] == {}
+
+
+def test_waits_for_schemas_are_counted_on_while_a_unit_changes_hands(tenant: Rest, database: Database) -> None:
+    observe(database.engine, "c1", 2, "c2", schema_holds=4, schema_held_seconds=1.5, schema_waits_run_out=2)
+
+    def told() -> list[float | None]:
+        names = ("holds", "held_seconds", "waits_run_out")
+        return [value(tenant, f"treeline_schema_{name}_total", **EDGE_OF) for name in names]
+
+    assert told() == [8, 3.0, 4]
+    with database.engine.begin() as connection:
+        connection.execute(sa.delete(leases))
+    assert told() == [8, 3.0, 4], "nobody has a lease"
+    state = {"holder": "w:2", "state": "running", "reason": None, "target": "c2", "lag_records": 0, "position": 1}
+    state |= {"records_per_second": 0.0, "copied_records": 0, "copied_bytes": 0, "unreadable_flags": 0}
+    for epoch, run_out in ((2, 0), (2, 1), (1, 9)):
+        with database.engine.begin() as connection:
+            written = UnitState(unit=FIRST, epoch=epoch, schema_waits_run_out=run_out, **state)
+            unit_states.write(connection, [written])
+    assert told() == [8, 3.0, 5]
+
+
+def test_who_is_told_to_wait_is_told_so(tenant: Rest, database: Database) -> None:
+    assert value(tenant, "treeline_distributor_paused", **EDGE_OF) == 0
+    assert tenant("PATCH", "/trees/main/distributors/c1/2", {"paused": True}).status_code < 300
+    assert value(tenant, "treeline_distributor_paused", **EDGE_OF) == 1
 
 
 def test_leases_losses_and_deliveries(tenant: Rest, database: Database) -> None:
