@@ -27,7 +27,8 @@ RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin tree
 WORKDIR /treeline
 COPY --from=packages /venv /venv
 COPY --from=frontend /frontend/node_modules frontend/node_modules
-COPY alembic.ini ./
+# pyproject.toml says which version this is.
+COPY alembic.ini pyproject.toml ./
 COPY migrations migrations
 COPY frontend/components frontend/components
 COPY frontend/static frontend/static

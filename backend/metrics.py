@@ -55,6 +55,7 @@ _ALL = (
         _CLUSTER,
     ),
     Metric("treeline_distributor_running", "1 if it runs", _EDGE),
+    Metric("treeline_distributor_paused", "1 if somebody told it to wait", _EDGE),
     Metric("treeline_losses_unacknowledged", "Ranges of lost records that nobody has taken note of", _EDGE[::2]),
     Metric("treeline_set_aside_waiting", "Records that were set aside and not replayed", _EDGE[::2]),
     Metric(
@@ -63,18 +64,31 @@ _ALL = (
     ),
     Metric("treeline_replication_records_total", "Records copied", _STREAM),
     Metric("treeline_replication_bytes_total", "Bytes copied: keys, values and headers", _STREAM),
-    Metric("treeline_replication_lag_records", "Records not copied yet", _STREAM),
+    Metric(
+        "treeline_replication_offsets_total",
+        "Offsets of the source that were passed: records copied, those that need no copy, and markers",
+        _STREAM,
+    ),
+    Metric(
+        "treeline_replication_lag_records",
+        "Offsets not passed yet: records to copy, those that need no copy, and markers",
+        _STREAM,
+    ),
     Metric(
         "treeline_replication_record_age_seconds",
-        "How old the newest record copied is, while others wait; 0 while none does",
+        "How old the newest record passed is, while others wait; 0 while none does",
         _STREAM,
     ),
     Metric(
         "treeline_replication_latency_seconds",
-        "Of the last transaction: from the time of its oldest record until its copy was committed",
+        "Of the last transaction, for a minute: from the time of its oldest record until its copy was committed",
         _STREAM,
     ),
-    Metric("treeline_checkpoint_age_seconds", "Since the last checkpoint of the source's log", _STREAM),
+    Metric(
+        "treeline_checkpoint_age_seconds",
+        "For how long records were copied since a checkpoint of the source's log was written",
+        _STREAM,
+    ),
     Metric("treeline_schema_holds_total", "Times that a partition waited for a schema", _EDGE),
     Metric("treeline_schema_held_seconds_total", "Time that partitions waited for schemas", _EDGE),
     Metric("treeline_schema_waits_run_out_total", "Waits after which records went before their schema", _EDGE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import structlog
@@ -92,8 +92,10 @@ class DistributorThread(threading.Thread):
                 "stream": each.stream,
                 "records": each.records,
                 "bytes": each.size,
+                "passed": each.passed,
                 "lag_records": each.lag_records,
                 "newest_ms": each.newest_ms,
+                "copied_ms": each.copied_ms,
                 "latency_ms": each.latency_ms,
                 "checkpoint_ms": each.checkpoint_ms,
             }
@@ -104,6 +106,10 @@ class DistributorThread(threading.Thread):
         """Checkpoints of the source's log since the last call, to be written down."""
         taken, self._checkpoints = self._checkpoints, []
         return taken
+
+    def checkpoints_written(self, streams: Collection[str]) -> None:
+        """Those that were taken of these streams are in the database."""
+        self._knowledge.measures.checkpointed(streams)
 
     def hung(self) -> bool:
         """Whether the unit hangs in a call that promised to end: librdkafka's have been seen to break it."""

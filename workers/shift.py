@@ -116,8 +116,10 @@ class UnitHost:
             held = {unit.name: thread.epoch for unit, thread in self._threads.items()}
             mine = leases.renew(connection, self.holder, held, settings.lease_ttl_seconds)
             unit_states.write(connection, [t.state(self.holder) for t in self._threads.values()])
-            self._write_checkpoints(connection)
+            checkpointed = self._write_checkpoints(connection)
             taken = leases.taken(connection)
+        for thread, streams in checkpointed:
+            thread.checkpoints_written(streams)
         plans = self._desired.plans
         self._schema_gates.tidy({plans[unit].target.name for unit in self._threads if unit in plans})
         lost = [t for t in self._threads.values() if t.unit.name not in mine or not t.is_alive()]
@@ -190,12 +192,17 @@ class UnitHost:
             topic_ids=self._topic_ids,
         )
 
-    def _write_checkpoints(self, connection: Connection) -> None:
+    def _write_checkpoints(self, connection: Connection) -> list[tuple[DistributorThread, set[str]]]:
+        """Write down what was taken; of which streams by whom, to be told once it is committed."""
         taken: dict[str, list[tuple[str, int, Checkpoint]]] = {}
+        streams = []
         for thread in self._threads.values():
-            taken.setdefault(thread.unit.cluster, []).extend(thread.take_checkpoints())
+            if news := thread.take_checkpoints():
+                taken.setdefault(thread.unit.cluster, []).extend(news)
+                streams.append((thread, {stream for stream, _, _ in news}))
         for cluster in sorted(taken):
             checkpoints.write(connection, cluster, taken[cluster])
+        return streams
 
     def _stop(self, threads: list[DistributorThread], patience_seconds: float) -> None:
         """Stop units side by side; give back the leases of those that have ended.

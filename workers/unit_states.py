@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -34,11 +35,15 @@ class UnitState:
 
 
 def write(connection: Connection, states: Iterable[UnitState]) -> None:
-    """Replace the rows of these units."""
+    """Replace the rows of these units; what was counted before a new holder is kept beside what it counts."""
     rows = [{**asdict(state), "seen_at": sa.func.clock_timestamp()} for state in states]
     if rows:
         statement = insert(unit_states).values(rows)
-        fresh = {c.name: statement.excluded[c.name] for c in unit_states.c if c.name != "unit"}
+        old, given = unit_states.c, statement.excluded
+        fresh: dict[str, Any] = {name: given[name] for name in rows[0] if name != "unit"}
+        for counted in ("schema_holds", "schema_held_seconds", "schema_waits_run_out"):
+            before = old[f"{counted}_before"]
+            fresh[f"{counted}_before"] = sa.case((given.epoch > old.epoch, before + old[counted]), else_=before)
         # A late report of a former holder must not hide its successor's.
         statement = statement.on_conflict_do_update(
             index_elements=["unit"], set_=fresh, where=unit_states.c.epoch <= statement.excluded.epoch

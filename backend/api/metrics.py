@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -12,6 +11,7 @@ from sqlalchemy import Connection
 
 from backend.api.services import Services
 from backend.metrics import family
+from backend.program_version import program_version
 from backend.queries import (
     applications,
     clusters,
@@ -19,6 +19,7 @@ from backend.queries import (
     edge_losses,
     events,
     leases_held,
+    schema_counts,
     schemas,
     switches,
     webhook_deliveries,
@@ -38,12 +39,12 @@ class StateCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         build = family("treeline_build_info")
-        build.add_metric([_version()], 1)
+        build.add_metric([program_version()], 1)
         yield build
         with self._services.reading() as connection:
             yield from self._log(connection)
             yield from _clusters(connection)
-            yield from _distributors(connection)
+            yield from _distributors(connection, self._services.config.partition_buckets)
             yield from _schema_targets(connection)
             yield from _switches(connection)
             yield from _webhooks(connection)
@@ -77,26 +78,29 @@ def _clusters(connection: Connection) -> Iterator[Metric]:
     yield from (online, failed, at_risk)
 
 
-def _distributors(connection: Connection) -> Iterator[Metric]:
+def _distributors(connection: Connection, buckets: int) -> Iterator[Metric]:
     running = family("treeline_distributor_running")
+    paused = family("treeline_distributor_paused")
     holds = family("treeline_schema_holds_total")
     held = family("treeline_schema_held_seconds_total")
     in_vain = family("treeline_schema_waits_run_out_total")
     lost = family("treeline_losses_unacknowledged")
     aside = family("treeline_set_aside_waiting")
+    counts = schema_counts.read(connection, buckets)
     unseen, waiting = edge_losses.count_open(connection)
     for row in distributors.read_distributors(connection):
         of, seen = [row.cluster, row.target, str(row.level)], row.observed
         edge = (row.cluster, row.level)
+        paused.add_metric(of, float(row.settings.paused))
         lost.add_metric([row.cluster, str(row.level)], unseen.get(edge, 0))
         aside.add_metric([row.cluster, str(row.level)], waiting.get(edge, 0))
-        if seen is None:
-            continue
-        running.add_metric(of, float(seen.state == "running"))
-        holds.add_metric(of, seen.schema_holds)
-        held.add_metric(of, seen.schema_held_seconds)
-        in_vain.add_metric(of, seen.schema_waits_run_out)
-    yield from (running, holds, held, in_vain, lost, aside)
+        if seen is not None:
+            running.add_metric(of, float(seen.state == "running"))
+        if (counted := counts.get(edge)) is not None:
+            holds.add_metric(of, counted.holds)
+            held.add_metric(of, counted.held_seconds)
+            in_vain.add_metric(of, counted.waits_run_out)
+    yield from (running, paused, holds, held, in_vain, lost, aside)
 
 
 def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:
@@ -104,6 +108,7 @@ def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:
     by_stream.add_metric([], float(each))
     records = family("treeline_replication_records_total")
     size = family("treeline_replication_bytes_total")
+    passed = family("treeline_replication_offsets_total")
     lag = family("treeline_replication_lag_records")
     age = family("treeline_replication_record_age_seconds")
     latency = family("treeline_replication_latency_seconds")
@@ -112,6 +117,7 @@ def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:
         of = [row.source, row.target, str(row.level), row.stream]
         records.add_metric(of, row.records)
         size.add_metric(of, row.bytes)
+        passed.add_metric(of, row.passed)
         for metric, value in (
             (lag, row.lag_records),
             (age, row.record_age_seconds),
@@ -120,7 +126,7 @@ def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:
         ):
             if value is not None:
                 metric.add_metric(of, value)
-    yield from (by_stream, records, size, lag, age, latency, checkpoint)
+    yield from (by_stream, records, size, passed, lag, age, latency, checkpoint)
 
 
 def _schema_targets(connection: Connection) -> Iterator[Metric]:
@@ -146,10 +152,3 @@ def _webhooks(connection: Connection) -> Iterator[Metric]:
         for state, number in states.items():
             deliveries.add_metric([webhook, state], number)
     yield deliveries
-
-
-def _version() -> str:
-    try:
-        return version("treeline")
-    except PackageNotFoundError:
-        return "unknown"

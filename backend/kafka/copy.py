@@ -344,10 +344,10 @@ class CopySession:
         self._last_commit = self._committed_at = time.monotonic()
         for (_, partition), progress in moved:
             progress.dirty, progress.saved = False, True
-            self._knowledge.measures.committed(progress.stream, progress.copies)
+            self._knowledge.measures.committed(progress.stream, progress.copies, progress.source.position)
             if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS and self._plan.rule.write_origin:
                 progress.noted_at = self._last_commit
-                self._knowledge.measures.checkpointed(progress.stream)
+                self._knowledge.measures.checkpoint_taken(progress.stream)
                 mark = progress.edge.mark(at := progress.source.position or 0)
                 checkpoint = Checkpoint(at, mark.incarnation, dict(mark.seen))
                 self._checkpoints.append((progress.stream, partition, checkpoint))

@@ -19,9 +19,11 @@ _LAGS_SECONDS = 5.0
 class Copies:
     """Of one partition since its last commit; times are those that records carry, in ms since 1970."""
 
-    __slots__ = ("newest_ms", "oldest_ms", "records", "size")
+    __slots__ = ("newest_ms", "oldest_ms", "position", "records", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, position: int | None = None) -> None:
+        self.position = position
+        """In the source's log, at the last commit."""
         self.clear()
 
     def clear(self) -> None:
@@ -30,7 +32,11 @@ class Copies:
         self.oldest_ms: int | None = None
 
     def add(self, records: int, size: int, oldest_ms: int, newest_ms: int) -> None:
-        """Records that were handed over, and their bytes; a record without a time has one that is not above 0."""
+        """Records that were handed over, and their bytes; a record without a time has one that is not above 0.
+
+        The newest time is also that of records that need no copy: without them it would stand still where all is
+        skipped, as it should be.
+        """
         self.records += records
         self.size += size
         self.newest_ms = max(self.newest_ms, newest_ms)
@@ -46,13 +52,17 @@ class StreamMeasure:
     records: int = 0
     size: int = 0
     """Bytes of keys, values and headers."""
+    passed: int = 0
+    """Offsets of the source's log, whatever was there: copied, skipped, or no record at all."""
     lag_records: int | None = None
     newest_ms: int | None = None
-    """The highest time of a record that was copied."""
+    """The highest time of a record that was copied, or needs no copy."""
+    copied_ms: int | None = None
+    """When records were committed last."""
     latency_ms: int | None = None
-    """Of the last commit: from the time of its oldest record on; 0 for records of the future."""
+    """Of that commit: from the time of its oldest record on; 0 for records of the future, None if none has one."""
     checkpoint_ms: int | None = None
-    """When the last checkpoint of one of its partitions was taken."""
+    """When a checkpoint of one of its partitions was written down last; before the first, when it was taken."""
 
 
 class Measures:
@@ -65,24 +75,36 @@ class Measures:
         self._lags_changed: set[str] = set()
         self._lags_told_at = -_LAGS_SECONDS
 
-    def committed(self, stream: str, copies: Copies) -> None:
-        """What was handed over of one partition is on the target."""
-        if not copies.records:
+    def committed(self, stream: str, copies: Copies, position: int | None) -> None:
+        """What was handed over of one partition is on the target, which has this position now."""
+        passed = max(0, (position or 0) - (copies.position if copies.position is not None else position or 0))
+        copies.position = position
+        if not copies.records and not passed:
             return
         now_ms = _now_ms()
         with self._lock:
             measure = self._of(stream)
             measure.records += copies.records
             measure.size += copies.size
-            if copies.oldest_ms is not None:
+            measure.passed += passed
+            if copies.newest_ms > 0:
                 measure.newest_ms = max(measure.newest_ms or 0, copies.newest_ms)
-                measure.latency_ms = max(0, now_ms - copies.oldest_ms)
+            if copies.records:
+                measure.copied_ms = now_ms
+                measure.latency_ms = None if copies.oldest_ms is None else max(0, now_ms - copies.oldest_ms)
         copies.clear()
 
-    def checkpointed(self, stream: str) -> None:
-        """A checkpoint of a partition was taken."""
+    def checkpoint_taken(self, stream: str) -> None:
+        """A checkpoint of a partition is to be written down: how long that takes counts from the first one on."""
         with self._lock:
-            self._of(stream).checkpoint_ms = _now_ms()
+            if (measure := self._of(stream)).checkpoint_ms is None:
+                measure.checkpoint_ms = _now_ms()
+
+    def checkpointed(self, streams: Iterable[str]) -> None:
+        """Checkpoints of their partitions were written down."""
+        with self._lock:
+            for stream in streams:
+                self._of(stream).checkpoint_ms = _now_ms()
 
     def lags(self, lags: Iterable[tuple[str, int | None]]) -> int | None:
         """Note the lag of each partition, by its stream; that of all, None while one is not known."""

@@ -72,8 +72,8 @@ class Progress:
         """
         self.noted_at = 0.0
         """When the last checkpoint was taken, by the monotonic clock."""
-        self.copies = Copies()
-        """Handed to the producer since the last commit."""
+        self.copies = Copies(source.position)
+        """What became of its records since the last commit."""
         self.dirty = False
         """Whether decisions were made since the last commit."""
         self.saved = False
@@ -187,6 +187,7 @@ class RecordLoop:
         progress.dirty = True
         if headers is None:
             self._totals.skipped_records += 1
+            progress.copies.add(0, 0, 0, message.timestamp()[1])
             return None
         if not self.in_transaction:
             self.begin()

@@ -18,8 +18,9 @@ from backend.eventlog.tables import METADATA
 from backend.queries.distributors import units_seen
 from backend.queries.trees import get_tree
 
-_COUNTED = ("records", "bytes")
-_GIVEN = ("epoch", *_COUNTED, "lag_records", "newest_ms", "latency_ms", "checkpoint_ms")
+_COUNTED = ("records", "bytes", "passed")
+_GIVEN = ("epoch", *_COUNTED, "lag_records", "newest_ms", "copied_ms", "latency_ms", "checkpoint_ms")
+_LATENCY_KEPT_MS = 60_000
 
 stream_measures = sa.Table(
     "stream_measures",
@@ -32,9 +33,14 @@ stream_measures = sa.Table(
     sa.Column("records", sa.BigInteger, nullable=False),
     sa.Column("bytes_before", sa.BigInteger, nullable=False),
     sa.Column("bytes", sa.BigInteger, nullable=False),
+    # Offsets of the source's log.
+    sa.Column("passed_before", sa.BigInteger, nullable=False),
+    sa.Column("passed", sa.BigInteger, nullable=False),
     sa.Column("lag_records", sa.BigInteger),
     # Of a record, since 1970.
     sa.Column("newest_ms", sa.BigInteger),
+    # Of the last commit of records, and what it took.
+    sa.Column("copied_ms", sa.BigInteger),
     sa.Column("latency_ms", sa.BigInteger),
     sa.Column("checkpoint_ms", sa.BigInteger),
 )
@@ -50,11 +56,14 @@ class MeasuredStream:
     stream: str
     records: int
     bytes: int
+    passed: int
     lag_records: int | None
     """None unless all its units run and know it; of all streams, those of which it is known."""
     record_age_seconds: float | None
     latency_seconds: float | None
+    """None where nothing was copied for a minute: what was slow then says nothing of now."""
     checkpoint_age_seconds: float | None
+    """For how long records were copied since one was written; where none are it does not grow."""
 
 
 def _statement() -> Insert:
@@ -73,8 +82,9 @@ def _statement() -> Insert:
         before = old[f"{counted}_before"]
         fresh[f"{counted}_before"] = sa.case((given.epoch > old.epoch, before + old[counted]), else_=before)
         fresh[counted] = given[counted]
-    for seen in ("newest_ms", "latency_ms", "checkpoint_ms"):
+    for seen in ("newest_ms", "copied_ms", "checkpoint_ms"):
         fresh[seen] = sa.func.coalesce(given[seen], old[seen])
+    fresh["latency_ms"] = sa.case((given.copied_ms.is_(None), old.latency_ms), else_=given.latency_ms)
     return new.on_conflict_do_update(index_elements=["unit", "stream"], set_=fresh, where=old.epoch <= given.epoch)
 
 
@@ -154,10 +164,11 @@ def _totals(by_stream: bool) -> sa.Select[Any]:
             stream.label("stream"),
             sa.cast(sa.func.sum(of.records_before + of.records), sa.BigInteger).label("records"),
             sa.cast(sa.func.sum(of.bytes_before + of.bytes), sa.BigInteger).label("bytes"),
+            sa.cast(sa.func.sum(of.passed_before + of.passed), sa.BigInteger).label("passed"),
             sa.case((known, sa.cast(sa.func.sum(of.lag_records), sa.BigInteger))).label("lag_records"),
-            sa.case((known, sa.func.coalesce(age, 0))).label("age_ms"),
-            sa.func.max(of.latency_ms).label("latency_ms"),
-            sa.func.max(now_ms - of.checkpoint_ms).label("checkpoint_age_ms"),
+            sa.case((sa.and_(known, sa.func.sum(of.lag_records) == 0), 0), (known, age)).label("age_ms"),
+            sa.func.max(of.latency_ms).filter(now_ms - of.copied_ms <= _LATENCY_KEPT_MS).label("latency_ms"),
+            sa.func.max(of.copied_ms - of.checkpoint_ms).label("checkpoint_age_ms"),
         )
         .select_from(stream_measures.join(given, given.c.unit == of.unit))
         .group_by(*by)
@@ -176,6 +187,7 @@ def _measured(target: str, row: Any) -> MeasuredStream:
         stream=row.stream,
         records=row.records,
         bytes=row.bytes,
+        passed=row.passed,
         lag_records=row.lag_records,
         record_age_seconds=_seconds(row.age_ms),
         latency_seconds=_seconds(row.latency_ms),

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from backend.program_version import program_version
 from backend.registry import deleting, permitted, reading, refusals, registering, settling
 from backend.registry.calls import Call, Text, subject_name
 from backend.registry.records import SchemaVersion
@@ -246,10 +246,7 @@ def _cluster_id(call: Call) -> Any:
 
 
 def _server_version(call: Call) -> Any:
-    try:
-        return {"version": version("treeline"), "commitId": ""}
-    except PackageNotFoundError:
-        return {"version": "unknown", "commitId": ""}
+    return {"version": program_version(), "commitId": ""}
 
 
 def _look(handle: Callable[..., Any]) -> Route:

@@ -73,8 +73,11 @@ def upgrade() -> None:
         sa.Column("records", sa.BigInteger, nullable=False),
         sa.Column("bytes_before", sa.BigInteger, nullable=False),
         sa.Column("bytes", sa.BigInteger, nullable=False),
+        sa.Column("passed_before", sa.BigInteger, nullable=False),
+        sa.Column("passed", sa.BigInteger, nullable=False),
         sa.Column("lag_records", sa.BigInteger),
         sa.Column("newest_ms", sa.BigInteger),
+        sa.Column("copied_ms", sa.BigInteger),
         sa.Column("latency_ms", sa.BigInteger),
         sa.Column("checkpoint_ms", sa.BigInteger),
     )

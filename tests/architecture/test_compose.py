@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import pytest
 import yaml
 
+from backend import program_version
 from backend.estate.document import read_estate
 from backend.estate.home import Home
 from backend.estate.plan import Kafka, lay_out, make_plan
@@ -23,6 +25,7 @@ from tests.architecture.test_dead_files import MODULES
 from workers.app import app as celery_app
 
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT_ROOT / "docker-compose.yml").read_text())
+IN_CONTEXT = (PROJECT_ROOT / ".dockerignore").read_text().splitlines()
 DOCKERFILE = (PROJECT_ROOT / "Dockerfile").read_text()
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service.get("build")}
@@ -260,7 +263,19 @@ def test_the_image_is_built_from_files_that_exist_and_runs_without_root():
     for arguments in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE):
         for source in arguments.split()[:-1]:
             assert (PROJECT_ROOT / source).exists(), f"Dockerfile copies {source}"
+            assert f"!{source.split('/')[0]}" in IN_CONTEXT, f".dockerignore hides {source}"
     assert DOCKERFILE.rstrip().splitlines()[-2].startswith("USER 10001")
     default = json.loads(re.findall(r"^CMD (.+)$", DOCKERFILE, re.MULTILINE)[-1])
     assert default == SERVICES["api"]["command"]
     assert all(service["user"] == "10001:10001" for service in OURS.values())
+
+
+def test_the_image_knows_its_version_though_nothing_is_installed_there(monkeypatch):
+    def nothing_installed(name):
+        raise PackageNotFoundError(name)
+
+    wanted = program_version.program_version()
+    monkeypatch.setattr(program_version, "version", nothing_installed)
+    assert program_version.program_version() == wanted
+    last = DOCKERFILE[DOCKERFILE.rindex("FROM ") :]
+    assert re.search(r"^COPY .*pyproject.toml .*[.]/$", last, re.MULTILINE), "beside backend/"

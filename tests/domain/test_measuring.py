@@ -43,27 +43,27 @@ def expect(measure: StreamMeasure, **facts: Any) -> None:
 
 def test_the_latency_is_that_of_the_oldest_record_and_the_age_of_the_newest() -> None:
     measures, handed = Measures(), copies((10, NOW_MS - 50), (20, NOW_MS - 400), (30, NOW_MS - 90))
-    measures.committed(ORDERS, handed)
+    measures.committed(ORDERS, handed, None)
     expect(taken(measures)[ORDERS], records=3, size=60, newest_ms=NOW_MS - 50, latency_ms=400)
     # It is counted once, and what goes back in time makes nothing newer.
-    measures.committed(ORDERS, handed)
+    measures.committed(ORDERS, handed, None)
     assert taken(measures) == {}
-    measures.committed(ORDERS, copies((1, NOW_MS - 9000)))
+    measures.committed(ORDERS, copies((1, NOW_MS - 9000)), None)
     expect(taken(measures)[ORDERS], records=4, size=61, newest_ms=NOW_MS - 50, latency_ms=9000)
 
 
 def test_records_of_the_future_and_records_without_a_time() -> None:
     measures = Measures()
-    measures.committed(ORDERS, copies((1, NOW_MS + 5000)))
+    measures.committed(ORDERS, copies((1, NOW_MS + 5000)), None)
     expect(taken(measures)[ORDERS], latency_ms=0, newest_ms=NOW_MS + 5000)
-    measures.committed(ITEMS, copies((1, -1), (1, 0)))
+    measures.committed(ITEMS, copies((1, -1), (1, 0)), None)
     expect(taken(measures)[ITEMS], records=2, latency_ms=None, newest_ms=None)
 
 
 def test_what_was_aborted_does_not_count() -> None:
     measures, handed = Measures(), copies((10, NOW_MS))
     handed.clear()
-    measures.committed(ORDERS, handed)
+    measures.committed(ORDERS, handed, None)
     assert taken(measures) == {}
 
 
@@ -88,17 +88,51 @@ def test_a_lag_alone_is_told_every_five_seconds_and_with_what_else_is_new(second
     assert taken(measures).keys() == {ORDERS, ITEMS}, "what is seen for the first time is told at once"
     measures.lags([(ORDERS, 4), (ITEMS, 1)])
     assert taken(measures) == {}
-    measures.committed(ITEMS, copies((1, NOW_MS)))
+    measures.committed(ITEMS, copies((1, NOW_MS)), None)
     expect(taken(measures)[ITEMS], lag_records=1, records=1)
     seconds[0] += 5
     expect(taken(measures)[ORDERS], lag_records=4)
     assert taken(measures) == {}
 
 
+def test_an_edge_that_skips_everything_moves_though_nothing_is_copied() -> None:
+    measures, skipped = Measures(), Copies(100)
+    skipped.add(0, 0, 0, NOW_MS - 30)
+    measures.committed(ORDERS, skipped, 140)
+    expect(taken(measures)[ORDERS], records=0, passed=40, newest_ms=NOW_MS - 30, latency_ms=None, copied_ms=None)
+    measures.committed(ORDERS, skipped, 140)
+    assert taken(measures) == {}, "nothing came"
+    measures.committed(ORDERS, skipped, 90)  # a log that was cut off
+    measures.committed(ORDERS, skipped, 95)
+    expect(taken(measures)[ORDERS], passed=45, newest_ms=NOW_MS - 30)
+
+
+def test_what_is_passed_counts_from_the_first_position_that_is_known() -> None:
+    measures, copied = Measures(), Copies()
+    copied.add(3, 30, NOW_MS, NOW_MS)
+    measures.committed(ORDERS, copied, 70)
+    expect(taken(measures)[ORDERS], records=3, passed=0)
+    measures.committed(ORDERS, copied, 72)
+    expect(taken(measures)[ORDERS], records=3, passed=2, copied_ms=NOW_MS)
+
+
+def test_a_checkpoint_counts_when_it_was_written_and_the_first_when_it_was_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measures = Measures()
+    measures.checkpoint_taken(ORDERS)
+    expect(taken(measures)[ORDERS], checkpoint_ms=NOW_MS)
+    monkeypatch.setattr(measuring.time, "time", lambda: NOW_MS / 1000 + 60)
+    measures.checkpoint_taken(ORDERS)
+    expect(taken(measures)[ORDERS], checkpoint_ms=NOW_MS)
+    measures.checkpointed([ORDERS])
+    expect(taken(measures)[ORDERS], checkpoint_ms=NOW_MS + 60_000)
+
+
 def test_what_is_taken_stays_as_it_was() -> None:
     measures = Measures()
-    measures.committed(ORDERS, copies((10, NOW_MS)))
+    measures.committed(ORDERS, copies((10, NOW_MS)), None)
     first = taken(measures)[ORDERS]
-    measures.checkpointed(ORDERS)
+    measures.checkpointed([ORDERS])
     assert first.checkpoint_ms is None
     expect(taken(measures)[ORDERS], records=1, checkpoint_ms=NOW_MS)

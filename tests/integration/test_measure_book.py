@@ -35,8 +35,8 @@ class Measured:
 
     def take_measures(self) -> list[dict[str, Any]]:
         self.records += 1
-        counts = {"records": self.records, "bytes": 0, "lag_records": 0}
-        times = {"newest_ms": None, "latency_ms": None, "checkpoint_ms": None}
+        counts = {"records": self.records, "bytes": 0, "passed": 0, "lag_records": 0}
+        times = {"newest_ms": None, "copied_ms": None, "latency_ms": None, "checkpoint_ms": None}
         return [
             {"unit": self.unit.name, "stream": f"t/i/e/s{number:06}", "epoch": 1, **counts, **times}
             for number in range(self.streams)
@@ -54,7 +54,7 @@ def waiting_unit() -> DistributorThread:
     end = Endpoint(name="c1", number=1, bootstrap_servers="127.0.0.1:9", properties={})
     knowledge, copies = Knowledge(), Copies()
     copies.add(2, 20, 0, 0)
-    knowledge.measures.committed("t/i/e/s", copies)
+    knowledge.measures.committed("t/i/e/s", copies, 2)
     plan = EdgePlan(
         unit=UNIT,
         source=end,

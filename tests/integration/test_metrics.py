@@ -21,6 +21,8 @@ from tests.integration.conftest import Rest, rest_settings
 from tests.integration.test_webhook_deliveries import ASIDE, LOSS
 from tests.observations import observe
 from tests.worker_records import record
+from workers import unit_states
+from workers.unit_states import UnitState
 
 ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"
 OTHERS = {"treeline_schema_unreadable_records", "treeline_schema_topic_read"}
@@ -42,8 +44,8 @@ def value(rest: Rest, name: str, **labels: str) -> float | None:
 
 
 def measured(database: Database, unit: str, epoch: int = 1, stream: str = ORDERS, **facts: Any) -> None:
-    row = {"unit": unit, "stream": stream, "epoch": epoch, "records": 0, "bytes": 0, "lag_records": 0}
-    row |= {"newest_ms": None, "latency_ms": None, "checkpoint_ms": None, **facts}
+    row = {"unit": unit, "stream": stream, "epoch": epoch, "records": 0, "bytes": 0, "passed": 0, "lag_records": 0}
+    row |= {"newest_ms": None, "copied_ms": None, "latency_ms": None, "checkpoint_ms": None, **facts}
     with database.engine.begin() as connection:
         stream_measures.write(connection, [row])
 
@@ -67,7 +69,7 @@ FIRST, SECOND = "distributor:c1:2:0", "distributor:c1:2:1"
 def test_every_metric_is_there_as_it_is_described(tenant: Rest, database: Database) -> None:
     observe(database.engine, "c1", 2, "c2")
     at = now_ms(database)
-    measured(database, FIRST, newest_ms=at, latency_ms=5, checkpoint_ms=at)
+    measured(database, FIRST, newest_ms=at, copied_ms=at, latency_ms=5, checkpoint_ms=at)
     tenant("POST", "/webhooks", {"name": "ops", "url": "https://receiver.example/", "events": ["gap"]})
     found = scraped(tenant)
     assert found.keys() == METRICS.keys() - OTHERS
@@ -79,26 +81,58 @@ def test_every_metric_is_there_as_it_is_described(tenant: Rest, database: Databa
 def test_streams_are_measured_by_distributor(tenant: Rest, database: Database) -> None:
     observe(database.engine, "c1", 2, "c2")
     at = now_ms(database)
-    measured(database, FIRST, records=3, bytes=30, lag_records=4, newest_ms=at - 60_000, latency_ms=250)
-    measured(database, SECOND, records=5, bytes=50, newest_ms=at - 900_000, latency_ms=50, checkpoint_ms=at - 7000)
+    first = {"records": 3, "bytes": 30, "passed": 7, "newest_ms": at - 60_000, "copied_ms": at, "latency_ms": 250}
+    measured(database, FIRST, **{**first, "lag_records": 4})
+    second = {"records": 5, "bytes": 50, "passed": 5, "newest_ms": at - 900_000, "copied_ms": at, "latency_ms": 50}
+    measured(database, SECOND, **second)
     of = {**EDGE_OF, "stream": ORDERS}
     assert value(tenant, "treeline_replication_records_total", **of) == 8
     assert value(tenant, "treeline_replication_bytes_total", **of) == 80
+    assert value(tenant, "treeline_replication_offsets_total", **of) == 12
     assert value(tenant, "treeline_replication_lag_records", **of) == 4
     assert value(tenant, "treeline_replication_latency_seconds", **of) == 0.25
     age = value(tenant, "treeline_replication_record_age_seconds", **of)
     # Of the unit in which something waits; the clock went on since.
     assert age is not None and 60 <= age < 900
-    checkpoint = value(tenant, "treeline_checkpoint_age_seconds", **of)
-    assert checkpoint is not None and checkpoint >= 7
-    measured(database, FIRST, records=3, bytes=30, newest_ms=at - 60_000, latency_ms=250)
+    measured(database, FIRST, **first)
     assert value(tenant, "treeline_replication_record_age_seconds", **of) == 0, "nothing waits"
+
+
+def test_how_old_a_copy_is_where_no_record_has_a_time_is_not_known(tenant: Rest, database: Database) -> None:
+    observe(database.engine, "c1", 2, "c2")
+    measured(database, FIRST, lag_records=4)
+    of = {**EDGE_OF, "stream": ORDERS}
+    assert value(tenant, "treeline_replication_lag_records", **of) == 4
+    assert value(tenant, "treeline_replication_record_age_seconds", **of) is None, "it is not 0: something waits"
+
+
+def test_what_was_slow_before_says_nothing_of_now(tenant: Rest, database: Database) -> None:
+    at, of = now_ms(database), {**EDGE_OF, "stream": ORDERS}
+    measured(database, FIRST, copied_ms=at - 61_000, latency_ms=900_000)
+    assert value(tenant, "treeline_replication_latency_seconds", **of) is None
+    measured(database, SECOND, copied_ms=at, latency_ms=40)
+    assert value(tenant, "treeline_replication_latency_seconds", **of) == 0.04
+    measured(database, SECOND, epoch=2)
+    assert value(tenant, "treeline_replication_latency_seconds", **of) == 0.04, "its predecessor's, still of now"
+    measured(database, SECOND, epoch=2, copied_ms=at)
+    assert value(tenant, "treeline_replication_latency_seconds", **of) is None, "its records had no time"
+
+
+def test_a_checkpoint_is_old_only_where_records_were_copied_since(tenant: Rest, database: Database) -> None:
+    at, of = now_ms(database), {**EDGE_OF, "stream": ORDERS}
+    measured(database, FIRST, copied_ms=at - 9_000_000, checkpoint_ms=at - 8_999_000)
+    assert value(tenant, "treeline_checkpoint_age_seconds", **of) == 0, "it is idle"
+    measured(database, SECOND, copied_ms=at, checkpoint_ms=at - 7000)
+    assert value(tenant, "treeline_checkpoint_age_seconds", **of) == 7
 
 
 def test_counts_go_on_with_another_holder(tenant: Rest, database: Database) -> None:
     of = {**EDGE_OF, "stream": ORDERS}
+    at = now_ms(database)
     for epoch, records, total in ((1, 3, 3), (1, 7, 7), (2, 2, 9), (2, 4, 11), (4, 1, 12), (2, 9, 12)):
-        measured(database, FIRST, epoch, records=records, bytes=10 * records, latency_ms=7 if epoch == 1 else None)
+        times = {"copied_ms": at, "latency_ms": 7} if epoch == 1 else {}
+        measured(database, FIRST, epoch, records=records, bytes=10 * records, passed=records, **times)
+        assert value(tenant, "treeline_replication_offsets_total", **of) == total
         assert value(tenant, "treeline_replication_records_total", **of) == total
         assert value(tenant, "treeline_replication_bytes_total", **of) == 10 * total
     assert value(tenant, "treeline_replication_latency_seconds", **of) == 0.007, "what is not known is kept"
@@ -115,10 +149,14 @@ def test_what_nobody_looks_at_has_no_lag(tenant: Rest, database: Database) -> No
 
 
 def test_many_streams_are_told_by_distributor(tenant: Rest, database: Database) -> None:
-    observe(database.engine, "c1", 2, "c2")
+    # Its workers go on writing, however long the scrapes take.
+    observe(database.engine, "c1", 2, "c2", seen_at=sa.text("clock_timestamp() + interval '1 hour'"))
     observe(database.engine, "c2", 2, "c1")
+    at = now_ms(database)
     for unit, stream, records in ((FIRST, ORDERS, 3), (SECOND, ORDERS, 4), (FIRST, ITEMS, 5)):
-        measured(database, unit, stream=stream, records=records, lag_records=records, latency_ms=records)
+        measured(
+            database, unit, stream=stream, records=records, lag_records=records, copied_ms=at, latency_ms=records
+        )
     measured(database, "distributor:c2:2:0", records=9)
     with telling(database, metrics_most_streams=3) as rest:
         assert value(rest, "treeline_replication_by_stream") == 1
@@ -156,6 +194,32 @@ def test_rows_of_what_is_no_more_are_forgotten(tenant: Rest, database: Database)
     with database.engine.begin() as connection:
         stream_measures.forget_others(connection, [FIRST], [ITEMS])
     assert scraped(tenant)["treeline_replication_records_total"] == {}
+
+
+def test_waits_for_schemas_are_counted_on_while_a_unit_changes_hands(tenant: Rest, database: Database) -> None:
+    observe(database.engine, "c1", 2, "c2", schema_holds=4, schema_held_seconds=1.5, schema_waits_run_out=2)
+
+    def told() -> list[float | None]:
+        names = ("holds", "held_seconds", "waits_run_out")
+        return [value(tenant, f"treeline_schema_{name}_total", **EDGE_OF) for name in names]
+
+    assert told() == [8, 3.0, 4]
+    with database.engine.begin() as connection:
+        connection.execute(sa.delete(leases))
+    assert told() == [8, 3.0, 4], "nobody has a lease"
+    state = {"holder": "w:2", "state": "running", "reason": None, "target": "c2", "lag_records": 0, "position": 1}
+    state |= {"records_per_second": 0.0, "copied_records": 0, "copied_bytes": 0, "unreadable_flags": 0}
+    for epoch, run_out in ((2, 0), (2, 1), (1, 9)):
+        with database.engine.begin() as connection:
+            written = UnitState(unit=FIRST, epoch=epoch, schema_waits_run_out=run_out, **state)
+            unit_states.write(connection, [written])
+    assert told() == [8, 3.0, 5]
+
+
+def test_who_is_told_to_wait_is_told_so(tenant: Rest, database: Database) -> None:
+    assert value(tenant, "treeline_distributor_paused", **EDGE_OF) == 0
+    assert tenant("PATCH", "/trees/main/distributors/c1/2", {"paused": True}).status_code < 300
+    assert value(tenant, "treeline_distributor_paused", **EDGE_OF) == 1
 
 
 def test_leases_losses_and_deliveries(tenant: Rest, database: Database) -> None:

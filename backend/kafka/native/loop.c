@@ -181,6 +181,8 @@ static enum step step(Loop *loop, rd_kafka_message_t *message, place_t *place, P
                 lib.headers_destroy(loop->pending);
             loop->pending = NULL;
             loop->skipped++;
+            int kind;
+            place_passed(place, lib.message_timestamp(message, &kind));
             moved_past(loop, place, message);
             return DONE;
         }

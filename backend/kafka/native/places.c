@@ -83,6 +83,10 @@ void place_copied(place_t *place, long long bytes, int64_t timestamp_ms) {
     place->copied_bytes += bytes;
     if (timestamp_ms > 0 && (!place->oldest_ms || timestamp_ms < place->oldest_ms))
         place->oldest_ms = timestamp_ms;
+    place_passed(place, timestamp_ms);
+}
+
+void place_passed(place_t *place, int64_t timestamp_ms) {
     if (timestamp_ms > place->newest_ms)
         place->newest_ms = timestamp_ms;
 }

@@ -17,7 +17,8 @@ typedef struct place {
     uint64_t number; /* of all places that the loop ever had */
     uint64_t wave; /* the loop's when wave_bytes were counted */
     size_t wave_bytes, room;
-    /* Handed over since it was last told; times are those of the records, oldest_ms 0 for none. */
+    /* Handed over since it was last told; times are those of the records, oldest_ms 0 for none, newest_ms also of
+       records that need no copy. */
     long long copied, copied_bytes;
     int64_t oldest_ms, newest_ms;
     bool moved;
@@ -32,6 +33,7 @@ typedef struct {
 place_t *places_find(places_t *places, const char *topic, int32_t partition);
 /* A new one, in the place of one that is there already; NULL without memory. The caller fills in the rest. */
 place_t *places_add(places_t *places, const char *topic, int32_t partition);
+void place_passed(place_t *place, int64_t timestamp_ms);
 void place_copied(place_t *place, long long bytes, int64_t timestamp_ms);
 void places_remove(places_t *places, const char *topic, int32_t partition);
 void places_clear(places_t *places);
