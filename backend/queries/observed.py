@@ -50,9 +50,9 @@ unit_states = sa.Table(
     sa.Column("schema_held_seconds", sa.Float, nullable=False),
     sa.Column("schema_waits_run_out", sa.BigInteger, nullable=False),
     # The same, of the unit's holders before.
-    sa.Column("schema_holds_before", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("schema_held_seconds_before", sa.Float, nullable=False, server_default="0"),
-    sa.Column("schema_waits_run_out_before", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("schema_holds_before", sa.BigInteger, nullable=False),
+    sa.Column("schema_held_seconds_before", sa.Float, nullable=False),
+    sa.Column("schema_waits_run_out_before", sa.BigInteger, nullable=False),
     # Position of the event log whose desired state the unit carries out.
     sa.Column("position", sa.BigInteger, nullable=False),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
