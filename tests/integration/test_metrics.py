@@ -28,6 +28,9 @@ ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"
 OTHERS = {"treeline_schema_unreadable_records", "treeline_schema_topic_read"}
 """Of the registries, which a process follows; tests/registry has them."""
 
+LATER = sa.text("clock_timestamp() + interval '1 hour'")
+"""So that what was seen counts, however slow the machine is."""
+
 
 def scraped(rest: Rest) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
     """Name -> labels -> value."""
@@ -79,7 +82,7 @@ def test_every_metric_is_there_as_it_is_described(tenant: Rest, database: Databa
 
 
 def test_streams_are_measured_by_distributor(tenant: Rest, database: Database) -> None:
-    observe(database.engine, "c1", 2, "c2")
+    observe(database.engine, "c1", 2, "c2", seen_at=LATER)
     at = now_ms(database)
     first = {"records": 3, "bytes": 30, "passed": 7, "newest_ms": at - 60_000, "copied_ms": at, "latency_ms": 250}
     measured(database, FIRST, **{**first, "lag_records": 4})
@@ -99,7 +102,7 @@ def test_streams_are_measured_by_distributor(tenant: Rest, database: Database) -
 
 
 def test_how_old_a_copy_is_where_no_record_has_a_time_is_not_known(tenant: Rest, database: Database) -> None:
-    observe(database.engine, "c1", 2, "c2")
+    observe(database.engine, "c1", 2, "c2", seen_at=LATER)
     measured(database, FIRST, lag_records=4)
     of = {**EDGE_OF, "stream": ORDERS}
     assert value(tenant, "treeline_replication_lag_records", **of) == 4
@@ -144,13 +147,13 @@ def test_what_nobody_looks_at_has_no_lag(tenant: Rest, database: Database) -> No
     assert value(tenant, "treeline_replication_lag_records", **of) is None
     observe(database.engine, "c1", 2, "c2", lag_records=None)
     assert value(tenant, "treeline_replication_lag_records", **of) is None
-    observe(database.engine, "c1", 2, "c2", lag_records=4)
+    observe(database.engine, "c1", 2, "c2", lag_records=4, seen_at=LATER)
     assert value(tenant, "treeline_replication_lag_records", **of) == 4
 
 
 def test_many_streams_are_told_by_distributor(tenant: Rest, database: Database) -> None:
     # Its workers go on writing, however long the scrapes take.
-    observe(database.engine, "c1", 2, "c2", seen_at=sa.text("clock_timestamp() + interval '1 hour'"))
+    observe(database.engine, "c1", 2, "c2", seen_at=LATER)
     observe(database.engine, "c2", 2, "c1")
     at = now_ms(database)
     for unit, stream, records in ((FIRST, ORDERS, 3), (SECOND, ORDERS, 4), (FIRST, ITEMS, 5)):
