@@ -11,11 +11,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +20,6 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from backend.api.app import create_app
-from backend.commands import webhooks
 from backend.deciders import EDGE
 from backend.domain.edge_losses import Acknowledge, RecordLoss, SetAside
 from backend.queries.observed import leases
@@ -33,7 +29,6 @@ from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import SECRETS_KEY, Rest, problem, rest_settings
 from tests.integration.receiver import Receiver, receiving
-from tests.integration.shell import shell_of
 from tests.worker_records import record
 from workers.webhooks.host import WebhookHost
 
@@ -322,28 +317,6 @@ def test_a_test_comes_and_only_to_the_webhook_that_was_meant(hooks: Hooks, recei
         hooks.settle()
         assert receiver.ids == [f"event-{position}"] and other.got == []
         assert json.loads(receiver.got[0].body)["kind"] == "test"
-
-
-def test_the_shell_finds_its_test_among_many_and_does_not_wait_without_an_end(
-    hooks: Hooks, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def meanwhile(_: float) -> None:
-        for number in range(51):
-            hooks.loss(number * 10)
-        hooks.settle()
-
-    hooks.make("ops", receiver.url)
-    with shell_of(hooks.database.url, tmp_path) as shell:
-        unsent = shell("webhook", "test", "ops", "--timeout", "0", "--json")
-        assert (unsent.exit_code, unsent.stdout) == (1, "")
-        assert f"Event {hooks.rest.head()} was not sent within 0 s" in unsent.stderr
-        monkeypatch.setattr(webhooks, "time", SimpleNamespace(sleep=meanwhile, monotonic=time.monotonic))
-        found = shell.json("webhook", "test", "ops", "--timeout", "3600")
-    assert (found["kind"], found["state"]) == ("test", "delivered")
-    assert found["position"] == hooks.rest.head() - 51
-    only = hooks.rest("GET", f"/webhooks/ops/deliveries?position={found['position']}").json()["items"]
-    assert [each["position"] for each in only] == [found["position"]]
-    problem(hooks.rest("GET", "/webhooks/ops/deliveries?position=0"), 422, "invalid")
 
 
 def test_what_a_rotated_secret_signs(hooks: Hooks, receiver: Receiver) -> None:
