@@ -15,8 +15,8 @@ app = with_registries(api, api.state.services)
 # Pages of schemas read what the registries have read, and show it by the registries' rules.
 api.state.registries = app
 
-# What is there now stays as long as the process does. To look through it for cycles, again and again, takes a tenth
-# of a second each time, for which whoever asks for a large page waits.
+# What is there now stays as long as the process does. To look through it for cycles, again and again, takes a
+# tenth of a second each time, for which whoever asks for a large page waits.
 gc.collect()
 gc.freeze()
 gc.set_threshold(50_000, 20, 20)

@@ -127,7 +127,6 @@ def _rebuild_page() -> FormPage:
 def _forget_page(node: str) -> FormPage:
     return FormPage(
         template="forget_form.html",
-        asks_nothing=True,
         address=FORGET,
         heading=f"Forget {node[:60]}",
         trail=[("Zones", "/zones")],

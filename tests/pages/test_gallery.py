@@ -104,6 +104,7 @@ def access(console: Console) -> None:
         f"{API_PROD}/applications",
         {"name": "billing", "consumes": [ORDERS], "produces": ["invoices"], "groups": ["billing"]},
     )
+    rest.ok("POST", f"{API_PROD}/applications/billing/credentials")
 
 
 def schemas(console: Console) -> None:
