@@ -51,7 +51,7 @@ def list_events(
         after = _position(cursor, "cursor")
     if stream is not None and not (stream.isascii() and stream.isprintable()):
         raise ValueInvalid("no event stream has such a name")
-    wanted: dict[str, Any] = {"name": name, "actor": actor, "tenants": _tenants(caller)}
+    wanted: dict[str, Any] = {"name": name, "actor": actor, "tenants": tenants_read(caller)}
     if newest:
         before = after if cursor is not None else LAST_POSITION
         found = queries.events_before(connection, before, limit + 1, stream_prefix=stream or "", **wanted)
@@ -168,13 +168,13 @@ def _read(services: Services, headers: Headers, after: int) -> tuple[list[Stored
     if caller is None or not may_somewhere(caller, Action.READ_TENANT):
         return None
     with services.reading() as connection:
-        page = queries.list_events(connection, after=after, limit=STREAM_PAGE, tenants=_tenants(caller))
+        page = queries.list_events(connection, after=after, limit=STREAM_PAGE, tenants=tenants_read(caller))
         # Without more of its own a reader has seen all there is, though its events end earlier.
         place = page[-1].position if len(page) == STREAM_PAGE else queries.head(connection).position
     return page, max(after, place)
 
 
-def _tenants(caller: Caller) -> frozenset[str] | None:
+def tenants_read(caller: Caller) -> frozenset[str] | None:
     """The tenants whose events the caller may read; None for all events there are."""
     return None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
 

@@ -11,12 +11,12 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from backend.api.access import Asking, needs
-from backend.api.events import LAST_POSITION, shown_difference
+from backend.api.events import LAST_POSITION, shown_difference, tenants_read
 from backend.api.requests import Body, Writing
 from backend.changes.undoing.finding import undoing
 from backend.changes.undoing.undo import Undo
 from backend.dispatch import Answer, Outcome
-from backend.domain.access import Action, Caller, may
+from backend.domain.access import Action, Caller
 from backend.domain.errors import NotFound, ValueInvalid
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.differences import changed_by
@@ -61,8 +61,7 @@ def undo_event(
 
 
 def _event(connection: Connection, caller: Caller, position: int) -> StoredEvent:
-    known = None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
-    event = event_at(connection, position, known)
+    event = event_at(connection, position, tenants_read(caller))
     if event is None:
         raise NotFound(f"there is no event at position {position}")
     return event
