@@ -36,6 +36,9 @@ NAMES = {
     "placement": "p1",
     "scenario": "log-divergence",
     "position": "3",
+    "level": "1",
+    "operation": "none",
+    "webhook": "ops",
     "subject": "orders",
     "name": "none",
 }

@@ -60,6 +60,15 @@ FORMS = {
     "PUT /users/{user}/password": "/users/{user}/password",
     "POST /users/{user}/tokens": "/users/{user}/tokens",
     "DELETE /users/{user}/tokens/{token}": "/users/{user}/tokens/{token}/revoke",
+    "PUT /users/{user}/identity": "/users/{user}/identity",
+    "DELETE /users/{user}/identity": "/users/{user}/identity",
+    "POST /webhooks": "/webhooks/-new",
+    "PATCH /webhooks/{webhook}": "/webhooks/{webhook}/-change",
+    "DELETE /webhooks/{webhook}": "/webhooks/{webhook}/-delete",
+    "POST /webhooks/{webhook}/secret": "/webhooks/{webhook}/-secret",
+    "POST /webhooks/{webhook}/test": "/webhooks/{webhook}/-test",
+    "POST /webhooks/{webhook}/deliveries/{position}/retry": "/webhooks/{webhook}/-retry",
+    "POST /events/{position}/undo": "/timeline/{position}/-undo",
 }
 ASKED_BY_ADDRESS = {
     "POST /switches/plan": "/switches/plan",
