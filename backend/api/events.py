@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from backend.api.access import Asking, find_caller, needs
 from backend.api.requests import MOST_ITEMS, Paging, Reading, SharedServices, listed
 from backend.api.services import Services
-from backend.domain.access import Action, Caller, may, may_somewhere
+from backend.domain.access import Action, may_somewhere, tenants_read
 from backend.domain.errors import ValueInvalid
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.queries import events as queries
@@ -172,11 +172,6 @@ def _read(services: Services, headers: Headers, after: int) -> tuple[list[Stored
         # Without more of its own a reader has seen all there is, though its events end earlier.
         place = page[-1].position if len(page) == STREAM_PAGE else queries.head(connection).position
     return page, max(after, place)
-
-
-def tenants_read(caller: Caller) -> frozenset[str] | None:
-    """The tenants whose events the caller may read; None for all events there are."""
-    return None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
 
 
 def _position(text: str, what: str) -> int:

@@ -48,7 +48,7 @@ class StateCollector(Collector):
             yield from _schema_targets(connection)
             yield from _switches(connection)
             yield from _webhooks(connection)
-        yield from _streams(*self._services.measured.get())
+        yield from _streams(*self._services.measured())
         for collect in self._services.collectors:
             yield from collect()
 

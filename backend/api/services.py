@@ -13,12 +13,12 @@ from alembic.script import ScriptDirectory
 from prometheus_client.metrics_core import Metric
 from sqlalchemy import Connection
 
-from backend.api.kept import Kept
 from backend.dispatch import Dispatcher
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
 from backend.eventlog.registry import domain_registry
+from backend.kept import Kept
 from backend.projections import runner
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries import events, stream_measures
@@ -46,7 +46,7 @@ class Services:
         self.closing = threading.Event()
         self.collectors: list[Callable[[], Iterator[Metric]]] = []
         """What other parts of the process tell in /metrics."""
-        self.measured = Kept(self._measured, config.metrics_keep_seconds)
+        self._measured: Kept[tuple[list[MeasuredStream], bool]] = Kept(config.metrics_keep_seconds)
         self._follower = threading.Thread(target=self._follow, name="projections", daemon=True)
 
     def start(self) -> None:
@@ -78,7 +78,11 @@ class Services:
         head = events.head(connection).position
         return {name: max(0, head - place) for name, place in runner.positions(connection, PROJECTIONS).items()}
 
-    def _measured(self) -> tuple[list[MeasuredStream], bool]:
+    def measured(self) -> tuple[list[MeasuredStream], bool]:
+        """The streams' measures for /metrics, some seconds old, and whether they are all."""
+        return self._measured.get(self._read_measures)
+
+    def _read_measures(self) -> tuple[list[MeasuredStream], bool]:
         with self.reading() as connection:
             return stream_measures.read(
                 connection, self.config.partition_buckets, self.config.metrics_most_streams

@@ -11,12 +11,12 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from backend.api.access import Asking, needs
-from backend.api.events import LAST_POSITION, shown_difference, tenants_read
+from backend.api.events import LAST_POSITION, shown_difference
 from backend.api.requests import Body, Writing
 from backend.changes.undoing.finding import undoing
 from backend.changes.undoing.undo import Undo
 from backend.dispatch import Answer, Outcome
-from backend.domain.access import Action, Caller
+from backend.domain.access import Action, Caller, tenants_read
 from backend.domain.errors import NotFound, ValueInvalid
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.differences import changed_by

@@ -12,9 +12,9 @@ import typer
 from backend.commands.completion import tenants_beginning, users_beginning
 from backend.commands.dry_run import DryRun, preview, say, say_if_dry
 from backend.commands.exit_codes import Code
-from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.output import Form, FormOption, JsonOption, Shown, listed, show
 from backend.commands.rest import answer, done, fail, pages, rest_client
-from backend.commands.watch import WatchCommand, WatchOption, present_list
+from backend.commands.watch import WatchCommand, WatchOption, present, present_list
 
 if TYPE_CHECKING:
     import httpx2
@@ -92,12 +92,17 @@ def unlink(name: User, dry_run: DryRun = False) -> None:
     say(f"{name} no longer logs in by the provider.", dry_run)
 
 
-@token.command("list")
-def list_tokens(whose: Whose = "", form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+@token.command("list", cls=WatchCommand)
+def list_tokens(
+    whose: Whose = "", every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False
+) -> None:
     """List a user's tokens."""
-    with rest_client() as client:
+
+    def look(client: httpx2.Client) -> Shown:
         items = pages(client, _tokens(client, whose), {})
-    show({"items": items, "next_cursor": None}, Form.JSON if as_json else form, TOKEN_COLUMNS, items)
+        return Shown(answer=listed(items), columns=TOKEN_COLUMNS, rows=items)
+
+    present(look, Form.JSON if as_json else form, every)
 
 
 @token.command()

@@ -10,8 +10,9 @@ import typer
 
 from backend.commands.dry_run import DryRun, preview, say_if_dry
 from backend.commands.exit_codes import Code
-from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.commands.output import Form, FormOption, JsonOption, Shown, show
 from backend.commands.rest import answer, fail, rest_client
+from backend.commands.watch import WatchCommand, WatchOption, present
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,17 +63,21 @@ def test(
         raise typer.Exit(Code.NOT_SO)
 
 
-@program.command()
+@program.command(cls=WatchCommand)
 def deliveries(
     name: Name,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="So many at most, the newest first.")] = 50,
+    every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """List what was or is to be sent, and how that went."""
-    with rest_client() as client:
+
+    def look(client: httpx2.Client) -> Shown:
         found = answer(client.get(_deliveries(name), params={"limit": limit}))
-    show(found, Form.JSON if as_json else form, COLUMNS, found["items"])
+        return Shown(answer=found, columns=COLUMNS, rows=found["items"])
+
+    present(look, Form.JSON if as_json else form, every)
 
 
 @program.command()

@@ -136,6 +136,11 @@ def may_somewhere(caller: Caller, action: Action) -> bool:
     return caller.tenants_for(action) != frozenset()
 
 
+def tenants_read(caller: Caller) -> frozenset[str] | None:
+    """The tenants whose events the caller may read; None for all events there are."""
+    return None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
+
+
 def refusal(caller: Caller, action: Action, tenant: str | None = None) -> DomainError | None:
     """Why the caller may not: NotAllowed, or NotFound for a tenant that it may not know of. None if it may."""
     if may(caller, action, tenant):

@@ -9,7 +9,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 from sqlalchemy import Connection
 
-from backend.domain.access import Action, Caller, may
+from backend.domain.access import Action, Caller, may, tenants_read
 from backend.eventlog.recorded import StoredEvent
 from backend.queries import events
 from backend.web import templates
@@ -46,7 +46,7 @@ def position_asked(connection: Connection, viewer: Caller, at: str | None) -> tu
     if not may(viewer, Action.READ_ESTATE):
         # One behind the end is as good as now, and is not told apart: a tenant does not learn where the log ends.
         position = min(position, _MOST)
-        return position, _past(position, None, events.event_at(connection, position, events_for(viewer)))
+        return position, _past(position, None, events.event_at(connection, position, tenants_read(viewer)))
     newest = events.head(connection).position
     if position > newest:
         raise NoSuchPosition(f"Position {position:,} lies in the future; the newest event is at {newest:,}.")
@@ -63,11 +63,6 @@ def whole_position(text: str) -> int:
     if not (digits.isascii() and digits.isdigit()):
         raise NoSuchPosition("A position is a whole number, counted from 1 by the event log.")
     return int(digits)
-
-
-def events_for(viewer: Caller) -> frozenset[str] | None:
-    """The tenants whose events the viewer may see; None for all."""
-    return None if may(viewer, Action.READ_ESTATE) else viewer.tenants_for(Action.READ_TENANT)
 
 
 def no_such_position(request: Request, viewer: Caller, why: NoSuchPosition) -> Response:

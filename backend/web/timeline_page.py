@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
 from backend.changes.undoing.finding import FINDERS
-from backend.domain.access import Action, Caller, may
+from backend.domain.access import Action, Caller, may, tenants_read
 from backend.domain.errors import NotFound
 from backend.eventlog.recorded import StoredEvent
 from backend.queries import events
@@ -20,7 +20,7 @@ from backend.queries.differences import differences
 from backend.web import templates
 from backend.web.figures import plain
 from backend.web.pages import PageRoute, enter, enter_somewhere
-from backend.web.position_asked import At, events_for, position_asked, whole_position
+from backend.web.position_asked import At, position_asked, whole_position
 from backend.web.sentences import SENTENCES
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.timeline_view import changed, stored, timeline_item
@@ -96,7 +96,7 @@ def timeline_live(
 def moment(services: Shared, viewer: Viewer, position: Position = "") -> dict[str, object]:
     """What the slider says of a position while it is moved: the newest event up to it, and how far it can go."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    tenants = events_for(caller)
+    tenants = tenants_read(caller)
     with services.reading() as connection:
         newest = events.events_before(connection, MOST_POSITIONS, 1, tenants=tenants)
         last = newest[0].position if newest else 0
@@ -167,7 +167,7 @@ def event_page(position: str, request: Request, services: Shared, viewer: Viewer
 def existing_event(connection: Connection, caller: Caller, position: str) -> StoredEvent:
     """The event that a path names, for who may see it. Raises NotFound."""
     number = int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else 0
-    event = events.event_at(connection, number, events_for(caller)) if number else None
+    event = events.event_at(connection, number, tenants_read(caller)) if number else None
     if event is None:
         raise NotFound(f"there is no event at position {position[:40]!a}")
     return event
@@ -190,7 +190,7 @@ def _listed(
             stream_prefix=asked.stream,
             name=asked.name,
             actor=asked.actor,
-            tenants=events_for(caller),
+            tenants=tenants_read(caller),
         )
     items = [timeline_item(event) for event in found[:MOST_SHOWN]]
     return {

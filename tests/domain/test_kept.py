@@ -6,17 +6,18 @@ import threading
 
 import pytest
 
-from backend.api import kept
-from backend.api.kept import Kept
+from backend import kept
+from backend.kept import Kept
 
 
 def test_an_answer_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     at, answers = [100.0], iter(range(9))
     monkeypatch.setattr(kept.time, "monotonic", lambda: at[0])
-    answer = Kept(lambda: next(answers), 5.0)
-    assert [answer.get(), answer.get()] == [0, 0]
+    answer = Kept[int](5.0)
+    read = answers.__next__
+    assert [answer.get(read), answer.get(read)] == [0, 0]
     at[0] += 5.1
-    assert [answer.get(), answer.get()] == [1, 1]
+    assert [answer.get(read), answer.get(read)] == [1, 1]
 
 
 def test_a_failure_is_not_kept() -> None:
@@ -25,10 +26,10 @@ def test_a_failure_is_not_kept() -> None:
     def read() -> float:
         return 1 / next(answers, 2)
 
-    answer = Kept(read, 5.0)
+    answer = Kept[float](5.0)
     with pytest.raises(ZeroDivisionError):
-        answer.get()
-    assert answer.get() == 0.5
+        answer.get(read)
+    assert answer.get(read) == 0.5
 
 
 def test_one_reads_at_a_time_and_the_others_take_its_answer() -> None:
@@ -40,8 +41,8 @@ def test_one_reads_at_a_time_and_the_others_take_its_answer() -> None:
         go_on.wait(30)
         return len(reads)
 
-    answer = Kept(read, 3600.0)
-    threads = [threading.Thread(target=lambda: got.append(answer.get())) for _ in range(4)]
+    answer = Kept[int](3600.0)
+    threads = [threading.Thread(target=lambda: got.append(answer.get(read))) for _ in range(4)]
     for thread in threads:
         thread.start()
     assert reading.wait(30)
