@@ -64,6 +64,10 @@ class Place:
     def __str__(self) -> str:
         return f"{self.position}.{self.login}"
 
+    def or_lower(self, other: Place) -> Place:
+        """What is below both of them."""
+        return Place(min(self.position, other.position), min(self.login, other.login))
+
     @classmethod
     def of(cls, text: str) -> Place | None:
         """As `str` has it; None for what is none."""
@@ -72,6 +76,15 @@ class Place:
             return None
         position, login = map(int, parts)
         return cls(position, login) if max(position, login) <= FURTHEST else None
+
+
+def place_after(connection: Connection, position: int) -> Place:
+    """Below it is what had been done when the event log was at a position."""
+    time = connection.execute(sa.select(events.c.time).where(events.c.position == position)).scalar()
+    if time is None:
+        return Place(position + 1, 0)
+    first = sa.select(logins.c.id).where(logins.c.time > time).order_by(logins.c.time, logins.c.id).limit(1)
+    return Place(position + 1, connection.execute(first).scalar() or FURTHEST)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from backend.domain.route_epochs import NodeHeard, holding_back
 from backend.domain.zone_traffic import is_paid_payload
 from backend.projections.clusters import clusters
 from backend.projections.temporal import as_of
+from backend.queries.events import event_at
 from backend.queries.observed import cluster_replication
 from backend.queries.route_epochs import EpochsRow, find_epochs
 from backend.queries.zone_router import ColdReads, Hop, NodeRow, list_nodes, now, summed
@@ -103,6 +104,14 @@ def read_zones(connection: Connection) -> ZonesSeen:
     named = {cluster for each in nodes for cluster in each.report.stands_for}
     return ZonesSeen(
         epochs=find_epochs(connection), nodes=nodes, now=now(connection), racks=_racks(connection, named)
+    )
+
+
+def read_past_epochs(connection: Connection, at: int) -> ZonesSeen:
+    """The epochs as of a position, seen from the moment of it; of nodes nothing is kept."""
+    event = event_at(connection, at)
+    return ZonesSeen(
+        epochs=find_epochs(connection, at), nodes=(), now=now(connection) if event is None else event.time
     )
 
 

@@ -12,11 +12,12 @@ from fastapi.responses import Response
 
 from backend.domain.access import Action, may
 from backend.domain.errors import ValueInvalid
-from backend.queries.audit import LOGINS, Asked, AuditRow, Place, page
+from backend.queries.audit import LOGINS, Asked, AuditRow, Place, page, place_after
 from backend.queries.logins import LoginKind
 from backend.web import templates
 from backend.web.figures import clock, day, plain
 from backend.web.pages import PageRoute, enter
+from backend.web.position_asked import At, position_asked
 from backend.web.sentences import SENTENCES, TROUBLES, sentence
 from backend.web.services import Shared, Viewer, frame
 
@@ -63,8 +64,9 @@ def audit_page(
     until: Text = "",
     workers: Text = "",
     before: Text = "",
+    at: At = None,
 ) -> Response:
-    """The newest first: all of it, or what is asked for, below a place."""
+    """The newest first: all of it, or what is asked for, below a place; as of an earlier position, or now."""
     caller = enter(viewer, Action.READ_ESTATE)
     problem, first, last = "", None, None
     try:
@@ -74,7 +76,11 @@ def audit_page(
     actor, kind, tenant = map(plain, (actor, kind, tenant))
     asked = Asked(actor=actor, kind=kind, tenant=tenant, since=first, until=last, workers=workers == "yes")
     with services.reading() as connection:
-        found = page(connection, asked, Place.of(before) or Place(), MOST_SHOWN)
+        position, past = position_asked(connection, caller, at)
+        below = Place.of(before) or Place()
+        if position is not None:
+            below = below.or_lower(place_after(connection, position))
+        found = page(connection, asked, below, MOST_SHOWN)
     query = {"actor": actor, "kind": kind, "tenant": tenant, "since": _said(first), "until": _said(last)}
     query = {name: value for name, value in query.items() if value}
     more = {**query, **({"workers": "yes"} if asked.workers else {})}
@@ -92,6 +98,7 @@ def audit_page(
         "filtered": bool(more),
         "exports": [(form, urlencode({**exported, "form": form})) for form in ("csv", "jsonl")],
         "sees": sees,
+        "past": past,
     }
     return templates.page("audit.html", {**frame(request, caller), **context}, 422 if problem else 200)
 

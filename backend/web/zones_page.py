@@ -1,4 +1,4 @@
-"""`/zones`: the zone router. It follows by itself; what nodes report is not kept, so there is no `?at=`."""
+"""`/zones`: the zone router. It follows by itself; with `?at=` it has the epochs of then, as what nodes report is not kept."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from backend.domain.access import Action, Caller
-from backend.queries.zones import read_zones
+from backend.queries.zones import read_past_epochs, read_zones
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
+from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.zones_view import ZonesView
 
@@ -19,10 +20,10 @@ TEMPLATE = "zones.html"
 
 
 @router.get(ZONES)
-def zones_page(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The page."""
+def zones_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or as of an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
-    return templates.page(TEMPLATE, _context(request, services, caller))
+    return templates.page(TEMPLATE, _context(request, services, caller, at))
 
 
 @router.get(ZONES + "/-live")
@@ -32,7 +33,10 @@ def zones_live(request: Request, services: Shared, viewer: Viewer) -> Response:
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", _context(request, services, caller)))
 
 
-def _context(request: Request, services: ConsoleServices, caller: Caller) -> dict[str, object]:
+def _context(
+    request: Request, services: ConsoleServices, caller: Caller, at: str | None = None
+) -> dict[str, object]:
     with services.reading() as connection:
-        view = ZonesView(read_zones(connection))
-    return {**frame(request, caller), "view": view}
+        position, past = position_asked(connection, caller, at)
+        seen = read_zones(connection) if position is None else read_past_epochs(connection, position)
+    return {**frame(request, caller), "view": ZonesView(seen), "past": past}

@@ -7,14 +7,17 @@ import pkgutil
 import re
 from typing import Any
 
+import httpx2
 import pytest
 from fastapi.routing import APIRoute
 from playwright.sync_api import expect
 
 from backend import web
 from backend.web.travel import Travel
+from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.visitors import API_PROD, PROD, Visitor, head, rows, said, visitor
+from tests.pages.zoning import begin, reports
 
 OF_NOW = re.compile(r"/-|/live$|/static|^/login|^/logout|^/account|^/find|^/switches/plan")
 """Forms, blocks that follow, and what is about whoever looks."""
@@ -22,11 +25,9 @@ OBSERVED = {
     "/schemas": "what registries' topics hold",
     "/offsets": "what groups have committed",
     "/trace": "what clusters hold",
-    "/zones": "what nodes report",
     "/drills": "a model, and no estate",
     "/clusters/{cluster}/replication": "what one look at a cluster says",
     "/operations/{operation}": "what is under way",
-    "/audit": "who did what, also logins, with times of its own to look for",
     "/tree/edit": "a form",
     "/timeline/{position}": "an event, which is the same for ever",
 }
@@ -104,8 +105,43 @@ def test_links_lead_on_into_the_same_past(acme: Console) -> None:
 
 def test_a_page_of_what_is_observed_says_that_it_is_of_now(acme: Console) -> None:
     viewer = visitor(acme, "viewer")
-    assert "This page is of now , not of position 3" in said(viewer.get("/zones?at=3"))
-    assert "This page is of now" not in said(viewer.get("/zones"))
+    assert "This page is of now , not of position 3" in said(viewer.get("/offsets?at=3"))
+    assert "This page is of now" not in said(viewer.get("/offsets"))
+
+
+def epochs(page: httpx2.Response) -> dict[str, str]:
+    """The three that a page tells, by their names."""
+    return dict(re.findall(r'data-epoch="(\w+)"><dt>\w+</dt><dd class="value">(\d+)<', page.text))
+
+
+def test_route_epochs_are_as_they_were_and_nodes_are_not_told(acme: Console, database: Database) -> None:
+    viewer = visitor(acme, "viewer")
+    begin(database, 3, committed=1)
+    before = head(acme)["position"]
+    begin(database, 2, committed=2)
+    reports(acme)
+    assert epochs(viewer.get("/zones")) == {"current": "5", "fenced": "3", "committed": "2"}
+    page = viewer.get(f"/zones?at={before}")
+    assert epochs(page) == {"current": "3", "fenced": "1", "committed": "1"}
+    assert f"You are looking at position {before}" in said(page) and "hx-get" not in page.text
+    assert "az1" not in said(page) and "is not kept here" in said(page)
+    assert set(epochs(viewer.get("/zones?at=1")).values()) == {"0"}
+
+
+def test_the_audit_is_of_what_had_been_done_by_then(acme: Console) -> None:
+    first = visitor(acme, "viewer")
+    before = head(acme)["position"]
+    acme.rest.ok("POST", "/users", {"name": "arrived", "role": "viewer"})
+    Visitor(acme, "latest", "viewer")
+    now, then = said(first.get("/audit")), first.get(f"/audit?at={before}")
+    assert "arrived" in now and "latest" in now and now.count("Logged in") == 2
+    assert f"You are looking at position {before}" in said(then)
+    assert "arrived" not in said(then) and "latest" not in said(then)
+    positions = [int(each) for each in re.findall(r'id="event-(\d+)"', then.text)]
+    assert positions and max(positions) == before
+    assert f'name="at" value="{before}"' in then.text and "audit/export" not in then.text
+    assert re.findall(r'id="event-(\d+)"', first.get("/audit?at=1&workers=yes").text) == ["1"]
+    assert 'id="event-' not in first.get("/audit?at=0").text
 
 
 def test_the_timeline_ends_at_the_position(acme: Console) -> None:
