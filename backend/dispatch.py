@@ -29,6 +29,7 @@ from backend.eventlog.registry import EventRegistry
 from backend.eventlog.store import PostgresEventLog
 from backend.projections import rebuilding, runner
 from backend.projections.framework import Projection
+from backend.spans import part
 
 __all__ = ["Answer", "Decider", "Directed", "Dispatcher", "IdempotencyKey", "Outcome"]
 
@@ -101,8 +102,7 @@ class Dispatcher:
         IdempotencyKeyReused, DatabaseUnavailable; nothing is saved then. After OutcomeUnknown it may be.
         """
         with self._transaction(keep=not dry_run) as connection:
-            log = PostgresEventLog(connection, self._registry)
-            log.lock()
+            log = self._locked(connection)
             if idempotency is not None:
                 first = recall(connection, metadata.actor, idempotency)
                 if first is not None:
@@ -115,10 +115,7 @@ class Dispatcher:
                 )
             events = decider.decide(state, command)
             recorded = log.append(stream, version, events, metadata=metadata, time=time) if events else []
-            if recorded:
-                head = recorded[-1].position
-                runner.project(connection, self._registry, self._projections, head, recorded)
-                provenance.note(connection, recorded)
+            self._project(connection, recorded)
             result = answer(connection, Outcome(stream, version + len(recorded), recorded))
             if idempotency is not None and not dry_run:
                 _remember(connection, metadata.actor, idempotency, result, time)
@@ -139,8 +136,7 @@ class Dispatcher:
         Raises what `execute` raises.
         """
         with self._transaction(keep=True) as connection:
-            log = PostgresEventLog(connection, self._registry)
-            log.lock()
+            log = self._locked(connection)
             writes, recorded = self._append_all(connection, log, commands, time)
         _log(recorded)
         news = iter(recorded)
@@ -163,8 +159,7 @@ class Dispatcher:
     ) -> Answer:
         """Run several commands that are one request, as `execute_many` does, and answer it as `execute` does."""
         with self._transaction(keep=not dry_run) as connection:
-            log = PostgresEventLog(connection, self._registry)
-            log.lock()
+            log = self._locked(connection)
             first = None if idempotency is None else recall(connection, metadata.actor, idempotency)
             if first is not None:
                 return first
@@ -185,10 +180,27 @@ class Dispatcher:
     ) -> tuple[list[Write], list[RecordedEvent]]:
         writes = self._decide(log, commands(connection) if callable(commands) else commands, time)
         recorded = log.append_all(writes)
-        if recorded:
-            runner.project(connection, self._registry, self._projections, recorded[-1].position, recorded)
-            provenance.note(connection, recorded)
+        self._project(connection, recorded)
         return writes, recorded
+
+    def _locked(self, connection: Connection) -> PostgresEventLog:
+        """The log, to which nobody else appends until the transaction ends."""
+        log = PostgresEventLog(connection, self._registry)
+        with part("wait for the log"):
+            log.lock()
+        return log
+
+    def _project(self, connection: Connection, recorded: Sequence[RecordedEvent]) -> None:
+        """Fold what was appended, if anything was, and note where it came from."""
+        if not recorded:
+            return
+        last = recorded[-1]
+        with part("project") as tell:
+            tell("stream", last.stream)
+            tell("position", last.position)
+            tell("events", len(recorded))
+            runner.project(connection, self._registry, self._projections, last.position, recorded)
+            provenance.note(connection, recorded)
 
     def recall(self, actor: str, idempotency: IdempotencyKey) -> Answer | None:
         """The first answer to a request, for callers with slow work before the command (probing a cluster)."""
@@ -221,7 +233,8 @@ class Dispatcher:
             if not keep:
                 return  # leaving the block without a commit rolls back
             try:
-                connection.commit()
+                with part("commit"):
+                    connection.commit()
             except DatabaseUnavailable as error:
                 # The server may have saved it and died before it could say so.
                 raise OutcomeUnknown(

@@ -314,6 +314,11 @@ class Settings(BaseSettings):
         description="Seconds that `/metrics` tells the same of streams, so that not each of several Prometheus "
         "servers has them added up.",
     )
+    otlp_endpoint: str | None = Field(
+        None,
+        description="Address that spans of requests go to by OTLP over HTTP, as `http://127.0.0.1:4318`; unset: "
+        "to nobody.",
+    )
     webhook_timeout_seconds: float = Field(
         10.0,
         gt=0,
@@ -339,7 +344,7 @@ class Settings(BaseSettings):
             ip_network(each)
         return value
 
-    @field_validator("home", "url", "token", "context", mode="before")
+    @field_validator("home", "url", "token", "context", "otlp_endpoint", mode="before")
     @classmethod
     def _empty_is_unset(cls, value: Any, info: ValidationInfo) -> Any:
         # `TREELINE_URL= treeline …` is how a shell takes a variable back for one command.

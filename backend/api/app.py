@@ -55,6 +55,7 @@ from backend.api.services import Services
 from backend.oidc.provider import provider_of
 from backend.settings import Settings, settings
 from backend.shared_routes import shared_routes
+from backend.telemetry import Telemetry
 
 _PROBLEM: dict[str, Any] = {
     "type": "object",
@@ -144,6 +145,7 @@ def routes() -> Sequence[BaseRoute]:
 def create_app(config: Settings | None = None) -> FastAPI:
     """The application; it connects to its database when it starts, and waits for it if it is away."""
     services = Services(config or settings())
+    telemetry = Telemetry(services.config)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -151,6 +153,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
         with _closing_early(services.closing):
             yield
         services.stop()
+        telemetry.close()
 
     app = FastAPI(
         title="Treeline",
@@ -160,13 +163,14 @@ def create_app(config: Settings | None = None) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        telemetry=telemetry.of_requests,
     )
     app.state.services = services
     app.state.provider = provider_of(services.config)
     app.state.discovery = discovery.Discovery(services)
     app.router.routes.extend(routes())
     problems.install(app)
-    app.add_middleware(Gate, services=services)
+    app.add_middleware(Gate, services=services, telemetry=telemetry)
     if services.config.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=services.config.trusted_proxies)
     return app

@@ -21,6 +21,7 @@ from backend.domain.access import Provenance
 from backend.domain.errors import DomainError
 from backend.domain.names import is_name
 from backend.eventlog.provenance import coming_from
+from backend.telemetry import Telemetry
 
 API = "/api/"
 MOST_BODY_BYTES = 1 << 20
@@ -42,9 +43,10 @@ _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 class Gate:
     """The outermost middleware."""
 
-    def __init__(self, app: ASGIApp, services: Services) -> None:
+    def __init__(self, app: ASGIApp, services: Services, telemetry: Telemetry) -> None:
         self._app = app
         self._services = services
+        self._telemetry = telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -66,9 +68,14 @@ class Gate:
             refusal = of_domain(error)
         caller = state["caller"]
         state["provenance"] = _provenance(scope, headers, "" if caller is None else caller.means)
-        # In every line that is logged meanwhile, also on threads that the request waits for.
-        named = structlog.contextvars.bound_contextvars(request_id=request_id, **_tenant_of(scope["path"]))
-        with named, coming_from(state["provenance"]):
+        named = {"request_id": request_id, **_tenant_of(scope["path"])}
+        told = named if caller is None else {**named, "actor": caller.name}
+        # Names are in every line that is logged meanwhile, also on threads that the request waits for.
+        with (
+            self._telemetry.noting(**told) as found_by,
+            structlog.contextvars.bound_contextvars(**named, **found_by),
+            coming_from(state["provenance"]),
+        ):
             await (refusal or self._app)(scope, _limited(receive, _most(scope["path"])), send_with_headers)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:

@@ -1,4 +1,4 @@
-"""`/zones`: the zone router. It follows by itself; with `?at=` it has the epochs of then, as what nodes report is not kept."""
+"""`/zones`: the zone router, which follows by itself; `?at=` has epochs of then: what nodes report is not kept."""
 
 from __future__ import annotations
 
