@@ -20,8 +20,13 @@ def python_files(*folders: str) -> tuple[Path, ...]:
 
 
 @cache
+def text_of(path: Path) -> str:
+    return path.read_text()
+
+
+@cache
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
+    return ast.parse(text_of(path), str(path))
 
 
 def shown(path: Path) -> str:
@@ -34,13 +39,14 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Names of everything that a file imports, at its top or inside functions: modules and their members."""
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names.add(node.module)
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    return frozenset(names)

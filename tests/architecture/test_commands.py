@@ -65,6 +65,8 @@ STATE = {
     "schemas targets",
     "set-aside list",
     "status",
+    "token list",
+    "webhook deliveries",
     "zones",
     "zones epochs",
 }

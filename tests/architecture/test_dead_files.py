@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from tests.architecture.sources import PACKAGES, imported, module_name, parsed, python_files, shown
 
@@ -29,9 +30,10 @@ def reached_from(names: set[str]) -> set[str]:
     return reached
 
 
+@cache
 def references(name: str) -> set[str]:
     """Modules that a module imports, or names in a text: a program to start, a worker's app."""
-    found = imported(MODULES[name])
+    found = set(imported(MODULES[name]))
     for node in ast.walk(parsed(MODULES[name])):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             named = node.value.partition(":")[0]

@@ -6,35 +6,35 @@ import ast
 import json
 import re
 
-import pytest
-
-from tests.architecture.sources import NOT_OURS, PROJECT_ROOT, parsed, python_files, shown
+from tests.architecture.sources import NOT_OURS, PROJECT_ROOT, parsed, python_files, shown, text_of
 
 MODULE_LINES = 400
 FUNCTION_LINES = 70
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
 
 
-@pytest.mark.parametrize("path", python_files(), ids=shown)
-def test_modules_and_functions_are_short(path):
-    lines = len(path.read_text().splitlines())
-    assert lines < MODULE_LINES, f"{shown(path)} has {lines} lines"
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert length < FUNCTION_LINES, f"{shown(path)}:{node.lineno} {node.name} has {length} lines"
+def test_modules_and_functions_are_short():
+    long = []
+    for path in python_files():
+        lines = len(text_of(path).splitlines())
+        if lines >= MODULE_LINES:
+            long.append(f"{shown(path)} has {lines} lines")
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length >= FUNCTION_LINES:
+                    long.append(f"{shown(path)}:{node.lineno} {node.name} has {length} lines")
+    assert long == []
 
 
-@pytest.mark.parametrize("path", python_files(), ids=shown)
-def test_no_module_is_named_after_nothing(path):
-    names = {path.stem, *path.relative_to(PROJECT_ROOT).parent.parts}
-    assert not names & EMPTY_NAMES, shown(path)
+def test_no_module_is_named_after_nothing():
+    named = [path.relative_to(PROJECT_ROOT).with_suffix("") for path in python_files()]
+    assert [str(path) for path in named if EMPTY_NAMES & set(path.parts)] == []
 
 
-@pytest.mark.parametrize("path", python_files("backend", "workers", "spark", "client"), ids=shown)
-def test_every_module_says_what_it_is_for(path):
-    if path.read_text().strip():
-        assert ast.get_docstring(parsed(path)), f"{shown(path)} has no docstring"
+def test_every_module_says_what_it_is_for():
+    modules = python_files("backend", "workers", "spark", "client")
+    assert [shown(path) for path in modules if text_of(path).strip() and not ast.get_docstring(parsed(path))] == []
 
 
 def test_lock_files_carry_no_registry_addresses():
@@ -63,7 +63,7 @@ def test_every_template_is_used():
         for path in (PROJECT_ROOT / "frontend").rglob("*.html*")
         if path.is_file() and not NOT_OURS & set(path.parts)
     ]
-    readers = [*templates, *python_files("backend")]
+    readers = {path: text_of(path) for path in (*templates, *python_files("backend"))}
     for template in templates:
-        used = any(template.name in path.read_text() for path in readers if path != template)
+        used = any(template.name in text for path, text in readers.items() if path != template)
         assert used, f"{shown(template)} is used by nothing"
