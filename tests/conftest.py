@@ -1,5 +1,6 @@
 """Fixtures live in plugins beside this file; real PostgreSQL, Redis and Kafka, never a stand-in."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,10 @@ pytest_plugins = [
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# In the background of a shell Ctrl-C is ignored, also by the programs that tests start and then interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,5 +1,5 @@
-"""A large company's control plane in a database: 50 clusters in a tree, tenants, streams that are applied on all
-of them, and a history of a million events.
+"""A large company's control plane in a database: 50 clusters in a tree, tenants with their users and applications,
+streams that are applied on all clusters, a history of a million events, and who logged in meanwhile.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
+from backend.domain import application, tenant, user
 from backend.domain import stream as stream_events
-from backend.domain import tenant
 from backend.domain.event import Event
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
@@ -20,10 +20,11 @@ from backend.eventlog.seed import seed
 from backend.eventlog.tables import event_log_head
 from backend.projections import rebuilding
 from backend.projections.catalogue import PROJECTIONS
+from backend.queries.logins import logins
 from tests.rest_client import RestClient
 
 CLUSTERS = [f"cluster-{number}" for number in range(1, 51)]
-TENANTS, STREAMS = 200, 5_000
+TENANTS, STREAMS, USERS, APPLICATIONS, LOGINS = 200, 5_000, 1_000, 2_000, 100_000
 _BEGINS = datetime(2026, 1, 1, tzinfo=UTC)
 _ACTORS = [f"user-{number}" for number in range(40)]
 _DECLARED = {
@@ -59,6 +60,7 @@ def fill(engine: Engine, events: int) -> None:
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
         there = connection.execute(sa.select(event_log_head.c.position)).scalar_one()
         seed(connection, registry, _entries(events - there))
+        connection.execute(logins.insert(), list(_logins()))
     for projection in PROJECTIONS:
         rebuilding.rebuild(engine, registry, projection)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -72,34 +74,55 @@ def _entries(count: int) -> Iterator[Entry]:
             return
         actor = _ACTORS[number // 300 % len(_ACTORS)]
         metadata = Metadata(actor, f"request-{number // 50}")
-        yield Entry.of(registry, f"tenant-{name}", event, metadata, _BEGINS + timedelta(seconds=25 * number))
+        yield Entry.of(registry, name, event, metadata, _BEGINS + timedelta(seconds=25 * number))
+
+
+def _logins() -> Iterator[dict[str, Any]]:
+    for number in range(LOGINS):
+        yield {
+            "time": _BEGINS + timedelta(minutes=4 * number),
+            "kind": "LoginRefused" if number % 20 == 0 else "LoggedIn",
+            "user": f"user-{number % USERS}",
+            "reason": "wrong password" if number % 20 == 0 else "",
+            "means": "password",
+            "address": f"192.0.2.{number % 250}",
+            "agent": "Mozilla/5.0",
+        }
 
 
 def _events() -> Iterator[tuple[str, Event]]:
-    """Tenants with their streams; then one change of a stream after the other, for ever."""
+    """By their event streams: tenants, users, applications, streams; then one change of a stream after the other,
+    for ever."""
     names = [f"tenant-{number:03}" for number in range(TENANTS)]
     for name in names:
         place = {"tenant": name, "instance": "main", "environment": "prod"}
-        yield name, tenant.TenantCreated(tenant=name)
-        yield name, tenant.InstanceCreated(tenant=name, instance="main", tree="main")
+        yield f"tenant-{name}", tenant.TenantCreated(tenant=name)
+        yield f"tenant-{name}", tenant.InstanceCreated(tenant=name, instance="main", tree="main")
         yield (
-            name,
+            f"tenant-{name}",
             tenant.EnvironmentCreated(**place, margin_seconds=60, offset_mode="margin", record_name_subjects=True),
         )
+    for number in range(USERS):
+        who = f"user-{number}"
+        yield f"user-{who}", user.UserCreated(user=who, role="tenant")
+        given = {"tenant": names[number % TENANTS], "membership": "owner" if number % 5 == 0 else "member"}
+        yield f"user-{who}", user.MembershipGiven(user=who, **given)
     streams = [(names[number % TENANTS], f"stream-{number:04}") for number in range(STREAMS)]
     for name, stream in streams:
         yield (
-            name,
+            f"tenant-{name}",
             stream_events.StreamDeclared(**_path(name, stream), **_DECLARED, revision=1, retention_ms=3_600_000),
         )
         yield from _applied(name, stream, CLUSTERS)
+    for number in range(APPLICATIONS):
+        yield from _application(names[number % TENANTS], f"application-{number:04}", streams[number])
     revision = 2
     while True:
         for name, stream in streams:
             changed = stream_events.StreamChanged(
                 **_path(name, stream), **_DECLARED, revision=revision, retention_ms=3_600_000 + revision
             )
-            yield name, changed
+            yield f"tenant-{name}", changed
             yield from _applied(name, stream, CLUSTERS)
         revision += 1
 
@@ -113,7 +136,21 @@ def _applied(name: str, stream: str, clusters: list[str]) -> Iterator[tuple[str,
             incarnation=1,
             replication_factor=3,
         )
-        yield name, applied
+        yield f"tenant-{name}", applied
+
+
+def _application(name: str, which: str, consumed: tuple[str, str]) -> Iterator[tuple[str, Event]]:
+    """One that may read a stream of its tenant, and waits for leave to write to one of another."""
+    path = {"tenant": name, "instance": "main", "environment": "prod", "application": which}
+    of = f"application-{name}/main/prod/{which}"
+    quotas = {"producer_bytes_per_second": None, "consumer_bytes_per_second": None, "request_percentage": None}
+    yield of, application.ApplicationDeclared(**path, revision=1, groups=(f"{which}-group",), **quotas)
+    owner, stream = consumed
+    theirs = f"{owner}/main/prod/{stream}"
+    yield of, application.AccessRequested(**path, stream=theirs, operation="consume")
+    yield of, application.AccessGranted(**path, stream=theirs, operation="consume", revision=2)
+    asked = f"tenant-007/main/prod/{stream}"
+    yield of, application.AccessRequested(**path, stream=asked, operation="produce")
 
 
 def _path(name: str, stream: str) -> dict[str, str]:

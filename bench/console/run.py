@@ -28,42 +28,26 @@ from tests import http
 from tests.database_fixture import TEMPLATE, RunningPostgres, create_database, migrate
 from tests.pages.consoles import TOKEN, Console, serve
 
-STREAM = "/tenants/tenant-007/main/prod/stream-0007"
-PAGES = (
-    *(
-        "/livez",
-        "/tree",
-        "/tree?at={half}",
-        "/clusters",
-        "/clusters/-live",
-        "/clusters?at={half}",
-        "/clusters/cluster-1",
-        "/tenants",
-    ),
-    *(
-        "/tenants/tenant-007",
-        "/tenants/tenant-007/main/prod",
-        STREAM,
-        f"{STREAM}/-change",
-        "/offsets",
-        "/switches",
-    ),
-    *("/placements", "/zones", "/drills", "/timeline", "/timeline/-live", "/timeline?actor=user-7"),
-    *("/timeline?name=TenantCreated", "/timeline?stream=tenant-tenant-007", "/timeline?before={half}"),
-    *(
-        "/timeline/{half}",
-        "/timeline/-differences?from={late}",
-        "/trace",
-        "/users",
-        "/tenants/tenant-007/main/prod?at={half}",
-        f"{STREAM}?at={{half}}",
-        "/tenants?at={half}",
-        "/account",
-        "/find?q=stream-0007",
-    ),
-    *("/find/-hits?q=tenant", "/schemas"),
-)
-PEER = PAGES[0]
+PROD = "/tenants/tenant-007/main/prod"
+PAGES = """
+/livez
+/tree /tree?at={half} /tree/edit /tree/-primary /tree/-target/cluster-7/1 /tree/-settings/cluster-7/1
+/clusters /clusters/-live /clusters?at={half} /clusters/-new
+/clusters/cluster-1 /clusters/cluster-1?at={half} /clusters/cluster-1/-change /clusters/cluster-1/replication
+/tenants /tenants?at={half} /tenants/tenant-007 /tenants/tenant-007?at={half} /tenants/tenant-007/-grants
+/tenants/tenant-007/-members/-new
+{prod} {prod}?at={half} {prod}/-change {prod}/-new
+{prod}/stream-0007 {prod}/stream-0007?at={half} {prod}/stream-0007/-change {prod}/stream-0007/-applied
+{prod}/-applications/application-0007 {prod}/-applications/application-0007?at={half}
+{prod}/-applications/application-0007/-change
+/schemas /offsets /losses /switches /switches/plan /placements /placements/-new /zones /drills /trace
+/timeline /timeline/-live /timeline?actor=user-7 /timeline?name=TenantCreated /timeline?stream=tenant-tenant-007
+/timeline?before={half} /timeline/{half} /timeline/-differences?from={late} /timeline/-moment?position={half}
+/timeline/{late}/-undo
+/audit /audit?at={half} /audit?actor=user-7 /audit?kind=Logins /audit?tenant=tenant-007
+/users /users/user-7 /users?at={half} /webhooks /account
+/find?q=stream-0007 /find/-hits?q=tenant
+"""
 MOST_MS, MOST_BYTES, MOST_SECONDS = 200.0, 150_000, 1.0
 BROWSERS = 20
 
@@ -123,8 +107,7 @@ def told(console: Console, times: int, events: int) -> int:
     print("| page | p50 | p95 | bytes |\n|---|---:|---:|---:|")
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with http.client(base_url=console.url, headers=headers, timeout=60) as client:
-        for page in PAGES:
-            path = page.format(half=events // 2, late=events - 1000)
+        for path in PAGES.format(prod=PROD, half=events // 2, late=events - 1000).split():
             client.get(path)
             found, size = timed(client, path, times)
             p95 = statistics.quantiles(found, n=20)[-1]
