@@ -12,6 +12,7 @@ from pathlib import Path
 
 from backend.settings import PROJECT_ROOT
 from tests.integration.conftest import TOKEN
+from tests.integration.forked import run
 from tests.pages.consoles import serve_here
 
 WORDS = [sys.executable, "-m", "backend.cli"]
@@ -52,24 +53,12 @@ class Program:
 
     def __call__(self, *words: str, given: str = "", **changed: str) -> subprocess.CompletedProcess[str]:
         """One run to its end. Variables of the environment that are changed to nothing are taken out of it."""
-        return self._run(words, given, _without_empty(self.environment | changed))
+        return run(words, self.folder, _without_empty(self.environment | changed), given)
 
     def with_empty(self, *words: str, **changed: str) -> subprocess.CompletedProcess[str]:
         """The same, but variables that are changed to nothing are there and empty."""
-        return self._run(words, "", self.environment | changed)
+        return run(words, self.folder, self.environment | changed, "")
 
-    def _run(
-        self, words: tuple[str, ...], given: str, environment: dict[str, str]
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*WORDS, *words],
-            cwd=self.folder,
-            env=environment,
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
 
 
 def _without_empty(environment: dict[str, str]) -> dict[str, str]:
