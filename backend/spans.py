@@ -37,8 +37,16 @@ def part(name: str) -> Iterator[Tell]:
     if tracer is None:
         yield _to_nobody
         return
-    with tracer.start_as_current_span(name, record_exception=False) as span:
-        yield lambda what, value: span.set_attribute(f"treeline.{what}", value)
+    from opentelemetry.trace import StatusCode
+
+    with tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
+        try:
+            yield lambda what, value: span.set_attribute(f"treeline.{what}", value)
+        except BaseException as error:
+            # The text of a statement that fails has what it was to write.
+            span.set_attribute("error.type", type(error).__qualname__)
+            span.set_status(StatusCode.ERROR)
+            raise
 
 
 def _to_nobody(what: str, value: str | int) -> None:

@@ -6,6 +6,8 @@ token learns nothing but that he needs one.
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -55,7 +57,9 @@ class Gate:
         headers = Headers(scope=scope)
         request_id = callers.request_id(headers.get("x-request-id", ""))
         state = scope.setdefault("state", {})
-        state.update(request_id=request_id, caller=None)
+        # `/api/` by a browser's session is for reading only, see `_refusal`; what is followed is read.
+        again = partial(find_caller, self._services, headers, by_session=True)
+        state.update(request_id=request_id, caller=None, find_caller=again)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

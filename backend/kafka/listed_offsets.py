@@ -3,6 +3,11 @@
 librdkafka asks the leaders that it has in mind. If one broker has told it of a topic, and another one, which is
 behind, that there is none, it says "No leaders found" for minutes, without asking any broker (seen with one of a
 hundred topics on a busy machine). So metadata is asked for then, and the offsets once more.
+
+One client is asked one thing at a time. Where librdkafka (2.16) does not know a leader yet, it waits for metadata.
+If some comes while it is about to wait, its own thread ends the request that the caller's still works on, and the
+process dies: within seconds where two such requests are made in one go (`query_leaders_async_worker` in
+rdkafka_partition.c).
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ def listed_offsets(
     seconds: float,
     isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> list[Told]:
-    """What each of the rounds asks, which go side by side. An offset is -1 where a time has no record.
+    """What each of the rounds asks, one after the other. An offset is -1 where a time has no record.
 
     Raises KafkaException if nothing can be asked.
     """
@@ -50,11 +55,12 @@ def listed_offsets(
 
 
 def _told(admin: AdminClient, rounds: Sequence[Asked], seconds: float, isolation: IsolationLevel) -> list[Told]:
-    going: list[Mapping[TopicPartition, Future[ListOffsetsResultInfo]]] = [
-        admin.list_offsets(dict(asked), isolation_level=isolation, request_timeout=seconds) if asked else {}
-        for asked in rounds
-    ]
-    return [dict(_results(each.items(), seconds)) for each in going]
+    deadline, found = time.monotonic() + seconds, []
+    for asked in rounds:
+        left = max(deadline - time.monotonic(), _LEAST_SECONDS)
+        going = admin.list_offsets(dict(asked), isolation_level=isolation, request_timeout=left) if asked else {}
+        found.append(dict(_results(going.items(), left)))
+    return found
 
 
 def _results(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -28,13 +28,16 @@ WINDOW_EVENTS = 200_000
 FURTHEST = 2**62
 # Times are said before the lock that orders positions: they may be this much out of order.
 _ORDER = timedelta(minutes=10)
+# Nothing was done before or is done after: further away, a calendar ends when something is added to its days.
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 LOGINS = "Logins"
 """The kind of all that is no event."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is looked for; empty or None: all. `workers`: also what workers did by themselves."""
+    """What is looked for; empty or None: all. `workers`: also what workers did by themselves. Times that are
+    further away than anything can have been done are as the nearest that can."""
 
     actor: str = ""
     kind: str = ""
@@ -42,6 +45,10 @@ class Asked:
     since: datetime | None = None
     until: datetime | None = None
     workers: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "since", _in_reach(self.since))
+        object.__setattr__(self, "until", _in_reach(self.until))
 
     @property
     def of_logins(self) -> bool:
@@ -52,6 +59,10 @@ class Asked:
     def of_events(self) -> bool:
         """Whether events may be."""
         return self.kind != LOGINS and self.kind not in set(LoginKind)
+
+
+def _in_reach(moment: datetime | None) -> datetime | None:
+    return None if moment is None else min(max(moment, _EARLIEST), _LATEST)
 
 
 @dataclass(frozen=True)

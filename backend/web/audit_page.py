@@ -81,7 +81,8 @@ def audit_page(
         if position is not None:
             below = below.or_lower(place_after(connection, position))
         found = page(connection, asked, below, MOST_SHOWN)
-    query = {"actor": actor, "kind": kind, "tenant": tenant, "since": _said(first), "until": _said(last)}
+    times = {"since": _said(asked.since), "until": _said(asked.until)}
+    query = {"actor": actor, "kind": kind, "tenant": tenant, **times}
     query = {name: value for name, value in query.items() if value}
     more = {**query, **({"workers": "yes"} if asked.workers else {})}
     exported = {**query, **({"workers": "true"} if asked.workers else {})}
@@ -89,8 +90,7 @@ def audit_page(
     context = {
         "items": [_item(row, sees) for row in found.rows],
         "asked": asked,
-        "since": _said(first),
-        "until": _said(last),
+        **times,
         "problem": problem,
         "kinds": [LOGINS, *LoginKind, *sorted(SENTENCES)],
         "earlier": None if found.further is None else urlencode({**more, "before": str(found.further)}),

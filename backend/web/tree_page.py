@@ -15,8 +15,6 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.domain.access import Action, may, may_somewhere, refusal
 from backend.eventlog.faults import DatabaseUnavailable
-from backend.queries.callers import caller_of_session
-from backend.queries.login import SESSION_COOKIE
 from backend.web import templates
 from backend.web.figures import clock
 from backend.web.live import Blocks, LiveTree
@@ -74,11 +72,10 @@ def _watching(viewer: Viewer) -> None:
         raise refused
 
 
-def _still_watching(services: Shared, session: str) -> bool:
-    """Whether a session may still see the page; while the database is away nothing new is seen anyway."""
+def _still_watching(request: Request) -> bool:
+    """Whether who asked may still see the page; while the database is away nothing new is seen anyway."""
     try:
-        with services.looking() as connection:
-            viewer = caller_of_session(connection, session)
+        viewer: Viewer = request.state.find_caller()
     except DatabaseUnavailable:
         return True
     return viewer is not None and may(viewer, Action.READ_ESTATE)
@@ -86,19 +83,17 @@ def _still_watching(services: Shared, session: str) -> bool:
 
 @router.get("/tree/live", response_class=EventSourceResponse, dependencies=[Depends(_watching)])
 async def tree_live(
-    request: Request, services: Shared, live: Annotated[LiveTree, Depends(_live_tree)]
+    request: Request, live: Annotated[LiveTree, Depends(_live_tree)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events named after the page's blocks, whenever one is different; `beat` while none is.
 
-    It ends with the session, and now and then for good measure; the browser asks again.
+    It ends with the session or token, and now and then for good measure; the browser asks again.
     """
-    session = request.cookies.get(SESSION_COOKIE)
     yield ServerSentEvent(comment="open", retry=RETRY_MILLISECONDS)
     until = time.monotonic() + STREAM_SECONDS
     async with aclosing(live.watch()) as watching:
         async for news in watching:
-            # Who came with a token is a program, and no page.
-            if session is not None and not await run_in_threadpool(_still_watching, services, session):
+            if not await run_in_threadpool(_still_watching, request):
                 break
             for name, text in news.items():
                 yield ServerSentEvent(event=name, raw_data=text)

@@ -1,7 +1,7 @@
 """Runs of the program `treeline` that begin where its modules are imported already, each in a process of its own.
 
-Hundreds of tests run it, and importing takes longer than what most of them have it do. A server imports it once for a
-process of tests, and forks for each run (`multiprocessing`, start method "forkserver").
+Hundreds of tests run it, and importing takes longer than what most of them have it do. A server imports it, once
+for a process of tests, and forks for each run (`multiprocessing`, start method "forkserver").
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _run(words: list[str], folder: str, environment: dict[str, str], asked: str,
         opened = os.open(path, os.O_RDONLY if number == 0 else os.O_CREAT | os.O_WRONLY, 0o600)
         os.dup2(opened, number)
         os.close(opened)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)
+    sys.stdin = os.fdopen(0)  # multiprocessing has closed the one that there was
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

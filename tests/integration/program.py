@@ -60,7 +60,6 @@ class Program:
         return run(words, self.folder, self.environment | changed, "")
 
 
-
 def _without_empty(environment: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if value or not name.startswith("TREELINE_")}
 

@@ -136,6 +136,16 @@ def test_every_place_is_reached_once_and_in_order(mixed: Rest) -> None:
         assert found == everything
 
 
+@pytest.mark.parametrize("zone", ["Z", "%2B14:00", "-14:00", ""])
+def test_times_at_the_ends_of_the_calendar_are_times(mixed: Rest, zone: str) -> None:
+    everything = kinds(mixed, "?limit=1000")
+    first, last = f"0001-01-01T00:00:00{zone}", f"9999-12-31T23:59:59{zone}"
+    assert kinds(mixed, f"?limit=1000&since={first}&until={last}") == everything
+    assert kinds(mixed, f"?until={first}") == kinds(mixed, f"?since={last}") == []
+    export = mixed("GET", f"/audit/export?since={first}&until={last}")
+    assert export.status_code == 200 and len(export.text.splitlines()) == len(everything)
+
+
 WRONG = ("?cursor=x", "?cursor=1.-2", "?since=yesterday", "?actor=%00", "?limit=0", "?x=1")
 
 

@@ -18,6 +18,8 @@ from backend.api.app import create_app
 from backend.domain.errors import ValueInvalid
 from backend.estate.ports import free_ports
 from backend.settings import Settings
+from backend.spans import part
+from backend.telemetry import Telemetry
 from tests import http
 from tests.database_fixture import Database
 from tests.eventually import eventually
@@ -142,6 +144,24 @@ def test_no_secret_and_no_query_is_sent(told: Console, collector: Collector) -> 
     cookie = next(iter(client.cookies.values()))
     for secret in (link.partition("code=")[2], told.token, key, cookie, "something-looked-for"):
         assert len(secret) > 9 and secret.encode() not in collector.sent
+
+
+def test_a_part_that_fails_says_so_without_the_text_of_what_failed(collector: Collector) -> None:
+    telemetry = Telemetry(Settings(otlp_endpoint=collector.url))
+    provider = telemetry.of_requests["tracer_provider"]
+    assert provider is not None
+    with (
+        pytest.raises(ValueError, match="a row"),
+        provider.get_tracer("test").start_as_current_span("request", record_exception=False) as around,
+        telemetry.noting("request-1"),
+    ):
+        around.set_attribute("about", "test")
+        with part("project"):
+            raise ValueError("the secret of a row")
+    telemetry.close()
+    (failed,) = collector.of("project")
+    assert failed.status.code == 2 and failed.status.message == "" and list(failed.events) == []
+    assert attributes(failed)["error.type"] == "ValueError"
 
 
 def test_what_is_asked_all_the_time_is_not_told(told: Console, collector: Collector) -> None:

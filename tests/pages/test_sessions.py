@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 import httpx2
 import pytest
@@ -27,6 +28,20 @@ def logged_in(console: Console, agent: str = "a browser") -> httpx2.Client:
 def logins(console: Console) -> list[tuple[str, str | None, str, str | None]]:
     found = console.rest.ok("GET", "/audit?kind=Logins")["items"]
     return [(item["kind"], item["actor"], item["means"], item["reason"]) for item in reversed(found)]
+
+
+def test_what_follows_the_tree_ends_with_its_token_as_with_its_session(console: Console) -> None:
+    ada = Visitor(console, "ada", "viewer")
+    program = http.client(base_url=console.url, headers={"Authorization": f"Bearer {ada.token}"}, timeout=30)
+    for client in (ada.client, program):  # whoever was disabled has no session any more
+        console.rest.ok("PATCH", "/users/ada", {"disabled": False})
+        with client.stream("GET", "/tree/live") as answer:
+            lines = answer.iter_lines()
+            assert next(lines) == ": open"
+            console.rest.ok("PATCH", "/users/ada", {"disabled": True})
+            # A line is a part of a block, or a second's beat; a stream lasts ten minutes by itself.
+            assert len(list(islice(lines, 3000))) < 3000
+        assert client.get("/tree/live").status_code == 401
 
 
 def test_a_session_is_ended_from_another_one(console: Console) -> None:

@@ -142,6 +142,9 @@ def test_the_audit_is_of_what_had_been_done_by_then(acme: Console) -> None:
     assert f'name="at" value="{before}"' in then.text and "audit/export" not in then.text
     assert re.findall(r'id="event-(\d+)"', first.get("/audit?at=1&workers=yes").text) == ["1"]
     assert 'id="event-' not in first.get("/audit?at=0").text
+    for zone in ("", "Z", "%2B14:00", "-14:00"):
+        ends = f"since=0001-01-01T00:00:00{zone}&until=9999-12-31T23:59:59{zone}"
+        assert f'id="event-{before}"' in first.get(f"/audit?at={before}&{ends}").text
 
 
 def test_the_timeline_ends_at_the_position(acme: Console) -> None:

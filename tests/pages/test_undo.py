@@ -41,6 +41,11 @@ def rest(method: str, path: str, body: Any = None) -> Do:
     return lambda console: console.rest.ok(method, path, body)
 
 
+def both(first: Do, second: Do) -> Do:
+    """One after the other."""
+    return lambda console: (first(console), second(console))
+
+
 CASES: dict[str, list[Do]] = {
     "DistributorTargetSwitched": [rest("PUT", "/trees/main/targets/c1/2", {"target": "c3"})],
     "DistributorPaused": [rest("PATCH", DISTRIBUTOR, {"paused": True})],
@@ -213,6 +218,42 @@ AGAIN: dict[str, tuple[list[Do], Do]] = {
     "ApplicationDeclared": (
         [_application, rest("DELETE", APPLICATION)],
         rest("POST", f"{API_PROD}/applications", {"name": "billing", "consumes": ["acme/retail/prod/orders"]}),
+    ),
+    "ClusterChanged": (
+        [*CASES["ClusterAdded"], rest("PATCH", "/clusters/c9", {"zone": "az9", "accept_offline": True})],
+        both(
+            rest("DELETE", "/clusters/c9"),
+            rest(
+                "POST",
+                "/clusters",
+                {"name": "c9", "bootstrap_servers": "127.0.0.1:7", "zone": "az9", "accept_offline": True},
+            ),
+        ),
+    ),
+    "StreamChanged": (
+        [*CASES["StreamDeclared"], rest("PATCH", f"{API_PROD}/streams/later", {"retention_ms": 5000})],
+        both(
+            rest("DELETE", f"{API_PROD}/streams/later?confirm=acme/retail/prod/later"),
+            rest("POST", f"{API_PROD}/streams", {"name": "later", "partitions": 7, "retention_ms": 5000}),
+        ),
+    ),
+    "ApplicationChanged": (
+        [_application, rest("PATCH", APPLICATION, {"groups": ["readers"]})],
+        both(
+            rest("DELETE", APPLICATION),
+            rest("POST", f"{API_PROD}/applications", {"name": "billing", "groups": ["readers"]}),
+        ),
+    ),
+    "AccessGranted": (
+        [_application, _decide("grant")],
+        both(_decide("withdraw"), _decide("grant")),
+    ),
+    "MembershipGiven": (
+        [_user],
+        both(
+            rest("DELETE", "/tenants/acme/members/ada"),
+            rest("PUT", "/tenants/acme/members/ada", {"membership": "owner"}),
+        ),
     ),
     "TokenIssued": (
         [*CASES["TokenIssued"], rest("DELETE", "/users/ada/tokens/ci")],

@@ -135,6 +135,19 @@ def test_a_user_issues_and_revokes_its_own_token_and_changes_its_password(consol
     assert RestClient(console.url, secret)("GET", "/me").status_code == 401
 
 
+def test_a_double_click_issues_one_token_and_shows_it(console: Console, open_page) -> None:
+    new_user(console, "ada")
+    page = open_page(console, "/users/ada")
+    page.get_by_label("Name").fill("ci")
+    page.get_by_role("button", name="Issue a token").dblclick()
+    secret = page.locator("#secret code").inner_text()
+    assert RestClient(console.url, secret).ok("GET", "/me")["token"] == "ci"
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_label("Name").fill("laptop")  # the page that came is another one
+    page.get_by_role("button", name="Issue a token").click()
+    expect(page.locator("[data-token]")).to_have_count(2)
+
+
 def test_who_came_by_a_tokens_link_issues_no_tokens(console: Console, open_page) -> None:
     new_user(console, "ada", password="")
     secret = console.rest.ok("POST", "/users/ada/tokens", {"name": "ci"})["secret"]

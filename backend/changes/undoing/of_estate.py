@@ -110,6 +110,7 @@ def _described(asked: Asked) -> Undo:
     before, after, now = (get_cluster(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("How the cluster was described before is not known.")
+    still_the_same(asked, name, ["ClusterRemoved"])
     changed = differing(_cluster(before), _cluster(after))
     if any(each in changed for each in _REACHED_BY):
         raise CannotBeUndone(
@@ -136,6 +137,7 @@ def _added(asked: Asked) -> Undo:
 
 def _policy(asked: Asked) -> Undo:
     name = asked.data["cluster"]
+    still_the_same(asked, f"the placement policy of {name}", ["ClusterRemoved"])
     before, after, now = (find_policy(asked.connection, name, at) for at in (asked.before, asked.at, None))
     unchanged(f"the placement policy of {name}", _ruled(after), _ruled(now))
     return Undo(change=placement_policies.set_policy(name, before.policy), action=Action.CHANGE_ESTATE)

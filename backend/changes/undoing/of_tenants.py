@@ -24,6 +24,7 @@ from backend.queries.streams import StreamRow, get_stream
 from backend.queries.tenants import EnvironmentRow, get_environment
 from backend.queries.users import get_user
 
+_STREAM_ENDS = (["StreamDeleted"], "instance", "environment", "stream")
 _ENVIRONMENT = ("margin_seconds", "offset_mode", "record_name_subjects")
 _QUOTAS = ("producer_bytes_per_second", "consumer_bytes_per_second", "request_percentage")
 
@@ -62,6 +63,7 @@ def _changed_stream(asked: Asked) -> Undo:
     before, after, now = (_find_stream(asked, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("What the stream was before is not known.")
+    still_the_same(asked, str(name), *_STREAM_ENDS)
     changed = differing(vars(before.settings), vars(after.settings))
     unchanged(str(name), changed, None if now is None else vars(now.settings))
     assert now is not None
@@ -80,7 +82,7 @@ def _changed_stream(asked: Asked) -> Undo:
 
 def _declared_stream(asked: Asked) -> Undo:
     name, now = _stream(asked), _find_stream(asked)
-    still_the_same(asked, str(name), ["StreamDeleted"], "instance", "environment", "stream")
+    still_the_same(asked, str(name), *_STREAM_ENDS)
     unchanged(str(name), {}, None if now is None else {})
     return Undo(
         change=streams.delete_stream(name, confirm=asked.confirm or None),
@@ -116,6 +118,7 @@ def _changed_application(asked: Asked) -> Undo:
     before, after, now = (get_application(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("What the application was before is not known.")
+    still_the_same(asked, str(name), ["ApplicationDeleted"])
     changed = differing(_given(before), _given(after))
     unchanged(str(name), changed, None if now is None else _given(now))
     change = applications.change_application(
@@ -170,7 +173,10 @@ def _state_of_grant(asked: Asked, at: int | None = None) -> str | None:
 def _decided(asked: Asked, state: str, decision: str) -> Undo:
     name, stream, operation = _application(asked), asked.data["stream"], asked.data["operation"]
     owner, now = stream.partition("/")[0], _state_of_grant(asked)
-    unchanged(f"{name} {stream} {operation}", {"state": state}, None if now is None else {"state": now})
+    what = f"{name} {stream} {operation}"
+    still_the_same(asked, what, ["ApplicationDeleted"])
+    unchanged(what, {"state": state}, None if now is None else {"state": now})
+    still_the_same(asked, what, ["AccessGranted", "AccessRefused", "AccessWithdrawn"], "stream", "operation")
     reason = f"undoes the event at position {asked.at}"
     change = applications.decide_access(owner, str(name), stream, operation, decision, reason)
     return Undo(change=change, action=Action.DECIDE_ACCESS, tenant=owner)
@@ -210,6 +216,7 @@ def _membership(asked: Asked) -> Undo:
     unchanged(
         f"{user} in {tenant}", {"membership": after.tenants.get(tenant)}, {"membership": now.tenants.get(tenant)}
     )
+    still_the_same(asked, f"{user} in {tenant}", ["MembershipGiven", "MembershipEnded"], "tenant")
     had = None if before is None else before.tenants.get(tenant)
     change = users.end_membership(tenant, user) if had is None else users.give_membership(tenant, user, had)
     return Undo(change=change, action=Action.MANAGE_MEMBERS, tenant=tenant)
