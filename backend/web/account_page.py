@@ -17,8 +17,9 @@ from backend.queries import logins, secrets
 from backend.queries import users as queries
 from backend.queries.login import SESSION_COOKIE
 from backend.queries.logins import LoginKind
-from backend.web import templates
+from backend.web import templates, user_forms
 from backend.web.asked import Asked
+from backend.web.form_page import answer_form
 from backend.web.forms import Fields, Form
 from backend.web.login_page import login_page
 from backend.web.pages import entering
@@ -52,15 +53,12 @@ def issue_token(request: Request, services: Shared, viewer: Viewer, fields: Form
 
 
 @router.post("/account/tokens/{token}/revoke")
-def revoke_token(token: str, request: Request, services: Shared, viewer: Viewer, _: Form) -> Response:
-    """Take one's own token away."""
+def revoke_token(token: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or take one's own token away."""
     if viewer is None:
         return login_page(request, 401)
-    try:
-        Asked(services, request, viewer).carry_out(changes.revoke_token(viewer.name, token))
-    except DomainError as error:
-        return _shown(request, services, viewer, status=422, error=error.detail)
-    return RedirectResponse("/account", 303)
+    page = user_forms.revocation(viewer.name, token, "/account", [("Account", "/account")])
+    return answer_form(request, services, viewer, page, fields)
 
 
 @router.post("/account/password")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from backend.changes import users as changes
-from backend.changes.users import UserChange
 from backend.domain.access import Action, Caller, Membership, Role, may, refusal
 from backend.domain.errors import DomainError
 from backend.domain.names import is_name
 from backend.queries import users as queries
 from backend.queries.tenants import list_tenants
-from backend.web import templates
+from backend.web import templates, user_forms
 from backend.web.asked import Asked
+from backend.web.form_page import answer_form
 from backend.web.forms import Form
 from backend.web.login_page import provider_of
 from backend.web.pages import PageRoute, enter
@@ -51,13 +50,8 @@ def users_page(request: Request, services: Shared, viewer: Viewer, at: At = None
 
 @router.post("/users")
 def create_user(request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Make a user and go to its page."""
-    name = fields.get("user", "")
-    try:
-        Asked(services, request, viewer).carry_out(changes.create_user(name, fields.get("role", ""), {}))
-    except DomainError as error:
-        return _list(request, services, viewer, status=422, error=error.detail, given=fields)
-    return RedirectResponse(f"/users/{name}", 303)
+    """Try it out, or make a user and go to its page."""
+    return answer_form(request, services, viewer, user_forms.creation(), fields)
 
 
 @router.get(USER)
@@ -68,33 +62,27 @@ def user_page(user: str, request: Request, services: Shared, viewer: Viewer, at:
 
 @router.post(USER)
 def change_user(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Change role, or disable or enable."""
-    disabled = {"disable": True, "enable": False}.get(fields.get("state", ""))
-    change = changes.change_user(user, role=fields.get("role"), disabled=disabled)
-    return _changed(request, services, viewer, user, change)
+    """Try it out, or change role, or disable or enable."""
+    return answer_form(request, services, viewer, user_forms.change(viewer, _existing(services, user)), fields)
 
 
 @router.post(USER + "/tenants")
 def change_membership(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Let a user belong to a tenant, or no longer."""
-    tenant, membership = fields.get("tenant", ""), fields.get("membership", "")
-    change = (
-        changes.give_membership(tenant, user, membership) if membership else changes.end_membership(tenant, user)
-    )
-    return _changed(request, services, viewer, user, change)
+    """Try it out, or let a user belong to a tenant, or no longer."""
+    return answer_form(request, services, viewer, user_forms.membership(_existing(services, user)), fields)
 
 
 @router.post(USER + "/identity")
 def change_identity(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Let somebody whom the provider knows log in as the user, or nobody."""
+    """Try it out, or let somebody whom the provider knows log in as the user, or nobody."""
     provider = provider_of(request)
     if provider is None:
         raise HTTPException(404, "nobody logs in by a provider here")
-    subject, unlink = fields.get("subject", "").strip(), fields.get("unlink", "")
-    change = (
-        changes.unlink_identity(user) if unlink else changes.link_identity(user, provider.client.issuer, subject)
-    )
-    return _changed(request, services, viewer, user, change)
+    _existing(services, user)
+    with services.reading() as connection:
+        was = queries.identity_of(connection, user)
+    page = user_forms.identity(user, provider.client.issuer, was[1] if was else None)
+    return answer_form(request, services, viewer, page, fields)
 
 
 @router.post(USER + "/password")
@@ -118,39 +106,28 @@ def issue_token(user: str, request: Request, services: Shared, viewer: Managing,
 
 
 @router.post(USER + "/tokens/{token}/revoke")
-def revoke_token(user: str, token: str, request: Request, services: Shared, viewer: Managing, _: Form) -> Response:
-    """Take a token away."""
-    try:
-        Asked(services, request, viewer).carry_out(changes.revoke_token(user, token))
-    except DomainError as error:
-        return _one(request, services, viewer, user, status=422, error=error.detail)
-    return RedirectResponse(f"/users/{user}", 303)
-
-
-def _changed(request: Request, services: Shared, viewer: Caller, user: str, change: UserChange) -> Response:
-    try:
-        Asked(services, request, viewer).carry_out(change)
-    except DomainError as error:
-        return _one(request, services, viewer, user, status=422, error=error.detail)
-    return RedirectResponse(f"/users/{user}", 303)
-
-
-def _list(
-    request: Request,
-    services: Shared,
-    viewer: Caller,
-    at: str | None = None,
-    *,
-    status: int = 200,
-    error: str = "",
-    given: Mapping[str, str] | None = None,
+def revoke_token(
+    user: str, token: str, request: Request, services: Shared, viewer: Managing, fields: Form
 ) -> Response:
+    """Try it out, or take a token away."""
+    name = _existing(services, user).name
+    place = user_forms.address_of(name)
+    page = user_forms.revocation(name, token, place, [user_forms.USERS, (name, place)])
+    return answer_form(request, services, viewer, page, fields)
+
+
+def _existing(services: Shared, user: str) -> queries.UserRow:
+    """Raises NotFound."""
+    with services.reading() as connection:
+        return queries.find_user(connection, user)
+
+
+def _list(request: Request, services: Shared, viewer: Caller, at: str | None) -> Response:
     with services.reading() as connection:
         position, past = position_asked(connection, viewer, at)
         found = queries.list_users(connection, position, limit=MOST_SHOWN + 1)
-    more = len(found) > MOST_SHOWN
-    context = {"past": past, "users": found[:MOST_SHOWN], "more": more, "error": error, "given": given or {}}
-    return templates.page("users.html", {**_common(request, viewer, past), **context}, status)
+    context = {"past": past, "users": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN}
+    return templates.page("users.html", {**_common(request, viewer, past), **context})
 
 
 def _one(

@@ -43,11 +43,16 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Role").select_option("viewer")
     page.get_by_role("button", name="Create").click()
+    expect(page.locator("main")).to_contain_text("There will be a user ada")
+    assert console.rest.ok("GET", "/users")["items"] == []
+    page.get_by_role("button", name="Create the user").click()
     expect(page.get_by_role("heading", name="ada")).to_be_visible()
     expect(page.locator("#role")).to_have_text("viewer")
     page.get_by_role("combobox", name="Tenant").fill("acme")
     page.get_by_role("combobox", name="As").select_option("owner")
     page.get_by_role("button", name="Add").click()
+    expect(page.locator("main")).to_contain_text("ada will be owner of acme")
+    page.get_by_role("button", name="Tenants of ada").click()
     expect(page.locator("[data-tenant='acme']")).to_contain_text("owner")
     page.get_by_label("New password").fill(PASSWORD)
     page.get_by_role("button", name="Set").click()
@@ -61,6 +66,9 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     page.goto(f"{console.url}/users/ada")
     assert secret not in page.content()
     page.get_by_role("button", name="Revoke ci").click()
+    expect(page.locator("main")).to_contain_text("Nothing has changed yet")
+    assert RestClient(console.url, secret).ok("GET", "/me")["token"] == "ci"
+    page.get_by_role("button", name="Revoke ci").click()
     expect(page.locator("#tokens")).to_have_count(0)
     assert RestClient(console.url, secret)("GET", "/me").status_code == 401
     page.goto(f"{console.url}/users")
@@ -72,6 +80,9 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     expect(own.locator(".who")).to_contain_text("ada")
     page.goto(f"{console.url}/users/ada")
     page.get_by_role("button", name="Disable").click()
+    expect(page.locator("[data-field='State']")).to_have_class("changed")
+    expect(page.locator("main")).to_contain_text("ada is logged out, and its tokens open nothing")
+    page.get_by_role("button", name="Change ada").click()
     expect(page.locator("#role")).to_contain_text("disabled")
     assert own.goto(f"{console.url}/tree").status == 401
     own.context.close()
@@ -131,6 +142,7 @@ def test_a_user_issues_and_revokes_its_own_token_and_changes_its_password(consol
     log_in(page, console, "ada", "another horse battery")
     expect(page.get_by_role("heading", name="ada")).to_be_visible()
     page.get_by_role("button", name="Revoke laptop").click()
+    page.get_by_role("button", name="Revoke laptop").click()
     expect(page.locator("#tokens")).to_have_count(0)
     assert RestClient(console.url, secret)("GET", "/me").status_code == 401
 
@@ -155,6 +167,7 @@ def test_who_came_by_a_tokens_link_issues_no_tokens(console: Console, open_page)
     expect(page.get_by_text("Log in by password to issue tokens")).to_be_visible()
     expect(page.get_by_role("button", name="Issue a token")).to_have_count(0)
     page.get_by_role("button", name="Revoke ci").click()
+    page.get_by_role("button", name="Revoke ci").click()
     # It took away its own way in.
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
 
@@ -171,6 +184,21 @@ def test_what_is_refused_is_said_on_the_page(console: Console, open_page) -> Non
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("alert")).to_contain_text("no tenant 'nothing'")
     assert page.goto(f"{console.url}/users/nobody").status == 404
+
+
+def test_a_user_that_somebody_changed_meanwhile_is_not_written_over(console: Console, open_page) -> None:
+    new_user(console, "ada", "viewer")
+    page = open_page(console, "/users/ada", expect_errors=True)
+    page.get_by_role("combobox", name="Role").select_option("operator")
+    page.get_by_role("button", name="Change").click()
+    expect(page.locator("[data-field='Role']")).to_contain_text("operator")
+    console.rest.ok("PATCH", "/users/ada", {"role": "admin"})
+    page.get_by_role("button", name="Change ada").click()
+    expect(page.get_by_role("alert")).to_contain_text("somebody changed it since you opened this form")
+    assert console.rest.ok("GET", "/users/ada")["role"] == "admin"
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Change ada").click()
+    expect(page.locator("#role")).to_have_text("operator")
 
 
 # --- what a browser cannot be made to do
