@@ -31,7 +31,7 @@ from tests.pages.consoles import TOKEN, Console, serve
 PROD = "/tenants/tenant-007/main/prod"
 PAGES = """
 /livez
-/tree /tree?at={half} /tree/edit /tree/-primary /tree/-target/cluster-7/1 /tree/-settings/cluster-7/1
+/tree /tree?at={half} /tree/edit /tree/-primary /tree/-target/cluster-7/2 /tree/-settings/cluster-7/2
 /clusters /clusters/-live /clusters?at={half} /clusters/-new
 /clusters/cluster-1 /clusters/cluster-1?at={half} /clusters/cluster-1/-change /clusters/cluster-1/replication
 /tenants /tenants?at={half} /tenants/tenant-007 /tenants/tenant-007?at={half} /tenants/tenant-007/-grants
