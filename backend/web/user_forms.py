@@ -37,8 +37,10 @@ def _state(row: UserRow) -> dict[str, str]:
 
 def _page(user: str, heading: str, act: Any, **more: Any) -> FormPage:
     """A form on a user's page."""
-    trail = [USERS, (user, address_of(user))]
-    return FormPage(template="user_form.html", heading=heading, trail=trail, verb=heading, act=act, **more)
+    trail, empty = [USERS, (user, address_of(user))], "Change something: here stands what it would be."
+    return FormPage(
+        template="user_form.html", heading=heading, trail=trail, verb=heading, act=act, empty=empty, **more
+    )
 
 
 def creation() -> FormPage:
@@ -64,6 +66,7 @@ def creation() -> FormPage:
             effect,
             lambda given: address_of(given["user"]),
         ),
+        empty="Type a name: here stands what will be.",
         choices={"of": "creation", "roles": [(role, role) for role in Role], "longest": LONGEST_NAME},
     )
 

@@ -43,7 +43,7 @@ PAGES = """
 /schemas /offsets /losses /switches /switches/plan /placements /placements/-new /zones /drills /trace
 /timeline /timeline/-live /timeline?actor=user-7 /timeline?name=TenantCreated /timeline?stream=tenant-tenant-007
 /timeline?before={half} /timeline/{half} /timeline/-differences?from={late} /timeline/-moment?position={half}
-/timeline/{late}/-undo
+/timeline/{given}/-undo
 /audit /audit?at={half} /audit?actor=user-7 /audit?kind=Logins /audit?tenant=tenant-007
 /users /users/user-7 /users?at={half} /webhooks /account
 /find?q=stream-0007 /find/-hits?q=tenant
@@ -107,7 +107,8 @@ def told(console: Console, times: int, events: int) -> int:
     print("| page | p50 | p95 | bytes |\n|---|---:|---:|---:|")
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with http.client(base_url=console.url, headers=headers, timeout=60) as client:
-        for path in PAGES.format(prod=PROD, half=events // 2, late=events - 1000).split():
+        given = console.rest.ok("GET", "/events?name=MembershipGiven&limit=1")["items"][0]["position"]
+        for path in PAGES.format(prod=PROD, half=events // 2, late=events - 1000, given=given).split():
             client.get(path)
             found, size = timed(client, path, times)
             p95 = statistics.quantiles(found, n=20)[-1]
