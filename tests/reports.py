@@ -85,7 +85,7 @@ def accessibility(folder: Path) -> str:
     (found,) = facts(folder, "axe")
     by_page: dict[str, dict[str, str]] = defaultdict(dict)
     for address, look, violations, passed in found["looked"]:
-        by_page[address.partition("?")[0]][look] = f"{violations} of {violations + passed}"
+        by_page[address][look] = f"{violations} of {violations + passed}"
     looks = list(next(iter(by_page.values())))
     violations = sum(each[2] for each in found["looked"])
     said = (
