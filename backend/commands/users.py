@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
@@ -15,6 +15,7 @@ from backend.commands.exit_codes import Code
 from backend.commands.output import Form, FormOption, JsonOption, Shown, listed, show
 from backend.commands.rest import answer, done, fail, pages, rest_client
 from backend.commands.watch import WatchCommand, WatchOption, present, present_list
+from backend.domain.access import ADMIN_NAME
 
 if TYPE_CHECKING:
     import httpx2
@@ -193,8 +194,12 @@ def _user(name: str) -> str:
 
 
 def _tokens(client: httpx2.Client, whose: str) -> str:
-    me: dict[str, Any] = {} if whose else answer(client.get("/me"))
-    return f"{_user(whose or me['name'])}/tokens"
+    whose = whose or answer(client.get("/me"))["name"]
+    if whose == ADMIN_NAME:
+        fail(
+            f"{ADMIN_NAME} is who comes with the token of the settings, and has no other: name a user with --user."
+        )
+    return f"{_user(whose)}/tokens"
 
 
 def _members(tenant: str) -> str:

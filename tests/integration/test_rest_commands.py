@@ -226,6 +226,7 @@ def test_users_are_declared_and_given_what_they_need(shell: Shell, monkeypatch: 
     monkeypatch.setenv("TREELINE_NEW_PASSWORD", "correct horse battery")
     assert shell("user", "password", "bob").exit_code == 0
     assert shell("delete", "user", "bob").exit_code == 2
+    assert "name a user with --user" in shell("token", "list").stderr
     issued = shell("token", "issue", "ci", "--user", "bob", "--days", "9")
     assert issued.exit_code == 0, issued.stderr
     monkeypatch.setenv("TREELINE_TOKEN", issued.stdout.strip())
