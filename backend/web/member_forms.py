@@ -69,6 +69,40 @@ def _notes(connection: Connection, caller: Caller, tenant: str, user: str) -> tu
     return tuple(notes)
 
 
+def belonging(
+    connection: Connection, outcome: Outcome, caller: Caller, tenant: str, user: str, before: str | None
+) -> Effect:
+    """What it says of a user that is given a membership; `before`: the one that it has, if it has any."""
+    row = _find(connection, tenant, user)
+    path = f"/api/v1/tenants/{tenant}/members/{row.user}"
+    return Effect(
+        sentence=f"{row.user} will be {row.membership} of {tenant}, from its next request on."
+        if outcome.events
+        else f"Nothing would change: {row.user} is {row.membership} of {tenant} already.",
+        same=SameChange(
+            None,
+            f"treeline member set {tenant} {row.user} {row.membership}",
+            curl("PUT", path, {"membership": row.membership}),
+        ),
+        fields=fields_of(_shown(row.membership), _shown(before) if before else None),
+        notes=_notes(connection, caller, tenant, row.user),
+        nothing=not outcome.events,
+    )
+
+
+def belonging_no_more(
+    connection: Connection, caller: Caller, tenant: str, user: str, before: str | None
+) -> Effect:
+    """What it says of a user that is taken out of a tenant."""
+    call = curl("DELETE", f"/api/v1/tenants/{tenant}/members/{user}")
+    return Effect(
+        sentence=f"{user} will no longer belong to {tenant}, from its next request on.",
+        same=SameChange(None, f"treeline member remove {tenant} {user}", call),
+        fields=fields_of(_shown(None), _shown(before)),
+        notes=_notes(connection, caller, tenant, user),
+    )
+
+
 # --- add and change
 
 
@@ -85,21 +119,8 @@ def _giving(caller: Caller, tenant: str, before: MemberRow | None) -> Command:
         return changes.give_membership(tenant, before.user, membership, _unchanged(given))
 
     def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
-        row = _find(connection, tenant, named(given))
-        path = f"/api/v1/tenants/{tenant}/members/{row.user}"
-        return Effect(
-            sentence=f"{row.user} will be {row.membership} of {tenant}, from its next request on."
-            if outcome.events
-            else f"Nothing would change: {row.user} is {row.membership} of {tenant} already.",
-            same=SameChange(
-                None,
-                f"treeline member set {tenant} {row.user} {row.membership}",
-                curl("PUT", path, {"membership": row.membership}),
-            ),
-            fields=fields_of(_shown(row.membership), _shown(before.membership) if before else None),
-            notes=_notes(connection, caller, tenant, row.user),
-            nothing=not outcome.events,
-        )
+        had = before.membership if before else None
+        return belonging(connection, outcome, caller, tenant, named(given), had)
 
     return Command(change, effect, lambda given: _after(caller, tenant, named(given)))
 
@@ -185,13 +206,7 @@ def _remove_form(caller: Caller, tenant: str, before: MemberRow) -> FormPage:
     user = before.user
 
     def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
-        call = curl("DELETE", f"/api/v1/tenants/{tenant}/members/{user}")
-        return Effect(
-            sentence=f"{user} will no longer belong to {tenant}, from its next request on.",
-            same=SameChange(None, f"treeline member remove {tenant} {user}", call),
-            fields=fields_of(_shown(None), _shown(before.membership)),
-            notes=_notes(connection, caller, tenant, user),
-        )
+        return belonging_no_more(connection, caller, tenant, user, before.membership)
 
     return FormPage(
         template="hint_form.html",

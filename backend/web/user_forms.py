@@ -19,6 +19,7 @@ from backend.queries.users import UserRow, find_user
 from backend.web.effect import Effect, fields_of
 from backend.web.form_page import Command, FormPage, version_seen
 from backend.web.forms import Fields
+from backend.web.member_forms import belonging, belonging_no_more
 from backend.web.same_change import SameChange, curl, file_of
 
 API = "/api/v1/users"
@@ -105,7 +106,7 @@ def change(caller: Caller, before: UserRow) -> FormPage:
     )
 
 
-def membership(before: UserRow) -> FormPage:
+def membership(caller: Caller, before: UserRow) -> FormPage:
     """Lets the user into a tenant, or takes it out: fields `tenant` and `membership`, none to take it out."""
     user = before.name
 
@@ -114,21 +115,11 @@ def membership(before: UserRow) -> FormPage:
         return changes.give_membership(tenant, user, wished) if wished else changes.end_membership(tenant, user)
 
     def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
-        tenant, after = given["tenant"].strip(), find_user(connection, user)
-        wished, path = after.tenants.get(tenant), f"/api/v1/tenants/{tenant}/members/{user}"
-        said = f"{user} will be {wished} of {tenant}" if wished else f"{user} will no longer belong to {tenant}"
-        return Effect(
-            sentence=f"{said}, from its next request on." if outcome.events else _NOTHING,
-            same=SameChange(
-                None,
-                f"treeline member set {tenant} {user} {wished}"
-                if wished
-                else f"treeline member remove {tenant} {user}",
-                curl("PUT", path, {"membership": wished}) if wished else curl("DELETE", path),
-            ),
-            fields=fields_of({tenant: wished or "–"}, {tenant: before.tenants.get(tenant, "–")}),
-            nothing=not outcome.events,
-        )
+        tenant = given["tenant"].strip()
+        had = before.tenants.get(tenant)
+        if given.get("membership"):
+            return belonging(connection, outcome, caller, tenant, user, had)
+        return belonging_no_more(connection, caller, tenant, user, had)
 
     return _page(
         user,

@@ -69,7 +69,7 @@ def change_user(user: str, request: Request, services: Shared, viewer: Managing,
 @router.post(USER + "/tenants")
 def change_membership(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
     """Try it out, or let a user belong to a tenant, or no longer."""
-    return answer_form(request, services, viewer, user_forms.membership(_existing(services, user)), fields)
+    return answer_form(request, services, viewer, user_forms.membership(viewer, _existing(services, user)), fields)
 
 
 @router.post(USER + "/identity")
@@ -78,10 +78,9 @@ def change_identity(user: str, request: Request, services: Shared, viewer: Manag
     provider = provider_of(request)
     if provider is None:
         raise HTTPException(404, "nobody logs in by a provider here")
-    _existing(services, user)
     with services.reading() as connection:
-        was = queries.identity_of(connection, user)
-    page = user_forms.identity(user, provider.client.issuer, was[1] if was else None)
+        name, was = queries.find_user(connection, user).name, queries.identity_of(connection, user)
+    page = user_forms.identity(name, provider.client.issuer, was[1] if was else None)
     return answer_form(request, services, viewer, page, fields)
 
 
