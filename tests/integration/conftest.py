@@ -14,11 +14,12 @@ from typing import Any
 
 import httpx2
 import pytest
+import structlog
 from fastapi.testclient import TestClient
 from httpx2 import Client, Response
 from pydantic import SecretStr
 
-from backend import logs
+from backend import dispatch, logs
 from backend.api.app import create_app
 from backend.estate.ports import free_ports
 from backend.settings import PROJECT_ROOT, Settings
@@ -248,3 +249,20 @@ def settled(postgres: RunningPostgres) -> Iterator[Rest]:
         head = shared.head()
         yield shared
         assert shared.head() == head
+
+
+@pytest.fixture
+def logged_events(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is logged of events, as `backend.logs` would have it before it becomes JSON.
+
+    The process's own logger keeps the output it had when it was first used, and so one of an earlier test.
+    """
+    found: list[dict[str, Any]] = []
+
+    def keep(_: Any, __: str, line: Any) -> Any:
+        found.append(dict(line))
+        raise structlog.DropEvent
+
+    logger = structlog.wrap_logger(None, processors=[structlog.contextvars.merge_contextvars, keep])
+    monkeypatch.setattr(dispatch, "log", logger)
+    return found

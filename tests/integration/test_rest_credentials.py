@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
+
 import sqlalchemy as sa
 from pydantic import SecretStr
 
@@ -19,7 +20,7 @@ KEY, NEW_KEY = SECRETS_KEY, "n" * 40
 
 
 def test_a_password_is_shown_once_sealed_and_stands_nowhere_else(
-    acme: Rest, database: Database, capsys: pytest.CaptureFixture[str]
+    acme: Rest, database: Database, logged_events: list[dict[str, Any]]
 ) -> None:
     declare(acme)
     issued = acme("POST", f"{APPLICATIONS}/billing/credentials", Idempotency_Key="k")
@@ -35,7 +36,8 @@ def test_a_password_is_shown_once_sealed_and_stands_nowhere_else(
     again = acme("POST", f"{APPLICATIONS}/billing/credentials", Idempotency_Key="k")
     assert again.json() == issued.json() | {"password": None}
     assert acme("GET", f"{APPLICATIONS}/billing").json()["credentials"] == {"number": 1}
-    texts = [everything_stored(database), *capsys.readouterr()]
+    assert logged_events
+    texts = [everything_stored(database), *map(str, logged_events)]
     texts += [acme("GET", path).text for path in (f"{APPLICATIONS}/billing", "/events?limit=1000")]
     assert not any(secret in text or KEY in text for text in texts)
     with database.engine.connect() as connection:

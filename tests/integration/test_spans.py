@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -95,17 +94,15 @@ def told(database: Database, collector: Collector) -> Iterator[Console]:
 
 
 def test_a_change_is_a_span_with_what_it_waited_for(
-    told: Console, collector: Collector, capsys: pytest.CaptureFixture[str]
+    told: Console, collector: Collector, logged_events: list[dict[str, Any]]
 ) -> None:
     headers = {
         "Authorization": f"Bearer {told.token}",
         "X-Request-ID": "request-1",
         "traceparent": f"00-{TRACE}-{PARENT}-01",
     }
-    capsys.readouterr()
     assert http.post(f"{told.url}/api/v1/tenants", json={"name": "acme"}, headers=headers).status_code == 201
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "events appended" in line]
-    assert [(line["trace_id"], line["request_id"]) for line in lines] == [(TRACE, "request-1")]
+    assert [(line["trace_id"], line["request_id"]) for line in logged_events] == [(TRACE, "request-1")]
     eventually(lambda: collector.of("POST /api/v1/tenants"), "the span is sent")
     (request,) = collector.of("POST /api/v1/tenants")
     said = attributes(request)
