@@ -122,6 +122,12 @@ def set_password(user: str, password: str) -> UserChange:
     return Change(USER, event_stream(user), lambda _: SetPassword(), also)
 
 
+def no_password_yet(user: str) -> UserChange:
+    """The same, for a dry run before there is one. Whoever carries it out has told that there is another password,
+    where there is not."""
+    return Change(USER, event_stream(user), lambda _: SetPassword())
+
+
 def issue_token(user: str, token: str, secret: str, now: datetime, expires_at: datetime | None) -> UserChange:
     """Give a user a token; `secret` is what it is, which nobody can be told again afterwards."""
     command = IssueToken(token=token, now=now, expires_at=expires_at)

@@ -7,49 +7,48 @@ neither issue tokens nor set a password. Those who logged in by password may.
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
-from backend.changes import users as changes
 from backend.domain.access import ADMIN_NAME, Action, Caller
-from backend.domain.errors import DomainError, NotAllowed
 from backend.queries import login as queries_of_login
-from backend.queries import logins, secrets
 from backend.queries import users as queries
 from backend.queries.login import SESSION_COOKIE
-from backend.queries.logins import LoginKind
-from backend.web import templates, user_forms
+from backend.web import session_form, templates, token_form
 from backend.web.asked import Asked
 from backend.web.form_page import answer_form
 from backend.web.forms import Fields, Form
 from backend.web.login_page import login_page
 from backend.web.pages import entering
+from backend.web.password_form import password_form
 from backend.web.services import Shared, Viewer, frame
-from backend.web.sessions import provenance
-from backend.web.token_form import issue_from_form
 
 router = APIRouter(include_in_schema=False)
 
+PLACE = "/account"
+_TRAIL = [("Account", PLACE)]
 _OTHERWISE = "Log in by password to do this: what was logged in by a token's link ends with that token."
-_NOT_PRESENT = "That is not your present password."
 
 
 @router.get("/account")
 def account_page(request: Request, services: Shared, viewer: Viewer) -> Response:
     """Who looks, and its tokens."""
-    return entering(request, viewer, Action.OWN_ACCOUNT) or _shown(request, services, viewer)
+    refused = entering(request, viewer, Action.OWN_ACCOUNT)
+    if viewer is None or refused is not None:
+        return refused or login_page(request, 401)
+    return _shown(request, services, viewer)
 
 
 @router.post("/account/tokens")
 def issue_token(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Give oneself a token and show it, this once."""
-    if viewer is None:
-        return login_page(request, 401)
-    try:
-        _refuse_by_token(viewer)
-        secret = issue_from_form(Asked(services, request, viewer), viewer.name, fields)
-    except DomainError as error:
-        return _shown(request, services, viewer, status=422, error=error.detail)
-    return _shown(request, services, viewer, secret=secret)
+    """Try it out, or give oneself a token and show it, this once."""
+    if viewer is None or viewer.token is not None:
+        return _not_by_token(request, services, viewer)
+
+    def shown(asked: Asked, _: Fields, secret: str) -> Response:
+        return _shown(request, services, asked.viewer, secret=secret)
+
+    page = token_form.issuing(viewer.name, PLACE, _TRAIL, shown)
+    return answer_form(request, services, viewer, page, fields)
 
 
 @router.post("/account/tokens/{token}/revoke")
@@ -57,60 +56,47 @@ def revoke_token(token: str, request: Request, services: Shared, viewer: Viewer,
     """Try it out, or take one's own token away."""
     if viewer is None:
         return login_page(request, 401)
-    page = user_forms.revocation(viewer.name, token, "/account", [("Account", "/account")])
+    page = token_form.revocation(viewer.name, token, PLACE, _TRAIL)
     return answer_form(request, services, viewer, page, fields)
 
 
 @router.post("/account/password")
 def set_password(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Set one's own password, which logs out everywhere."""
-    if viewer is None:
-        return login_page(request, 401)
-    try:
-        _refuse_by_token(viewer)
-        _check_present(services, viewer, fields)
-        Asked(services, request, viewer).carry_out(changes.set_password(viewer.name, fields.get("password", "")))
-    except DomainError as error:
-        return _shown(request, services, viewer, status=422, error=error.detail)
-    return login_page(request, 200, "Your password is another one now. Log in with it.")
+    """Say what another password does, or set it, which logs out everywhere."""
+    if viewer is None or viewer.token is not None:
+        return _not_by_token(request, services, viewer)
+
+    def done(_: Asked) -> Response:
+        return login_page(request, 200, "Your password is another one now. Log in with it.")
+
+    page = password_form(viewer.name, PLACE, _TRAIL, done, own=True)
+    return answer_form(request, services, viewer, page, fields)
 
 
 @router.post("/account/sessions/{name}/end")
-def end_session(name: str, request: Request, services: Shared, viewer: Viewer, _: Form) -> Response:
-    """End one of one's sessions: its browser is logged out."""
+def end_session(name: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Say which it is, or end one of one's sessions: its browser is logged out."""
     if viewer is None:
         return login_page(request, 401)
-    with services.engine.begin() as connection:
-        ended = queries_of_login.end_named_session(connection, viewer.name, name) if name.isalnum() else None
-        if ended is not None:
-            logins.record(connection, LoginKind.ENDED, viewer.name, ended[1], provenance(request))
-    if ended is None:
-        return _shown(request, services, viewer, status=404, error="There is no such session; it may have ended.")
-    return RedirectResponse("/account", 303)
+    return answer_form(request, services, viewer, session_form.ending(name, PLACE, _TRAIL), fields)
 
 
-def _refuse_by_token(viewer: Caller) -> None:
-    if viewer.token is not None:
-        raise NotAllowed(_OTHERWISE)
-
-
-def _check_present(services: Shared, viewer: Caller, fields: Fields) -> None:
-    with services.engine.begin() as connection:
-        hashed = secrets.password_hash(connection, viewer.name)
-    if not secrets.is_password(fields.get("present", ""), hashed):
-        raise NotAllowed(_NOT_PRESENT)
+def _not_by_token(request: Request, services: Shared, viewer: Caller | None) -> Response:
+    """What those get who did not log in by password, or not at all."""
+    if viewer is None:
+        return login_page(request, 401)
+    return _shown(request, services, viewer, status=403, error=_OTHERWISE)
 
 
 def _shown(
     request: Request,
     services: Shared,
-    viewer: Caller | None,
+    viewer: Caller,
     *,
     status: int = 200,
     error: str = "",
     secret: str = "",
 ) -> Response:
-    assert viewer is not None
     with services.reading() as connection:
         tokens = queries.list_tokens(connection, viewer.name)
         row = queries.get_user(connection, viewer.name)
@@ -125,7 +111,7 @@ def _shown(
         "error": error,
         "done": "",
         "secret": secret,
-        "place": "/account",
+        "place": PLACE,
         "manages": viewer.token is None,
     }
     return templates.page("account.html", {**frame(request, viewer), **context}, status)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fastapi import APIRouter, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 from pydantic import SecretStr
 from sqlalchemy import Connection
 
@@ -25,46 +23,39 @@ from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter
 from backend.web.same_change import SameChange, curl
 from backend.web.services import Shared, Viewer, frame
+from backend.web.shown_once import ShownOnce
 
 NONE_YET = "has no password yet."
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
-@dataclass(frozen=True)
-class Issuing:
-    """The act of this form."""
+def _issuing(row: ApplicationRow, secrets_key: SecretStr | None) -> ShownOnce:
+    name = row.full_name
 
-    row: ApplicationRow
-    secrets_key: SecretStr | None
-
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run; the password of it is nobody's."""
-        name = self.row.full_name
-
-        def look(connection: Connection, _: Outcome) -> int | None:
-            return find_application(connection, name).credentials
-
-        change = changes.issue_credentials(name, secrets.new_password(), self.secrets_key, version_seen(given))
-        number = asked.try_out(change, look)
+    def effect(connection: Connection, _: Outcome, __: Fields) -> Effect:
+        number = find_application(connection, name).credentials
         before = (
             " The one that it has stops working, as soon as each cluster has heard of it." if number != 1 else ""
         )
-        call = curl("POST", f"{api_of(name)}/{name.application}/credentials", version=self.row.version)
+        call = curl("POST", f"{api_of(name)}/{name.application}/credentials", version=row.version)
         return Effect(
             sentence=f"{name} gets password number {number}, which is shown once, on the next page.{before}",
             same=SameChange(None, f"treeline credentials issue {name}", call),
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Issue it and show it; a form that is sent twice shows it once."""
-        name, password = self.row.full_name, secrets.new_password()
-        change = changes.issue_credentials(name, password, self.secrets_key, version_seen(given))
-        if not asked.carry_out_once(change, once, given):
-            return RedirectResponse(address_of(name), 303)
+    def page(asked: Asked, _: Fields, password: str) -> Response:
         with asked.services.reading() as connection:
             context = application_context(connection, asked.viewer, name)
         return templates.page(TEMPLATE, {**frame(asked.request, asked.viewer), **context, "secret": password})
+
+    return ShownOnce(
+        new=secrets.new_password,
+        change=lambda given, new: changes.issue_credentials(name, new, secrets_key, version_seen(given)),
+        effect=effect,
+        page=page,
+        place=lambda _: address_of(name),
+    )
 
 
 def _version(connection: Connection, name: ApplicationName) -> Fields:
@@ -83,7 +74,7 @@ def _page(row: ApplicationRow, secrets_key: SecretStr | None) -> FormPage:
         heading="Issue a password",
         trail=trail_of(name, existing=True),
         verb="Issue the password",
-        act=Issuing(row, secrets_key),
+        act=_issuing(row, secrets_key),
         usual=lambda connection: _version(connection, name),
         choices={"hint": f"{name} {has} Whoever has it can do all that the application was granted."},
     )

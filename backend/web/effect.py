@@ -33,12 +33,24 @@ class NameOn:
     problem: str | None = None
 
 
+@dataclass(frozen=True)
+class Ask:
+    """What is typed below the preview, and stands on no page after that: a password."""
+
+    label: str
+    name: str
+    autocomplete: str
+    longest: int
+    hint: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Effect:
     """What would be different. `fields` are all of the thing; `nothing`: all of it is so already."""
 
     sentence: str
-    same: SameChange
+    same: SameChange | None
+    """None: it can be done nowhere else."""
     fields: tuple[FieldEffect, ...] = ()
     names: tuple[NameOn, ...] = ()
     notes: tuple[str, ...] = ()
@@ -51,6 +63,7 @@ class Effect:
     nothing: bool = False
     confirm: str = ""
     """What has to be typed below the preview before it is done; empty: nothing."""
+    asks: tuple[Ask, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
     """Fields that the preview's form has besides what was typed: what is to be so still when it is done."""
 

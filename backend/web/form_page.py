@@ -130,11 +130,50 @@ def answer_form(
         try_out = page.while_typing if step == CHECK and page.while_typing else page.act.try_out
         effect = try_out(asked, given)
     except DomainError as error:
+        again = _seen_again(page, asked, given) if step == CONFIRM and page.asks_nothing else None
+        if again is not None:
+            return _preview(request, viewer, page, given, again, error)
         return _refused(request, services, viewer, page, step, given, error)
     if step == CHECK:
         return _block(page, effect=effect, names=effect.names)
-    shown = {"effect": effect, "given": {**given, **effect.kept}, "once": secrets.token_urlsafe(16)}
-    return templates.page("preview.html", {**frame(request, viewer), **_about(page), **shown})
+    return _preview(request, viewer, page, given, effect)
+
+
+def _seen_again(page: FormPage, asked: Asked, given: Fields) -> Effect | None:
+    """What a form does that was refused for what was typed below its preview; None: it would be refused itself."""
+    try:
+        return page.act.try_out(asked, given)
+    except DomainError:
+        return None
+
+
+def _preview(
+    request: Request,
+    viewer: Caller,
+    page: FormPage,
+    given: Fields,
+    effect: Effect,
+    refused: DomainError | None = None,
+) -> Response:
+    asked_for = {ask.name for ask in effect.asks}
+    kept = {name: value for name, value in given.items() if name not in asked_for}
+    shown = {
+        "effect": effect,
+        "given": {**kept, **effect.kept},
+        "once": secrets.token_urlsafe(16),
+        "refused": "" if refused is None else refused.detail,
+        "errors": {} if refused is None else _errors_at(refused),
+    }
+    status = 200 if refused is None else STATUS[refused.kind]
+    return templates.page("preview.html", {**frame(request, viewer), **_about(page), **shown}, status)
+
+
+def _errors_at(error: DomainError) -> dict[str, list[str]]:
+    """What is wrong with each field. An error within a list stands at the list's field."""
+    found: dict[str, list[str]] = {}
+    for each in error.errors:
+        found.setdefault(each.pointer.removeprefix("/").partition("/")[0], []).append(each.detail)
+    return found
 
 
 def was_sent_before(asked: Asked, fields: Fields) -> bool:
@@ -181,12 +220,15 @@ def _refused(
     if step == CHECK:
         problems = [each.detail for each in error.errors if each.detail not in error.detail]
         return _block(page, refused=error.detail, problems=problems, names=names)
-    errors: dict[str, list[str]] = {}
-    for each in error.errors:
-        # An error within a list stands at the list's field.
-        errors.setdefault(each.pointer.removeprefix("/").partition("/")[0], []).append(each.detail)
     return _form(
-        request, viewer, page, given, status=STATUS[error.kind], refused=error.detail, errors=errors, names=names
+        request,
+        viewer,
+        page,
+        given,
+        status=STATUS[error.kind],
+        refused=error.detail,
+        errors=_errors_at(error),
+        names=names,
     )
 
 

@@ -1,7 +1,6 @@
 """What forms of the Users pages do: each takes the way of `form_page.py`, from the page that it stands on.
 
-Passwords and new tokens have no preview: it would carry what nobody else is to see, and what they do stands beside
-their fields.
+Those of tokens and passwords, which a user has on its Account page too: `token_form.py`, `password_form.py`.
 """
 
 from __future__ import annotations
@@ -159,29 +158,4 @@ def identity(user: str, issuer: str, was: str | None) -> FormPage:
         Command(changed, effect, lambda _: address_of(user)),
         address=f"{address_of(user)}/identity",
         choices={"of": "identity"},
-    )
-
-
-def revocation(user: str, token: str, place: str, trail: list[tuple[str, str]]) -> FormPage:
-    """Takes a token away, on the page at `place`."""
-
-    def effect(_: Connection, __: Outcome, ___: Fields) -> Effect:
-        return Effect(
-            sentence=f"The token {token} opens nothing any more; who logged in by it is logged out.",
-            same=SameChange(
-                None,
-                f"treeline token revoke {token} --user {user}",
-                curl("DELETE", f"{API}/{user}/tokens/{token}"),
-            ),
-        )
-
-    return FormPage(
-        template="hint_form.html",
-        asks_nothing=True,
-        address=f"{place}/tokens/{token}/revoke",
-        heading=f"Revoke {token}",
-        trail=trail,
-        verb=f"Revoke {token}",
-        act=Command(lambda _: changes.revoke_token(user, token), effect, lambda _: place),
-        choices={"hint": f"A token of {user}."},
     )

@@ -7,21 +7,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import Response
 
-from backend.changes import users as changes
 from backend.domain.access import Action, Caller, Membership, Role, may, refusal
-from backend.domain.errors import DomainError
 from backend.domain.names import is_name
 from backend.queries import users as queries
 from backend.queries.tenants import list_tenants
-from backend.web import templates, user_forms
+from backend.web import templates, token_form, user_forms
 from backend.web.asked import Asked
 from backend.web.form_page import answer_form
-from backend.web.forms import Form
+from backend.web.forms import Fields, Form
 from backend.web.login_page import provider_of
 from backend.web.pages import PageRoute, enter
+from backend.web.password_form import password_form
 from backend.web.position_asked import At, Past, position_asked
 from backend.web.services import Shared, Viewer, frame
-from backend.web.token_form import issue_from_form
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -86,22 +84,27 @@ def change_identity(user: str, request: Request, services: Shared, viewer: Manag
 
 @router.post(USER + "/password")
 def set_password(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Set a password."""
-    try:
-        Asked(services, request, viewer).carry_out(changes.set_password(user, fields.get("password", "")))
-    except DomainError as error:
-        return _one(request, services, viewer, user, status=422, error=error.detail)
-    return _one(request, services, viewer, user, done=f"{user} has a new password, and is logged out everywhere.")
+    """Say what a password does, or set it."""
+    name = _existing(services, user).name
+    done = f"{name} has a new password, and is logged out everywhere."
+
+    def shown(_: Asked) -> Response:
+        return _one(request, services, viewer, name, done=done)
+
+    page = password_form(name, user_forms.address_of(name), _trail(name), shown, own=False)
+    return answer_form(request, services, viewer, page, fields)
 
 
 @router.post(USER + "/tokens")
 def issue_token(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Give the user a token and show it, this once."""
-    try:
-        secret = issue_from_form(Asked(services, request, viewer), user, fields)
-    except DomainError as error:
-        return _one(request, services, viewer, user, status=422, error=error.detail)
-    return _one(request, services, viewer, user, secret=secret)
+    """Try it out, or give the user a token and show it, this once."""
+    name = _existing(services, user).name
+
+    def shown(_: Asked, __: Fields, secret: str) -> Response:
+        return _one(request, services, viewer, name, secret=secret)
+
+    page = token_form.issuing(name, user_forms.address_of(name), _trail(name), shown)
+    return answer_form(request, services, viewer, page, fields)
 
 
 @router.post(USER + "/tokens/{token}/revoke")
@@ -110,9 +113,12 @@ def revoke_token(
 ) -> Response:
     """Try it out, or take a token away."""
     name = _existing(services, user).name
-    place = user_forms.address_of(name)
-    page = user_forms.revocation(name, token, place, [user_forms.USERS, (name, place)])
+    page = token_form.revocation(name, token, user_forms.address_of(name), _trail(name))
     return answer_form(request, services, viewer, page, fields)
+
+
+def _trail(user: str) -> list[tuple[str, str]]:
+    return [user_forms.USERS, (user, user_forms.address_of(user))]
 
 
 def _existing(services: Shared, user: str) -> queries.UserRow:
@@ -136,8 +142,6 @@ def _one(
     user: str,
     at: str | None = None,
     *,
-    status: int = 200,
-    error: str = "",
     done: str = "",
     secret: str = "",
 ) -> Response:
@@ -154,8 +158,8 @@ def _one(
     shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens, "known_tenants": tenants}
     provider = provider_of(request)
     shown |= {"identity": identity, "provider": None if provider is None else provider.client.name}
-    told = {"error": error, "done": done, "secret": secret, "place": f"/users/{row.name}"}
-    return templates.page("user.html", {**_common(request, viewer, past), **shown, **told}, status)
+    told = {"error": "", "done": done, "secret": secret, "place": user_forms.address_of(row.name)}
+    return templates.page("user.html", {**_common(request, viewer, past), **shown, **told})
 
 
 def _common(request: Request, viewer: Caller, past: Past | None) -> dict[str, Any]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 from sqlalchemy import Connection
 
 from backend.changes import webhooks as changes
 from backend.changes.webhooks import WebhookChange
 from backend.dispatch import Outcome
 from backend.domain.access import Action
+from backend.queries.webhook_deliveries import list_deliveries
 from backend.queries.webhook_secrets import new_secret
 from backend.queries.webhooks import WebhookRow, find_webhook
 from backend.settings import Settings
@@ -25,6 +25,7 @@ from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter
 from backend.web.same_change import SameChange, curl, file_of
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.shown_once import ShownOnce
 from backend.web.webhooks_page import SAID, TEMPLATE, WEBHOOK, WEBHOOKS, address_of, told, webhook_context
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -34,28 +35,23 @@ YES, NO = "yes", "no"
 _ONCE = "Its secret is shown once, on the next page."
 
 
-@dataclass(frozen=True)
-class WithSecret:
-    """The act of a form whose next page shows a new secret, this once."""
-
-    change: Callable[[Fields, str], WebhookChange]
-    effect: Callable[[Connection, Outcome, Fields], Effect]
-    webhook: Callable[[Fields], str]
-
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run; the secret of it is nobody's."""
-        return asked.try_out(
-            self.change(given, new_secret()), lambda connection, outcome: self.effect(connection, outcome, given)
-        )
-
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Do it and show the secret; a form that is sent twice shows it once."""
-        secret, webhook = new_secret(), self.webhook(given)
-        if not asked.carry_out_once(self.change(given, secret), once, given):
-            return RedirectResponse(address_of(webhook), 303)
+def _with_secret(
+    change: Callable[[Fields, str], WebhookChange],
+    effect: Callable[[Connection, Outcome, Fields], Effect],
+    webhook: Callable[[Fields], str],
+) -> ShownOnce:
+    def page(asked: Asked, given: Fields, secret: str) -> Response:
         with asked.services.reading() as connection:
-            context = webhook_context(connection, asked.viewer, webhook)
+            context = webhook_context(connection, asked.viewer, webhook(given))
         return templates.page(TEMPLATE, {**frame(asked.request, asked.viewer), **context, "secret": secret})
+
+    return ShownOnce(
+        new=new_secret,
+        change=change,
+        effect=effect,
+        page=page,
+        place=lambda given: address_of(webhook(given)),
+    )
 
 
 def _events(given: Fields) -> list[str]:
@@ -97,7 +93,7 @@ def _create_form(config: Settings) -> FormPage:
         heading="New webhook",
         trail=[WEBHOOKS],
         verb="Create the webhook",
-        act=WithSecret(change, effect, lambda given: given["name"]),
+        act=_with_secret(change, effect, lambda given: given["name"]),
         usual=lambda _: {"enabled": YES, "switch": YES, "gap": YES, "quarantine": YES},
         choices={**_choices(), "is_new": True},
         empty="Type a name and an address: here stands what will be.",
@@ -159,7 +155,7 @@ def _secret_form(row: WebhookRow, config: Settings) -> FormPage:
         row,
         "secret",
         "Rotate the secret",
-        WithSecret(
+        _with_secret(
             lambda given, secret: changes.rotate_secret(row.name, secret, config, version_seen(given)),
             effect,
             lambda _: row.name,
@@ -256,11 +252,31 @@ for _way in _FORMS:
     _add_routes(_way)
 
 
+def _retry_form(connection: Connection, webhook: str, fields: Fields) -> FormPage:
+    row, typed = find_webhook(connection, webhook), fields.get("position", "")
+    position = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 19 else 0
+
+    def effect(connection: Connection, _: Outcome, __: Fields) -> Effect:
+        (delivery,) = list_deliveries(connection, row.name, at=position)
+        return Effect(
+            sentence=f"Event {position}, of kind {delivery.kind}, is sent to {row.url} within seconds; its line "
+            "shows what becomes of it.",
+            same=SameChange(
+                None,
+                f"treeline webhook retry {row.name} {position}",
+                curl("POST", f"{API}/{row.name}/deliveries/{position}/retry"),
+            ),
+            notes=("The receiver may have it already: its id is the same, by which it can tell.",),
+        )
+
+    act = Command(lambda _: changes.retry_delivery(row.name, position), effect, lambda _: address_of(row.name))
+    return _about(row, "retry", f"Send event {position} again", act, f"{row.name} is told of: {told(row.events)}.")
+
+
 @router.post(WEBHOOK + "/-retry")
 def retry(webhook: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Send an event again and go back: the page that has the button has told all that there is to know of it."""
+    """Try it out, or send an event again."""
     caller = enter(viewer, Action.MANAGE_WEBHOOKS)
-    position = fields.get("position", "")
-    number = int(position) if position.isascii() and position.isdigit() and len(position) < 19 else 0
-    Asked(services, request, caller).carry_out(changes.retry_delivery(webhook, number))
-    return RedirectResponse(address_of(webhook), 303)
+    with services.reading() as connection:
+        page = _retry_form(connection, webhook, fields)
+    return answer_form(request, services, caller, page, fields)

@@ -188,7 +188,7 @@ def test_a_script_in_any_field_of_any_form_comes_back_as_text(filled: Console) -
             continue
         for form in Page(answer.text).forms:
             where = (form.method, form.action.partition("?")[0] or address, tuple(form.fields))
-            if where in tried or "/logout" in form.action or "/account/password" in form.action:
+            if where in tried or "/logout" in form.action:
                 continue
             tried.add(where)
             for name in form.texts:

@@ -16,7 +16,7 @@ from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here
 from tests.pages.oidc import key_of
 from tests.pages.test_users_page import client_of, new_user, try_password
-from tests.pages.visitors import Visitor, rows, said
+from tests.pages.visitors import Visitor, hidden, rows, said
 
 
 def logged_in(console: Console, agent: str = "a browser") -> httpx2.Client:
@@ -56,11 +56,16 @@ def test_a_session_is_ended_from_another_one(console: Console) -> None:
     stranger = Visitor(console, "eve")
     assert stranger.send(f"/account/sessions/{name}/end").status_code == 404
     assert there.get("/account").status_code == 200
-    assert here.post(f"/account/sessions/{name}/end", data={"key": key_of(here)}).status_code == 303
+    way = f"/account/sessions/{name}/end"
+    preview = here.post(way, data={"key": key_of(here)})
+    assert "The browser that has it is logged out" in said(preview) and "over there" in said(preview)
+    assert there.get("/account").status_code == 200
+    assert here.post(way, data={**hidden(preview), "step": "confirm"}).status_code == 303
     assert there.get("/account").status_code == 401
     assert set(rows(here.get("/account"), "data-session")) == {own}
-    again = here.post(f"/account/sessions/{name}/end", data={"key": key_of(here)})
-    assert (again.status_code, "no such session" in said(again)) == (404, True)
+    for sent in ({"key": key_of(here)}, {**hidden(preview), "step": "confirm"}):
+        again = here.post(way, data=sent)
+        assert (again.status_code, "no such session" in said(again)) == (404, True)
     assert logins(console)[-1] == ("SessionEnded", "ada", "password", None)
 
 

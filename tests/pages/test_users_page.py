@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -11,7 +12,10 @@ from playwright.sync_api import Page, expect
 
 from backend.web.login_limits import ATTEMPTS
 from tests import http
+from tests.database_fixture import Database
+from tests.integration.test_rest_users import everything_stored
 from tests.pages.consoles import Console
+from tests.pages.visitors import Visitor, code, hidden, said, values
 from tests.rest_client import RestClient
 
 PASSWORD = "correct horse battery staple"
@@ -54,12 +58,19 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     expect(page.locator("main")).to_contain_text("ada will be owner of acme")
     page.get_by_role("button", name="Tenants of ada").click()
     expect(page.locator("[data-tenant='acme']")).to_contain_text("owner")
+    page.get_by_role("button", name="Set a password").click()
+    expect(page.locator("main")).to_contain_text(
+        "ada logs in by the password that you type here, where it had none"
+    )
     page.get_by_label("New password").fill(PASSWORD)
-    page.get_by_role("button", name="Set").click()
+    page.get_by_role("button", name="Set the password").click()
     expect(page.get_by_role("status")).to_contain_text("ada has a new password")
     page.get_by_label("Name").fill("ci")
     page.get_by_label("Days").fill("30")
     page.get_by_role("button", name="Issue a token").click()
+    expect(page.locator("[data-field='Opens']")).to_contain_text("role viewer; owner of acme")
+    assert console.rest.ok("GET", "/users/ada/tokens")["items"] == []
+    page.get_by_role("button", name="Issue the token").click()
     secret = page.locator("#secret code").inner_text()
     me = RestClient(console.url, secret).ok("GET", "/me")
     assert me == {"name": "ada", "role": "viewer", "tenants": {"acme": "owner"}, "token": "ci"}
@@ -127,15 +138,19 @@ def test_a_user_issues_and_revokes_its_own_token_and_changes_its_password(consol
     log_in(page, console, "ada")
     page.get_by_label("Name").fill("laptop")
     page.get_by_role("button", name="Issue a token").click()
+    page.get_by_role("button", name="Issue the token").click()
     secret = page.locator("#secret code").inner_text()
     assert RestClient(console.url, secret).ok("GET", "/me")["token"] == "laptop"
+    page.get_by_role("button", name="Set another password").click()
+    expect(page.locator("main")).to_contain_text("You are logged out everywhere: 1 session, this one too.")
     page.get_by_label("Present password").fill("not the present one")
     page.get_by_label("New password").fill("another horse battery")
-    page.get_by_role("button", name="Set").click()
+    page.get_by_role("button", name="Set the password").click()
     expect(page.get_by_role("alert")).to_contain_text("not your present password")
+    assert "another horse battery" not in page.content()
     page.get_by_label("Present password").fill(PASSWORD)
     page.get_by_label("New password").fill("another horse battery")
-    page.get_by_role("button", name="Set").click()
+    page.get_by_role("button", name="Set the password").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     log_in(page, console, "ada")
     expect(page.get_by_role("alert")).to_contain_text("do not belong together")
@@ -151,13 +166,16 @@ def test_a_double_click_issues_one_token_and_shows_it(console: Console, open_pag
     new_user(console, "ada")
     page = open_page(console, "/users/ada")
     page.get_by_label("Name").fill("ci")
+    page.get_by_role("button", name="Issue a token").click()
+    expect(page.get_by_role("button", name="Issue the token")).to_be_visible()
     # A double click, as the browser may take it: the first one is on its way when the second comes.
     assert page.evaluate(
         """() => {
           const prevented = [], form = document.querySelector("form[action$='/tokens']");
           addEventListener("submit", (event) => prevented.push(event.defaultPrevented));
-          form.requestSubmit();
-          form.requestSubmit();
+          const button = form.querySelector("button[value='confirm']");
+          form.requestSubmit(button);
+          form.requestSubmit(button);
           return prevented;
         }"""
     ) == [False, True]
@@ -166,6 +184,7 @@ def test_a_double_click_issues_one_token_and_shows_it(console: Console, open_pag
     expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_label("Name").fill("laptop")  # the page that came is another one
     page.get_by_role("button", name="Issue a token").click()
+    page.get_by_role("button", name="Issue the token").click()
     expect(page.locator("[data-token]")).to_have_count(2)
 
 
@@ -301,6 +320,41 @@ def test_nobody_is_logged_in_by_another_sites_form(console: Console) -> None:
         assert client.post("/login", data={"user": "ada", "password": PASSWORD}).status_code == 403
         assert try_password(client, "ada", **{"Sec-Fetch-Site": "cross-site"}).status_code == 403
         assert "treeline_session" not in client.cookies
+
+
+def test_a_password_is_typed_below_what_it_does_and_stands_nowhere(console: Console, database: Database) -> None:
+    new_user(console, "ada")
+    admin = Visitor(console, "root", "admin")
+    with client_of(console) as client:
+        assert try_password(client, "ada").status_code == 303
+        shown = admin.preview("/users/ada/password")
+        assert "instead of the one that it has. It is logged out: 1 session." in said(shown)
+        assert code(shown, "same-command") == "treeline user password ada"
+        sent = {**hidden(shown), "step": "confirm"}
+        refused = admin.client.post("/users/ada/password", data={**sent, "password": "too short"})
+        assert (refused.status_code, "12 to 200 characters" in said(refused)) == (422, True)
+        assert "too short" not in refused.text
+        assert client.get("/account").status_code == 200
+        again = {**hidden(refused), "step": "confirm", "password": "another horse battery"}
+        for _ in range(2):  # sent twice
+            done = admin.client.post("/users/ada/password", data=again)
+            assert (done.status_code, "ada has a new password" in said(done)) == (200, True)
+        assert client.get("/account").status_code == 401
+        assert try_password(client, "ada", "another horse battery").status_code == 303
+    kinds = [event["name"] for event in console.rest.ok("GET", "/events?limit=1000")["items"]]
+    assert kinds.count("PasswordSet") == 2, "that of the setting-up, and this one"
+    quick = hashlib.sha256(b'["/users/ada/password", [["password", "another horse battery"]]]').hexdigest()
+    assert quick not in everything_stored(database)
+
+
+@pytest.mark.parametrize("days", ["x", "-1", "0", "99999", "1.5"])
+def test_days_that_are_none_are_refused_at_their_field(console: Console, days: str) -> None:
+    new_user(console, "ada")
+    refused = Visitor(console, "root", "admin").send("/users/ada/tokens", token="ci", days=days)
+    assert refused.status_code == 422
+    assert values(refused) == {"token": "ci", "days": days}, "what was typed is still there"
+    assert 'id="wrong-' in refused.text or "days" in said(refused)
+    assert console.rest.ok("GET", "/users/ada/tokens")["items"] == []
 
 
 @pytest.mark.parametrize("role", ["tenant", "viewer", "operator"])

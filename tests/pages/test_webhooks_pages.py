@@ -84,8 +84,11 @@ def test_what_was_sent_is_listed_and_sent_again(acme: Console, admin: Visitor, d
         assert text in said(page)
     assert said(admin.get(f"{PAGE}/-live")) in said(page)
     assert re.findall('name="position" value="([0-9]+)"', page.text) == [str(failed), str(waits)]
-    again = admin.send(f"{PAGE}/-retry", position=str(failed))
-    assert again.status_code in (200, 303)
+    preview = admin.preview(f"{PAGE}/-retry", position=str(failed))
+    assert f"Event {failed}, of kind" in said(preview) and "within seconds" in said(preview)
+    assert code(preview, "same-command") == f"treeline webhook retry ops {failed}"
+    assert "given up after 1 attempt" in said(admin.get(PAGE))
+    assert admin.confirm(f"{PAGE}/-retry", position=str(failed)).status_code == 303
     states = {row["position"]: row["state"] for row in acme.rest.ok("GET", f"{PAGE}/deliveries")["items"]}
     assert states == {taken: "delivered", waits: "pending", failed: "pending"}
     assert admin.send(f"{PAGE}/-retry", position="999").status_code == 404
