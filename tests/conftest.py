@@ -1,5 +1,6 @@
 """Fixtures live in plugins beside this file; real PostgreSQL, Redis and Kafka, never a stand-in."""
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -21,6 +22,12 @@ settings.load_profile("untimed")
 # In the background of a shell Ctrl-C is ignored, also by the programs that tests start and then interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests and all that they import: they stay, and are not to be looked through again and again.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,12 +21,13 @@ from backend.estate.postgres import PostgresServer
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.parent_death import die_with_parent
+from tests.short_lived import short_lived
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = "treeline_template"
 READY_SECONDS = 30
 # Kills of the server process lose nothing without fsync; only a machine's power cut would.
-FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
+FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "max_wal_size": "128MB"}
 
 
 Content = Callable[[str], None]
@@ -119,12 +120,13 @@ class Database:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPostgres]:
     """The session's server, with a migrated template database."""
-    running = RunningPostgres(tmp_path_factory.mktemp("postgres") / "data")
-    running.start()
-    create_database(running.server, TEMPLATE)
-    migrate(running.url)
-    yield running
-    running.kill()
+    with short_lived(tmp_path_factory.mktemp("postgres")) as folder:
+        running = RunningPostgres(folder / "data")
+        running.start()
+        create_database(running.server, TEMPLATE)
+        migrate(running.url)
+        yield running
+        running.kill()
 
 
 @pytest.fixture

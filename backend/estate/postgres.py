@@ -85,6 +85,8 @@ class PostgresServer:
             "unix_socket_directories": "",
             "shared_buffers": "32MB",
             "max_connections": "100",
+            # With the data, not in /dev/shm: what is killed and wiped leaves no memory behind.
+            "dynamic_shared_memory_type": "mmap",
             **self.options,
         }
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]

@@ -121,9 +121,9 @@ class CopySession:
         gate = self._knowledge.schema_gate(plan.target)
         self._schemas = SchemaWait(gate, self._source, self.totals, plan.target.name) if gate else None
         self._begin_loop()
-        for endpoint, client in ((plan.target, self._group_member), (plan.source, self._source)):
+        for endpoint in (plan.target, plan.source):
             self._alive()
-            check_identity(self._where, endpoint, client)
+            check_identity(self._where, endpoint)
         self.update(plan.streams)
 
     def _lost(self, place: Place, first: int, last: int, reason: str) -> None:

@@ -97,14 +97,16 @@ def open_source(
     )
 
 
-def check_identity(where: str, endpoint: Endpoint, client: Consumer | Source) -> None:
+def check_identity(where: str, endpoint: Endpoint) -> None:
     """Another Kafka cluster may answer at a known address: it must neither be read nor written to.
 
     Raises CopyFailed.
     """
     try:
-        other = identity.stranger(client, endpoint.kafka_cluster_id, _REQUEST_SECONDS)
-    except KafkaException as error:
+        other = identity.stranger(
+            endpoint.bootstrap_servers, endpoint.properties, endpoint.kafka_cluster_id, _REQUEST_SECONDS
+        )
+    except (KafkaException, ValueError) as error:
         raise copy_failed(f"{where}: asking {endpoint.name} who it is", error) from error
     if other is not None:
         raise CopyFailed(f"{where}: another Kafka cluster answers as {endpoint.name}: {other}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient
 
 from backend.kafka import identity
 from backend.kafka.client_config import client_config
@@ -20,8 +19,7 @@ _SECONDS = 10.0
 def check_identity(bootstrap_servers: str, properties: Mapping[str, str], kafka_cluster_id: str | None) -> None:
     """Raises KafkaCallFailed unless the Kafka cluster of this id answers; None accepts any."""
     try:
-        admin = AdminClient(client_config(bootstrap_servers, properties))
-        other = identity.stranger(admin, kafka_cluster_id, _SECONDS)
+        other = identity.stranger(bootstrap_servers, properties, kafka_cluster_id, _SECONDS)
     except (KafkaException, ValueError) as error:
         raise KafkaCallFailed(sentence(error)) from error
     if other is not None:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
 
-from confluent_kafka.admin import ClusterMetadata
+from confluent_kafka.admin import AdminClient
 
-_NO_TOPIC = "_treeline.nobody"  # asked for so that the answer is small
-
-
-class Client(Protocol):
-    """Any client of one cluster."""
-
-    def list_topics(self, topic: str, timeout: float, /) -> ClusterMetadata:
-        """The cluster's metadata."""
+from backend.kafka.client_config import client_config
+from backend.kafka.probe import ask_of_no_topic
 
 
-def stranger(client: Client, kafka_cluster_id: str | None, timeout_seconds: float) -> str | None:
+def stranger(
+    bootstrap_servers: str, properties: Mapping[str, str], kafka_cluster_id: str | None, timeout_seconds: float
+) -> str | None:
     """In words, which other Kafka cluster answers; None if it is the one of this id (None: any).
 
-    Raises KafkaException.
+    By a client of its own, which is gone then: see `ask_of_no_topic`. Raises KafkaException, ValueError.
     """
-    found = client.list_topics(_NO_TOPIC, timeout_seconds).cluster_id
+    with AdminClient(client_config(bootstrap_servers, properties)) as admin:
+        found = ask_of_no_topic(admin, timeout_seconds).cluster_id
     return None if kafka_cluster_id in (None, found) else f"{found} instead of {kafka_cluster_id}"

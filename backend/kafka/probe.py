@@ -48,8 +48,20 @@ class ConnectionReasons:
         self.last, self.all_down = None, False
 
 
+def ask_of_no_topic(admin: AdminClient, timeout_seconds: float) -> ClusterMetadata:
+    """What a broker says of its cluster. Raises KafkaException.
+
+    librdkafka goes on asking once a second, as long as the client lives, for a topic that is not there: spare it a
+    client that is kept. A topic that is there will not do: brokers may be set to make what a client asks about,
+    and would make it anew once it is deleted.
+    """
+    return admin.list_topics(_NO_TOPIC, timeout_seconds)
+
+
 def describe(admin: AdminClient, reasons: ConnectionReasons, timeout_seconds: float) -> ClusterFacts:
-    """The facts, through an existing client. Raises KafkaException, or TimeoutError once all brokers are down.
+    """The facts, through an existing client: see `ask_of_no_topic`.
+
+    Raises KafkaException, or TimeoutError once all brokers are down.
 
     Not by `describe_cluster`: where all brokers of a cluster are fenced (a pause of its only one is enough) the
     answer names none, and librdkafka then ends the process by an assertion (2.16: its parser of that answer gives
@@ -70,7 +82,7 @@ def describe(admin: AdminClient, reasons: ConnectionReasons, timeout_seconds: fl
 def _ask(admin: AdminClient, seconds: float) -> ClusterMetadata | None:
     """What a broker says of the cluster; None: not yet."""
     try:
-        return admin.list_topics(_NO_TOPIC, seconds)
+        return ask_of_no_topic(admin, seconds)
     except KafkaException as error:
         inner = kafka_error(error)
         if inner is not None and inner.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):

@@ -19,7 +19,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from backend.kafka.epochs import UNKNOWN_EPOCH, first_born_after
 from backend.kafka.listed_offsets import listed_offsets
@@ -305,11 +305,6 @@ class Source:
                 return None
             raise
         return int(low)
-
-    def list_topics(self, topic: str, timeout_seconds: float) -> ClusterMetadata:
-        """The cluster's metadata, as `Consumer.list_topics`."""
-        found: ClusterMetadata = self.consumer.list_topics(topic, timeout_seconds)
-        return found
 
     def close(self) -> None:
         """Give the connections back."""

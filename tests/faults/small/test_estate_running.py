@@ -141,6 +141,13 @@ def test_secrets_are_private_files_and_in_no_command_line(small: RunningEstate) 
         assert not [word for word in words if word in arguments]
 
 
+def test_memory_of_the_database_is_with_its_data(small: RunningEstate) -> None:
+    """Who kills and wipes it leaves nothing: what PostgreSQL keeps in /dev/shm by itself would stay there."""
+    files = Path(f"/proc/{small.process('postgres')['pid']}/maps").read_text()
+    assert f"{small.home}/data/small/postgres/pg_dynshmem/" in files
+    assert "/dev/shm/" not in files
+
+
 def test_a_cut_link_answers_nothing_until_it_heals(small: RunningEstate) -> None:
     eventually(lambda: answers(small, "cluster-1"), "cluster-1 answers")
     small.treeline("estate", "cut", "cluster-1")

@@ -1,0 +1,92 @@
+"""Clients that are kept ask nothing by themselves: each would ask its cluster once a second while it lives."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from backend.kafka import client_config, identity
+from backend.kafka.probe import ConnectionReasons, describe
+from backend.kafka.topics import TopicAdmin
+from tests.estate_fixture import RunningEstate
+
+SECONDS = 10.0
+PROTOCOL = {"debug": "protocol"}
+LOOKED_AT_SECONDS = 5.0
+
+
+class Requests:
+    """How often all clients of this process have asked for metadata, as librdkafka logs it."""
+
+    def __init__(self) -> None:
+        self.metadata = 0
+
+    def log(self, level: int, message: str, *args: object, **_: object) -> None:
+        self.metadata += "Sent MetadataRequest" in (message % args if args else message)
+
+    def while_polled(self, poll: Callable[[float], Any], seconds: float) -> int:
+        """Those in this time. The log of a client is told as it is polled."""
+        before, deadline = self.metadata, time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            poll(0.1)
+        return self.metadata - before
+
+
+def threads() -> int:
+    """Of this process, those of librdkafka among them."""
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    found = Requests()
+    monkeypatch.setattr(client_config, "LibrdkafkaLog", lambda: found)
+    return found
+
+
+def test_who_looks_at_a_cluster_now_and_then_is_quiet_in_between(
+    estate: RunningEstate, requests: Requests
+) -> None:
+    admin = TopicAdmin(estate.bootstrap_servers("cluster-1"), PROTOCOL, SECONDS)
+    assert admin.observe(["nobodys-topic"]).facts.brokers == (1,)
+    requests.while_polled(admin._admin.poll, 2.0)
+    assert requests.metadata > 0, "they are counted"
+    assert requests.while_polled(admin._admin.poll, LOOKED_AT_SECONDS) == 0
+
+
+def test_a_client_that_was_asked_for_what_is_not_there_is_not(estate: RunningEstate, requests: Requests) -> None:
+    """Else nothing would have to be kept from it; see `probe.ask_of_no_topic`."""
+    admin = AdminClient(client_config.client_config(estate.bootstrap_servers("cluster-1"), PROTOCOL))
+    describe(admin, ConnectionReasons(), SECONDS)
+    requests.while_polled(admin.poll, 2.0)
+    assert requests.while_polled(admin.poll, LOOKED_AT_SECONDS) > 1
+
+
+@pytest.mark.parametrize("topics", [(), ("nobodys-topic",)])
+def test_looks_leave_no_client_behind(estate: RunningEstate, topics: tuple[str, ...]) -> None:
+    """One has a thread for each broker, and asks on: it must not wait for a garbage collection."""
+    admin = TopicAdmin(estate.bootstrap_servers("cluster-1"), {}, SECONDS)
+    admin.observe(topics)
+    gc.collect()
+    gc.disable()
+    try:
+        before = threads()
+        for _ in range(5):
+            admin.observe(topics)
+        assert threads() < before + 4
+    finally:
+        gc.enable()
+
+
+def test_who_answers_is_asked_by_a_client_that_is_gone_then(estate: RunningEstate) -> None:
+    servers = estate.bootstrap_servers("cluster-1")
+    known = TopicAdmin(servers, {}, SECONDS).observe(()).facts.kafka_cluster_id
+    assert identity.stranger(servers, {}, known, SECONDS) is None
+    assert identity.stranger(servers, {}, None, SECONDS) is None
+    assert identity.stranger(servers, {}, "another", SECONDS) == f"{known} instead of another"
