@@ -145,8 +145,7 @@ class Reconciler:
         key = (row.bootstrap_servers, row.properties)
         known = self._admins.get(row.name)
         if known is None or known[0] != key:
-            seconds = self._settings.probe_timeout_seconds
-            admin = TopicAdmin(row.bootstrap_servers, row.properties, seconds, each_second=True)
+            admin = TopicAdmin(row.bootstrap_servers, row.properties, self._settings.probe_timeout_seconds)
             self._admins[row.name] = known = (key, admin)
         return known[1]
 

@@ -51,17 +51,17 @@ class ConnectionReasons:
 def ask_of_no_topic(admin: AdminClient, timeout_seconds: float) -> ClusterMetadata:
     """What a broker says of its cluster. Raises KafkaException.
 
-    librdkafka goes on asking once a second, as long as the client lives, for a topic that is not there: spare it a
-    client that is kept. A topic that is there will not do: brokers may be set to make what a client asks about,
-    and would make it anew once it is deleted.
+    librdkafka goes on asking once a second, as long as the client lives, for a topic that is not there: spare it
+    one that is kept and asked once. A topic that is there will not do: brokers may be set to make what a client
+    asks about, and would make it anew once it is deleted.
     """
     return admin.list_topics(_NO_TOPIC, timeout_seconds)
 
 
 def describe(admin: AdminClient, reasons: ConnectionReasons, timeout_seconds: float) -> ClusterFacts:
-    """The facts, through an existing client: see `ask_of_no_topic`.
+    """The facts, through an existing client. Raises KafkaException, or TimeoutError once all brokers are down.
 
-    Raises KafkaException, or TimeoutError once all brokers are down.
+    For one that looks again and again: see `ask_of_no_topic`.
 
     Not by `describe_cluster`: where all brokers of a cluster are fenced (a pause of its only one is enough) the
     answer names none, and librdkafka then ends the process by an assertion (2.16: its parser of that answer gives

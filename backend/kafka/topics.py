@@ -86,16 +86,8 @@ class ClusterTopics:
 class TopicAdmin:
     """Administrative client of one cluster, kept open between looks. Raises KafkaCallFailed."""
 
-    def __init__(
-        self,
-        bootstrap_servers: str,
-        properties: Mapping[str, str],
-        timeout_seconds: float,
-        *,
-        each_second: bool = False,
-    ) -> None:
-        """`each_second`: it is looked at about as often."""
-        self._timeout, self._each_second = timeout_seconds, each_second
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
+        self._timeout = timeout_seconds
         self._reasons = ConnectionReasons()
         self._config = client_config(bootstrap_servers, properties, error_cb=self._reasons)
         self._admin = self._open()
@@ -109,7 +101,7 @@ class TopicAdmin:
     def observe(self, names: Iterable[str]) -> ClusterTopics:
         """The cluster and those of the named topics that exist. Raises KafkaCallFailed."""
         try:
-            facts = self._facts()
+            facts = describe(self._admin, self._reasons, self._timeout)
         except (KafkaException, TimeoutError) as error:
             reason = self._reasons.last or sentence(error)
             self._reasons.forget()
@@ -119,13 +111,6 @@ class TopicAdmin:
         wanted = sorted(set(names))
         found, refused = self.describe(wanted)
         return ClusterTopics(facts, found, refused)
-
-    def _facts(self) -> ClusterFacts:
-        # See `ask_of_no_topic`: to go on asking each second costs less than another client each second.
-        if self._each_second:
-            return describe(self._admin, self._reasons, self._timeout)
-        with self._open() as asking:
-            return describe(asking, self._reasons, self._timeout)
 
     def describe(self, names: Sequence[str]) -> tuple[dict[str, TopicFacts], dict[str, str]]:
         """Those of the topics that exist, and why others may not be seen. Raises KafkaCallFailed."""

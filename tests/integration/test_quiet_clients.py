@@ -50,16 +50,6 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
     return found
 
 
-def test_who_looks_at_a_cluster_now_and_then_is_quiet_in_between(
-    estate: RunningEstate, requests: Requests
-) -> None:
-    admin = TopicAdmin(estate.bootstrap_servers("cluster-1"), PROTOCOL, SECONDS)
-    assert admin.observe(["nobodys-topic"]).facts.brokers == (1,)
-    requests.while_polled(admin._admin.poll, 2.0)
-    assert requests.metadata > 0, "they are counted"
-    assert requests.while_polled(admin._admin.poll, LOOKED_AT_SECONDS) == 0
-
-
 def test_a_client_that_was_asked_for_what_is_not_there_is_not(estate: RunningEstate, requests: Requests) -> None:
     """Else nothing would have to be kept from it; see `probe.ask_of_no_topic`."""
     admin = AdminClient(client_config.client_config(estate.bootstrap_servers("cluster-1"), PROTOCOL))
@@ -68,25 +58,18 @@ def test_a_client_that_was_asked_for_what_is_not_there_is_not(estate: RunningEst
     assert requests.while_polled(admin.poll, LOOKED_AT_SECONDS) > 1
 
 
-@pytest.mark.parametrize("topics", [(), ("nobodys-topic",)])
-def test_looks_leave_no_client_behind(estate: RunningEstate, topics: tuple[str, ...]) -> None:
-    """One has a thread for each broker, and asks on: it must not wait for a garbage collection."""
-    admin = TopicAdmin(estate.bootstrap_servers("cluster-1"), {}, SECONDS)
-    admin.observe(topics)
+def test_who_answers_is_asked_by_a_client_that_is_gone_then(estate: RunningEstate) -> None:
+    """A client has a thread for each broker, and asks on: it must not wait for a garbage collection."""
+    servers = estate.bootstrap_servers("cluster-1")
+    known = TopicAdmin(servers, {}, SECONDS).observe(()).facts.kafka_cluster_id
     gc.collect()
     gc.disable()
     try:
         before = threads()
         for _ in range(5):
-            admin.observe(topics)
+            assert identity.stranger(servers, {}, known, SECONDS) is None
+        assert identity.stranger(servers, {}, None, SECONDS) is None
+        assert identity.stranger(servers, {}, "another", SECONDS) == f"{known} instead of another"
         assert threads() < before + 4
     finally:
         gc.enable()
-
-
-def test_who_answers_is_asked_by_a_client_that_is_gone_then(estate: RunningEstate) -> None:
-    servers = estate.bootstrap_servers("cluster-1")
-    known = TopicAdmin(servers, {}, SECONDS).observe(()).facts.kafka_cluster_id
-    assert identity.stranger(servers, {}, known, SECONDS) is None
-    assert identity.stranger(servers, {}, None, SECONDS) is None
-    assert identity.stranger(servers, {}, "another", SECONDS) == f"{known} instead of another"
