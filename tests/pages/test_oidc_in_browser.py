@@ -19,6 +19,7 @@ def test_logging_in_and_out_by_a_provider(sso: Console, provider: Provider, brow
     expect(page.get_by_text("You have no password")).to_be_visible()
     page.get_by_label("Name").fill("laptop")
     page.get_by_role("button", name="Issue a token").click()
+    page.get_by_role("button", name="Issue the token").click()
     expect(page.locator("#secret")).to_be_visible()
     page.get_by_role("button", name="Log out").click()
     page.wait_for_url(f"{provider.url}/logout?*")
