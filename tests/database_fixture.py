@@ -121,12 +121,7 @@ class Database:
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPostgres]:
     """The session's server, with a migrated template database."""
     with short_lived(tmp_path_factory.mktemp("postgres")) as folder:
-        running = RunningPostgres(folder / "data")
-        running.start()
-        create_database(running.server, TEMPLATE)
-        migrate(running.url)
-        yield running
-        running.kill()
+        yield from _migrated(folder / "data")
 
 
 @pytest.fixture
@@ -151,7 +146,11 @@ def database(postgres: RunningPostgres, database_content: Content | None) -> Ite
 @pytest.fixture
 def own_postgres(tmp_path: Path) -> Iterator[RunningPostgres]:
     """A running server with a migrated database, for one test that stops, kills or starves it."""
-    running = RunningPostgres(tmp_path / "data")
+    yield from _migrated(tmp_path / "data")
+
+
+def _migrated(data_dir: Path) -> Iterator[RunningPostgres]:
+    running = RunningPostgres(data_dir)
     running.start()
     create_database(running.server, TEMPLATE)
     migrate(running.url)

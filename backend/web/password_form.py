@@ -20,6 +20,7 @@ from backend.web.figures import counted
 from backend.web.form_page import FormPage
 from backend.web.forms import Fields
 from backend.web.same_change import SameChange, curl
+from backend.web.user_forms import API
 
 NEW, PRESENT = "password", "present"
 _NOT_PRESENT = "That is not your present password."
@@ -53,7 +54,7 @@ class SettingPassword:
             )
         before = "instead of the one that it has" if row.has_password else "where it had none"
         out = f" It is logged out: {counted(ends, 'session')}." if ends else ""
-        call = curl("PUT", f"/api/v1/users/{self.user}/password", {"password": "…"})
+        call = curl("PUT", f"{API}/{self.user}/password", {"password": "…"})
         return Effect(
             sentence=f"{self.user} logs in by the password that you type here, {before}.{out}",
             same=SameChange(None, f"treeline user password {self.user}", call),

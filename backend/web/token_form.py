@@ -22,9 +22,9 @@ from backend.web.form_page import Command, FormPage
 from backend.web.forms import Fields
 from backend.web.same_change import SameChange, curl
 from backend.web.shown_once import ShownOnce
+from backend.web.user_forms import API
 
-API = "/api/v1/users"
-UNTIL_REVOKED = "until it is revoked"
+_UNTIL_REVOKED = "until it is revoked"
 
 
 def issuing(
@@ -42,13 +42,13 @@ def issuing(
         row = find_user(connection, user)
         options = f" --user {user}" + (f" --days {days}" if days else "")
         body = {"name": token} | ({"expires_in_days": days} if days else {})
-        lasts = UNTIL_REVOKED if days is None else f"for {counted(days, 'day')}, or {UNTIL_REVOKED}"
+        lasts = _UNTIL_REVOKED if days is None else f"for {counted(days, 'day')}, or {_UNTIL_REVOKED}"
         return Effect(
             sentence=f"There will be a token {token}, which is shown once, on the next page. It opens {lasts}.",
             same=SameChange(
                 None, f"treeline token issue {token}{options}", curl("POST", f"{API}/{user}/tokens", body)
             ),
-            fields=fields_of({"Name": token, "Lasts": lasts, "Opens": f"what {user} may do: {may_do(row)}"}),
+            fields=fields_of({"Name": token, "Lasts": lasts, "Opens": f"what {user} may do: {_may_do(row)}"}),
             notes=("Whoever has it is taken for its user, and may do more once the user may.",),
         )
 
@@ -64,7 +64,7 @@ def issuing(
     )
 
 
-def may_do(row: UserRow) -> str:
+def _may_do(row: UserRow) -> str:
     """Role and memberships of a user, in words."""
     within = ", ".join(f"{membership} of {tenant}" for tenant, membership in sorted(row.tenants.items()))
     return f"role {row.role}; {within or 'no tenant'}"

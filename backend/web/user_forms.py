@@ -31,15 +31,26 @@ def address_of(user: str) -> str:
     return f"/users/{user}"
 
 
+def trail_of(user: str) -> list[tuple[str, str]]:
+    """The pages above a form that stands on a user's page."""
+    return [USERS, (user, address_of(user))]
+
+
 def _state(row: UserRow) -> dict[str, str]:
     return {"Role": row.role, "State": "disabled" if row.disabled else "enabled"}
 
 
 def _page(user: str, heading: str, act: Any, **more: Any) -> FormPage:
     """A form on a user's page."""
-    trail, empty = [USERS, (user, address_of(user))], "Change something: here stands what it would be."
+    empty = "Change something: here stands what it would be."
     return FormPage(
-        template="user_form.html", heading=heading, trail=trail, verb=heading, act=act, empty=empty, **more
+        template="user_form.html",
+        heading=heading,
+        trail=trail_of(user),
+        verb=heading,
+        act=act,
+        empty=empty,
+        **more,
     )
 
 

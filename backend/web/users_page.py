@@ -91,7 +91,7 @@ def set_password(user: str, request: Request, services: Shared, viewer: Managing
     def shown(_: Asked) -> Response:
         return _one(request, services, viewer, name, done=done)
 
-    page = password_form(name, user_forms.address_of(name), _trail(name), shown, own=False)
+    page = password_form(name, user_forms.address_of(name), user_forms.trail_of(name), shown, own=False)
     return answer_form(request, services, viewer, page, fields)
 
 
@@ -103,7 +103,7 @@ def issue_token(user: str, request: Request, services: Shared, viewer: Managing,
     def shown(_: Asked, __: Fields, secret: str) -> Response:
         return _one(request, services, viewer, name, secret=secret)
 
-    page = token_form.issuing(name, user_forms.address_of(name), _trail(name), shown)
+    page = token_form.issuing(name, user_forms.address_of(name), user_forms.trail_of(name), shown)
     return answer_form(request, services, viewer, page, fields)
 
 
@@ -113,12 +113,8 @@ def revoke_token(
 ) -> Response:
     """Try it out, or take a token away."""
     name = _existing(services, user).name
-    page = token_form.revocation(name, token, user_forms.address_of(name), _trail(name))
+    page = token_form.revocation(name, token, user_forms.address_of(name), user_forms.trail_of(name))
     return answer_form(request, services, viewer, page, fields)
-
-
-def _trail(user: str) -> list[tuple[str, str]]:
-    return [user_forms.USERS, (user, user_forms.address_of(user))]
 
 
 def _existing(services: Shared, user: str) -> queries.UserRow:
