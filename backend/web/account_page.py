@@ -109,7 +109,6 @@ def _shown(
         "sessions": sessions,
         "has_password": row is not None and row.has_password,
         "error": error,
-        "done": "",
         "secret": secret,
         "place": PLACE,
         "manages": viewer.token is None,

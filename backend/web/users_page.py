@@ -154,7 +154,7 @@ def _one(
     shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens, "known_tenants": tenants}
     provider = provider_of(request)
     shown |= {"identity": identity, "provider": None if provider is None else provider.client.name}
-    told = {"error": "", "done": done, "secret": secret, "place": user_forms.address_of(row.name)}
+    told = {"done": done, "secret": secret, "place": user_forms.address_of(row.name)}
     return templates.page("user.html", {**_common(request, viewer, past), **shown, **told})
 
 

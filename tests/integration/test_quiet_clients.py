@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from backend.kafka import client_config, identity
+from backend.kafka import client_config, copy_clients, identity
+from backend.kafka.copy import CopySession
 from backend.kafka.probe import ConnectionReasons, describe
 from backend.kafka.topics import TopicAdmin
 from tests.estate_fixture import RunningEstate
+from tests.integration.test_copy_session import Pair, drain
 
 SECONDS = 10.0
 PROTOCOL = {"debug": "protocol"}
 LOOKED_AT_SECONDS = 5.0
+SETTLED_SECONDS = 2.0
 
 
 class Requests:
@@ -54,7 +57,7 @@ def test_a_client_that_was_asked_for_what_is_not_there_is_not(estate: RunningEst
     """Else nothing would have to be kept from it; see `probe.ask_of_no_topic`."""
     admin = AdminClient(client_config.client_config(estate.bootstrap_servers("cluster-1"), PROTOCOL))
     describe(admin, ConnectionReasons(), SECONDS)
-    requests.while_polled(admin.poll, 2.0)
+    requests.while_polled(admin.poll, SETTLED_SECONDS)
     assert requests.while_polled(admin.poll, LOOKED_AT_SECONDS) > 1
 
 
@@ -73,3 +76,35 @@ def test_who_answers_is_asked_by_a_client_that_is_gone_then(estate: RunningEstat
         assert threads() < before + 4
     finally:
         gc.enable()
+
+
+def copied_for(session: CopySession, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        session.copy_batch(0.1)
+
+
+def test_an_idle_copy_session_asks_nothing_by_itself(
+    estate: RunningEstate, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """None of its four clients, those that nobody polls either: librdkafka writes their log where it likes to."""
+
+    def loud(*servers_and_properties: Any, **settings: Any) -> dict[str, Any]:
+        config = client_config.client_config(*servers_and_properties, **settings)
+        del config["logger"]
+        return config | PROTOCOL
+
+    monkeypatch.setattr(copy_clients, "client_config", loud)
+    monkeypatch.setattr(identity, "client_config", loud)
+    pair = Pair(estate, record_loop="python")
+    session = pair.session()
+    try:
+        drain(session)
+        copied_for(session, SETTLED_SECONDS)
+        assert "Sent MetadataRequest" in capfd.readouterr().err
+        copied_for(session, LOOKED_AT_SECONDS)
+        idle = capfd.readouterr().err
+    finally:
+        session.close()
+    assert "Sent FetchRequest" in idle
+    assert idle.count("Sent MetadataRequest") < LOOKED_AT_SECONDS - 1

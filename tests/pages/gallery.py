@@ -12,6 +12,7 @@ from backend import web
 from tests.pages.test_losses_page import ASIDE
 
 PROD = "/tenants/acme/retail/prod"
+TOKEN = "Name=laptop", "Days=30", "Issue a token"
 LOSS = "/drills/replication/hw-truncation-loss"
 
 
@@ -27,6 +28,8 @@ class Picture:
     """Also in the dark."""
     narrow: bool = False
     """Also on a telephone."""
+    acts: tuple[str, ...] = ()
+    """What leads there from the address: buttons that are pressed, and `Name=ci`, which fills a field."""
 
     @property
     def looks(self) -> tuple[str, ...]:
@@ -66,6 +69,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("webhook-change", "/webhooks/ops/-change", "The form that changes a webhook"),
         Picture("webhook-secret", "/webhooks/ops/-secret", "A webhook signs with a new secret"),
         Picture("webhook-test", "/webhooks/ops/-test", "A test is sent"),
+        Picture("webhook-retry", "/webhooks/ops", "A delivery is sent again", acts=("Send again",)),
         Picture("webhook-delete", "/webhooks/ops/-delete", "The form that deletes a webhook"),
         Picture("trace", f"/trace?stream={PROD[9:]}/orders&cluster=c1&partition=0&offset=41", "A record's copies"),
     ),
@@ -131,6 +135,11 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("audit", "/audit", "Who did what, when, from where and by what", narrow=True),
         Picture("users", "/users", "All users"),
         Picture("user", "/users/ada", "One user"),
+        Picture("password", "/users/ada", "A password is typed below what it does", narrow=True,
+                acts=("Set a password",)),
+        Picture("token-new", "/users/ada", "A token is looked at before it is issued", acts=TOKEN),
+        Picture("token", "/users/ada", "A new token is shown this once", acts=(*TOKEN, "Issue the token")),
+        Picture("session-end", "/account", "A session is looked at before it ends", acts=("End the session",)),
         Picture("login", "/login", "Logging in", dark=True, narrow=True),
     ),
 }  # fmt: skip
@@ -171,8 +180,14 @@ def text() -> str:
     for heading, pictures in GALLERY.items():
         lines += ["", f"## {heading}"]
         for each in pictures:
-            lines += ["", f"### {each.shows}", "", f"`{each.address.partition('?')[0]}`"]
+            way = "".join(f", {_told(act)}" for act in each.acts)
+            lines += ["", f"### {each.shows}", "", f"`{each.address.partition('?')[0]}`{way}"]
             for look in each.looks:
                 said = {"": "", "-dark": ", in the dark", "-narrow": ", on a telephone"}[look]
                 lines += ["", f"![{each.shows}{said}](images/gallery/{each.name}{look}.webp)"]
     return "\n".join(lines) + "\n"
+
+
+def _told(act: str) -> str:
+    field, filled, value = act.partition("=")
+    return f"{field}: `{value}`" if filled else f"**{act}**"
