@@ -54,7 +54,8 @@ class SettingPassword:
             )
         before = "instead of the one that it has" if row.has_password else "where it had none"
         out = f" It is logged out: {counted(ends, 'session')}." if ends else ""
-        call = curl("PUT", f"{API}/{self.user}/password", {"password": "…"})
+        # Too short to be set by who copies it as it is.
+        call = curl("PUT", f"{API}/{self.user}/password", {"password": "..."})
         return Effect(
             sentence=f"{self.user} logs in by the password that you type here, {before}.{out}",
             same=SameChange(None, f"treeline user password {self.user}", call),

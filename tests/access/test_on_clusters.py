@@ -76,7 +76,8 @@ def topic(rest: RestClient, place: str, name: str, cluster: str) -> str:
     return str(rest.ok("GET", f"{environment(place)}/streams/{name}")["technical_names"][cluster])
 
 
-@pytest.mark.parametrize("cluster", [pytest.param(SECURED[0], marks=pytest.mark.nightly), *SECURED[1:]])
+@pytest.mark.nightly  # eight Java programs; test_kafkas_tools_show and test_access_admin have the same rules
+@pytest.mark.parametrize("cluster", SECURED)
 def test_kafkas_console_tools_may_what_was_granted_and_nothing_else(
     two: Two, rest: RestClient, tmp_path: Path, cluster: str
 ) -> None:

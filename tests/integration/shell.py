@@ -6,11 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
+import typer.testing
 import yaml
 from pydantic import SecretStr
 from typer.testing import CliRunner, Result
@@ -22,6 +24,8 @@ from tests.pages.consoles import serve_here
 
 # A logger keeps the output that it first wrote to: that of a command, if it is the control plane's beside one.
 structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stdout))
+# Made once: all commands of the program take a tenth of a second, and a test gives a dozen of them.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 class Shell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from backend.estate.control_plane import ControlPlane, apply_estate
@@ -28,7 +29,10 @@ ESTATE = {
 }
 
 
-def test_applications_come_after_all_streams(database: Database, tmp_path: Path) -> None:
+def test_applications_come_after_all_streams(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREELINE_PROBE_TIMEOUT_SECONDS", "0.5")  # nobody is there who could answer
     (tmp_path / "estate.yaml").write_text(yaml.safe_dump(ESTATE))
     home = Home(tmp_path)
     home.make()

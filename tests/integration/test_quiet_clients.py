@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from backend.kafka import client_config, copy_clients, identity
@@ -76,6 +77,16 @@ def test_who_answers_is_asked_by_a_client_that_is_gone_then(estate: RunningEstat
         assert threads() < before + 4
     finally:
         gc.enable()
+
+
+def test_one_that_got_no_answer_is_gone_though_its_error_is_kept() -> None:
+    """What is raised knows the frames that it came through, and they know the client."""
+    before, errors = threads(), []
+    for _ in range(3):
+        with pytest.raises(KafkaException) as refused:
+            identity.stranger("127.0.0.1:9", {}, None, 0.5)
+        errors.append(refused.value)
+    assert threads() < before + 3
 
 
 def copied_for(session: CopySession, seconds: float) -> None:

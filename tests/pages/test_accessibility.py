@@ -61,7 +61,9 @@ def filled(acme: Console, database: Database) -> Console:
 def wrong(page: Page) -> list[str]:
     """What axe finds: the rule, and the element."""
     page.evaluate(AXE.read_text())
-    found = page.evaluate("rules => axe.run({runOnly: {type: 'tag', values: rules}})", RULES)
+    found = page.evaluate(
+        "rules => axe.run({runOnly: {type: 'tag', values: rules}, resultTypes: ['violations']})", RULES
+    )
     return [
         f"{each['id']}: {node['html'][:160]}: {node['failureSummary'][:300]}"
         for each in found["violations"]

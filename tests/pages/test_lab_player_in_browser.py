@@ -120,6 +120,7 @@ def test_lanes_are_as_high_as_the_wires_between_them_are_drawn_for(
         assert set(ends) <= middles, path
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(console: Console, open_page: Callable[..., Page], folder: Path | None) -> None:
     page = open_page(console, "/drills")
     taken(page, "drills", folder)

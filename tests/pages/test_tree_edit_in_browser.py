@@ -114,6 +114,7 @@ def test_a_move_and_an_exchange(five: Console, open_page) -> None:
     expect(page.locator("#node-r1")).to_have_attribute("aria-label", "c4 joins")
 
 
+@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(five: Console, open_page, folder: Path | None) -> None:
     page = open_page(five, EDIT)
     taken(page, "tree-edit-opened", folder)

@@ -330,6 +330,7 @@ def test_a_password_is_typed_below_what_it_does_and_stands_nowhere(console: Cons
         shown = admin.preview("/users/ada/password")
         assert "instead of the one that it has. It is logged out: 1 session." in said(shown)
         assert code(shown, "same-command") == "treeline user password ada"
+        assert '{"password": "..."}' in code(shown, "same-curl")
         sent = {**hidden(shown), "step": "confirm"}
         refused = admin.client.post("/users/ada/password", data={**sent, "password": "too short"})
         assert (refused.status_code, "12 to 200 characters" in said(refused)) == (422, True)

@@ -71,6 +71,7 @@ def standing_still(router: Router, broker: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.nightly  # the others kill one at the moments that matter
 def test_mains_that_are_killed_again_and_again_lose_and_double_nothing(router: Router, topic: str):
     with Producing(router, topic, "az1") as producing:
         for _ in range(3):

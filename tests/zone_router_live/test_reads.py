@@ -65,7 +65,9 @@ def test_one_record_at_a_time_is_read_as_it_comes(reading: Router, topic: str):
         consuming.is_the_leaders(reading)
 
 
-@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize(
+    "isolation", ["read_committed", pytest.param("read_uncommitted", marks=pytest.mark.nightly)]
+)
 def test_transactions_are_read_as_from_the_leader(reading: Router, topic: str, isolation: str):
     """Committed, aborted, one beside another, and one that is open."""
     node = reading.nodes["az3"]

@@ -80,6 +80,7 @@ class Struck:
         return late
 
 
+@pytest.mark.nightly  # what is stranded, in parts, is in switches/test_stranded
 def test_what_was_stranded_comes_once_although_the_worker_is_killed_meanwhile(place: Place, tenant: Tenant):
     with ExitStack() as closed:
         applications = closed.enter_context(Applications(tenant, producers=1, groups=1))
