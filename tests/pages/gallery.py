@@ -32,6 +32,11 @@ class Picture:
     """What leads there from the address: buttons that are pressed, and `Name=ci`, which fills a field."""
 
     @property
+    def way(self) -> str:
+        """The address, and what leads on from there."""
+        return ", ".join((self.address, *self.acts))
+
+    @property
     def looks(self) -> tuple[str, ...]:
         """The ends of the names of its files: wide and light, then dark, then narrow."""
         return "", *(("-dark",) if self.dark else ()), *(("-narrow",) if self.narrow else ())

@@ -14,7 +14,7 @@ from tests import report_facts
 from tests.pages.consoles import Console
 from tests.pages.gallery import PICTURES
 from tests.pages.test_accessibility import AXE, RULES
-from tests.pages.test_gallery import console, filled
+from tests.pages.test_gallery import console, filled, follow
 
 __all__ = ["console", "filled"]
 
@@ -28,19 +28,21 @@ RUN = """rules => axe.run({runOnly: {type: 'tag', values: rules}}).then((found) 
 
 @pytest.mark.nightly
 def test_axe_finds_nothing_in_any_look(filled: Console, open_page: Callable[..., Page]) -> None:
+    open_page(filled, "/account")  # another session, to be ended
     page = open_page(filled, "/account", expect_errors=True)
     looked, broken = [], []
     for picture in PICTURES:
         if picture.name == "login":
             page.context.clear_cookies()
         page.goto(f"{filled.url}{picture.address}", wait_until="load")
+        follow(page, picture)
         page.evaluate(AXE.read_text())
         for width in WIDTHS:
             page.set_viewport_size({"width": WIDTHS[width], "height": 844})
             for theme in THEMES:
                 page.emulate_media(color_scheme=theme)
                 violations, passed = page.evaluate(RUN, RULES)
-                looked.append([picture.address, f"{width}, {theme}", len(violations), passed])
-                broken += [f"{picture.address} {width} {theme}: {each}" for each in violations]
+                looked.append([picture.way, f"{width}, {theme}", len(violations), passed])
+                broken += [f"{picture.way} {width} {theme}: {each}" for each in violations]
     report_facts.leave("axe", {"looked": looked, "version": page.evaluate("axe.version"), "rules": RULES})
     assert not broken, "\n".join(broken)

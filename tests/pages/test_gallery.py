@@ -138,7 +138,7 @@ def taken(page: Page, picture: Picture) -> list[str]:
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > size["width"]:
-            wrong.append(f"{picture.address}: {width} of {size['width']} pixels")
+            wrong.append(f"{picture.way}: {width} of {size['width']} pixels")
         if KEPT and ending in picture.looks:
             pictures.keep(page, Path(KEPT) / f"{picture.name}{ending}.webp")
     return wrong
