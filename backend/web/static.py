@@ -2,15 +2,13 @@
 
 Every file is listed here by its address, so no path of a request ever reaches the file system. An address carries
 a digest of its file: browsers keep the file for good, and a new one has a new address. What is text is sent packed
-to those who take that: a first visit is to be light (tests/pages/test_weight.py). Pages are not, since they carry
-keys beside what was typed, and the size of both packed together tells about the key (BREACH).
+to those who take that: a first visit is to be light (tests/pages/test_weight.py).
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +17,7 @@ from fastapi import APIRouter, Header, HTTPException, Query
 from fastapi.responses import FileResponse, Response
 
 from backend.settings import PROJECT_ROOT
+from backend.web.packing import takes_gzip
 
 router = APIRouter(include_in_schema=False)
 
@@ -38,8 +37,6 @@ _TYPES = {
     ".woff2": "font/woff2",
 }
 _PACKED_ALREADY = {".woff2"}
-_TAKES_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:$|,|;\s*q=(?!0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
-"""In `Accept-Encoding`: gzip, and not with the weight 0."""
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -63,7 +60,7 @@ def get_file(
     if path.suffix in _PACKED_ALREADY:
         return FileResponse(path, media_type=kind, headers=headers)
     headers["Vary"] = "Accept-Encoding"
-    if _TAKES_GZIP.search(accept_encoding) is None:
+    if not takes_gzip(accept_encoding):
         return FileResponse(path, media_type=kind, headers=headers)
     packed = _packed(path, path.stat().st_mtime_ns)
     return Response(packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})

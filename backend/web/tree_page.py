@@ -18,12 +18,13 @@ from backend.eventlog.faults import DatabaseUnavailable
 from backend.web import templates
 from backend.web.figures import clock
 from backend.web.live import Blocks, LiveTree
+from backend.web.packing import PackedStreamRoute
 from backend.web.pages import Offer, entering, offer, reasons
 from backend.web.position_asked import At, NoSuchPosition, no_such_position, position_asked
 from backend.web.services import Shared, Viewer, frame
 from backend.web.tree_view import Picture, TreeState, read
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=PackedStreamRoute)
 
 TEMPLATE = "tree.html"
 BLOCKS = ("summary", "notices", "diagram", "distributors", "timeline")
