@@ -152,13 +152,13 @@ def test_memory_is_bounded_by_the_caches(reading: Router, topic: str):
     everything(node.servers, topic, "zone=az2")
     before = node.memory()
     producer = Producer(client(reading.nodes["az1"], linger_ms=20, message_max_bytes=1_000_000))
-    for number in range(400):
+    for number in range(600):
         producer.produce(topic, os.urandom(500_000), partition=(0, 3)[number % 2])
         producer.poll(0)
         if number % 20 == 0:
             producer.flush()
     assert producer.flush(DEADLINE_SECONDS) == 0
-    assert len(everything(node.servers, topic, "zone=az2")) == 400
+    assert len(everything(node.servers, topic, "zone=az2")) == 600
     assert node.memory() - before < CACHES + 100_000_000
 
 
