@@ -287,7 +287,7 @@ class Settings(BaseSettings):
         "new one begins is refused, and written again.",
     )
     fetch_wait_max_ms: int = Field(
-        250, ge=1, description="Milliseconds a broker waits for new records before it answers an empty fetch."
+        500, ge=1, description="Milliseconds a broker waits for new records before it answers an empty fetch."
     )
     fetch_buffer_kbytes: int = Field(
         8192, ge=64, description="Kibibytes of fetched records a distributor shard holds at most."

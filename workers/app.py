@@ -253,7 +253,8 @@ def reconcile() -> None:
 
 
 def _keep_a_nudge_waiting() -> None:
-    with app.connection_for_write() as broker:
+    # The one that tasks are sent by, too: a connection of its own each second costs more than what it asks.
+    with app.pool.acquire(block=True) as broker:
         for queue, task in ((SHIFT_QUEUE, shift), (OFFSETS_QUEUE, offsets), (SCHEMAS_QUEUE, schemas)):
             if _waiting(broker, queue) == 0:
                 task.apply_async()

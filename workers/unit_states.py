@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from backend.queries.observed import unit_states
 
@@ -34,21 +34,31 @@ class UnitState:
     position: int
 
 
+def _replacing() -> Insert:
+    names = [field.name for field in fields(UnitState)]
+    statement = insert(unit_states).values(
+        {name: sa.bindparam(name) for name in names} | {"seen_at": sa.func.clock_timestamp()}
+    )
+    old, given = unit_states.c, statement.excluded
+    fresh: dict[str, Any] = {name: given[name] for name in (*names, "seen_at") if name != "unit"}
+    for counted in ("schema_holds", "schema_held_seconds", "schema_waits_run_out"):
+        before = old[f"{counted}_before"]
+        fresh[f"{counted}_before"] = sa.case((given.epoch > old.epoch, before + old[counted]), else_=before)
+    # A late report of a former holder must not hide its successor's.
+    return statement.on_conflict_do_update(
+        index_elements=["unit"], set_=fresh, where=unit_states.c.epoch <= given.epoch
+    )
+
+
+_REPLACING = _replacing()
+"""Made once: it is carried out every second, for each unit."""
+
+
 def write(connection: Connection, states: Iterable[UnitState]) -> None:
     """Replace the rows of these units; what was counted before a new holder is kept beside what it counts."""
-    rows = [{**asdict(state), "seen_at": sa.func.clock_timestamp()} for state in states]
+    rows = [asdict(state) for state in states]
     if rows:
-        statement = insert(unit_states).values(rows)
-        old, given = unit_states.c, statement.excluded
-        fresh: dict[str, Any] = {name: given[name] for name in rows[0] if name != "unit"}
-        for counted in ("schema_holds", "schema_held_seconds", "schema_waits_run_out"):
-            before = old[f"{counted}_before"]
-            fresh[f"{counted}_before"] = sa.case((given.epoch > old.epoch, before + old[counted]), else_=before)
-        # A late report of a former holder must not hide its successor's.
-        statement = statement.on_conflict_do_update(
-            index_elements=["unit"], set_=fresh, where=unit_states.c.epoch <= statement.excluded.epoch
-        )
-        connection.execute(statement)
+        connection.execute(_REPLACING, rows)
 
 
 def forget(connection: Connection, desired: Iterable[str]) -> None:

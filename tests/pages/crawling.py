@@ -14,6 +14,9 @@ POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
+MOST_PAGES = 1_000
+_MOST_OF_A_PATH, _MOST_NUMBERED = 4, 60
+_NUMBER = re.compile(r"/[0-9]+")
 _RUNS = re.compile(r"\s*(javascript|data|vbscript):", re.IGNORECASE)
 
 
@@ -76,17 +79,24 @@ class Page(HTMLParser):
 
 
 def crawl(
-    client: httpx2.Client, starts: Iterator[str] | tuple[str, ...], most: int = 400
+    client: httpx2.Client, starts: Iterator[str] | tuple[str, ...], most: int = MOST_PAGES
 ) -> dict[str, httpx2.Response]:
-    """Every page that links lead to, by its address; of addresses that differ in their query only, a few."""
+    """Every page that links lead to, by its address; of addresses that differ in their query only, a few, and of
+    those that differ in a number, as events do, more."""
     found: dict[str, httpx2.Response] = {}
     waiting, by_path = list(starts), dict[str, int]()
     while waiting and len(found) < most:
         address = waiting.pop(0)
         path = urlsplit(address).path
-        if address in found or by_path.get(path, 0) >= 4 or path.startswith(("/static/", "/api/", "/logout")):
+        kind = _NUMBER.sub("/#", path)
+        most_of_kind = _MOST_OF_A_PATH if kind == path else _MOST_NUMBERED
+        if (
+            address in found
+            or by_path.get(kind, 0) >= most_of_kind
+            or path.startswith(("/static/", "/api/", "/logout"))
+        ):
             continue
-        by_path[path] = by_path.get(path, 0) + 1
+        by_path[kind] = by_path.get(kind, 0) + 1
         answer = found[address] = client.get(address)
         if answer.headers.get("content-type", "").startswith("text/html"):
             for link in Page(answer.text).links:

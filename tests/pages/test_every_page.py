@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -13,13 +14,14 @@ from backend import web
 from backend.deciders import CLUSTER, USER
 from backend.domain.cluster import RecordOffline
 from backend.domain.user import LinkIdentity
+from backend.eventlog.engine import create_engine
 from tests import http
-from tests.database_fixture import Database
-from tests.pages.consoles import Console
-from tests.pages.crawling import POLICY, Page, crawl
+from tests.database_fixture import Database, RunningPostgres, create_database
+from tests.pages.consoles import Console, serve_here
+from tests.pages.crawling import MOST_PAGES, POLICY, Page, crawl
 from tests.pages.filling import fill
 from tests.pages.test_accessibility import PAGES
-from tests.pages.visitors import API_PROD, FORMS, Visitor, head, record, said
+from tests.pages.visitors import API_PROD, FORMS, Visitor, clusters_and_tenants, head, record, said
 from tests.rest_client import RestClient
 
 SCRIPT = "\"'><script>mark()</script>"
@@ -77,25 +79,6 @@ def test_routes_are_found() -> None:
     assert len(routes("GET")) > 60
     assert len(routes("POST")) > 30
     assert set(FORMS) - set(map(filled_in, routes("POST"))) == set()
-
-
-def test_every_page_runs_nothing_but_our_files_and_says_so(filled: Console) -> None:
-    admin = Visitor(filled, "root", "admin")
-    found = crawl(admin.client, ("/", *PAGES, *(filled_in(path) for path in routes("GET") if "{" in path)))
-    assert len(found) > 100
-    broken = [f"{address}: {answer.status_code}" for address, answer in found.items() if answer.status_code >= 500]
-    # No cluster of this test answers.
-    assert [each for each in broken if ": 503" not in each] == []
-    for address, answer in found.items():
-        if is_page(answer):
-            assert answer.headers["content-security-policy"] == POLICY, address
-            assert answer.headers["x-frame-options"] == "DENY", address
-            assert answer.headers["cache-control"] == "no-store", address
-            assert Page(answer.text).scripts == [], address
-            for form in Page(answer.text).forms:
-                assert form.method == "get" or len(form.fields["key"]) == 64, (address, form)
-        assert answer.headers["x-content-type-options"] == "nosniff", address
-        assert answer.headers["referrer-policy"] == "no-referrer", address
 
 
 def test_no_form_is_taken_without_its_key(filled: Console) -> None:
@@ -163,27 +146,66 @@ def write_script(console: Console, database: Database) -> None:
     http.post(f"{console.url}/api/v1/tenants", json={"name": "initech"}, headers=headers)
 
 
-def test_a_script_is_text_wherever_it_was_written(filled: Console, database: Database) -> None:
-    write_script(filled, database)
-    admin = Visitor(filled, "root", "admin")
-    agent = http.client(base_url=filled.url, headers={"User-Agent": SCRIPT}, cookies=dict(admin.client.cookies))
-    agent.get(Console(filled.url, admin.token).login_link())
-    agent.get(f"/login?code={SCRIPT}")
-    found = crawl(agent, ("/", *PAGES, "/clusters/c9", f"/find?q={SCRIPT}", "/users/ada"))
-    shown = [address for address, answer in found.items() if "mark()" in answer.text]
+@dataclass(frozen=True)
+class Written:
+    """A console with a script wherever one can be written, and every page of it, by its address."""
+
+    reader: httpx2.Client
+    pages: dict[str, httpx2.Response]
+
+
+@pytest.fixture(scope="module")
+def written(postgres: RunningPostgres) -> Iterator[Written]:
+    name = "every_page"
+    create_database(postgres.server, name, template=postgres.template(clusters_and_tenants))
+    url = postgres.server.url(name)
+    database = Database(url, create_engine(url), create_engine(url, role=None))
+    with serve_here(url) as console:
+        fill(console, database)
+        write_script(console, database)
+        admin = Visitor(console, "root", "admin")
+        reader = http.client(
+            base_url=console.url, headers={"User-Agent": SCRIPT}, cookies=dict(admin.client.cookies)
+        )
+        reader.get(Console(console.url, admin.token).login_link())
+        reader.get(f"/login?code={SCRIPT}")
+        named = [filled_in(path) for path in routes("GET") if "{" in path]
+        yield Written(reader, crawl(reader, ("/", *PAGES, *named, "/clusters/c9", f"/find?q={SCRIPT}")))
+    database.engine.dispose()
+    database.owner.dispose()
+
+
+def test_every_page_runs_nothing_but_our_files_and_says_so(written: Written) -> None:
+    assert 100 < len(written.pages) < MOST_PAGES, "more than are read: links below the last were not followed"
+    broken = [
+        f"{address}: {each.status_code}" for address, each in written.pages.items() if each.status_code >= 500
+    ]
+    # No cluster of this test answers.
+    assert [each for each in broken if ": 503" not in each] == []
+    for address, answer in written.pages.items():
+        if is_page(answer):
+            page = Page(answer.text)
+            assert answer.headers["content-security-policy"] == POLICY, address
+            assert answer.headers["x-frame-options"] == "DENY", address
+            assert answer.headers["cache-control"] == "no-store", address
+            assert page.scripts == [], address
+            for form in page.forms:
+                assert form.method == "get" or len(form.fields["key"]) == 64, (address, form)
+        assert answer.headers["x-content-type-options"] == "nosniff", address
+        assert answer.headers["referrer-policy"] == "no-referrer", address
+
+
+def test_a_script_is_text_wherever_it_was_written(written: Written) -> None:
+    shown = [address for address, answer in written.pages.items() if "mark()" in answer.text]
     for part in ("/clusters/c9", "/account", "/audit", "/timeline", "/find"):
         assert any(address.startswith(part) for address in shown), (part, shown)
-    for address, answer in found.items():
-        if is_page(answer):
-            assert Page(answer.text).scripts == [], address
+    for address, answer in written.pages.items():
         assert "<script>mark" not in answer.text or not is_page(answer), address
 
 
-def test_a_script_in_any_field_of_any_form_comes_back_as_text(filled: Console) -> None:
-    admin = Visitor(filled, "root", "admin")
-    pages = crawl(admin.client, ("/", *PAGES))
+def test_a_script_in_any_field_of_any_form_comes_back_as_text(written: Written) -> None:
     tried, echoed = set(), 0
-    for address, answer in pages.items():
+    for address, answer in written.pages.items():
         if not is_page(answer) or answer.status_code != 200:
             continue
         for form in Page(answer.text).forms:
@@ -195,9 +217,9 @@ def test_a_script_in_any_field_of_any_form_comes_back_as_text(filled: Console) -
                 sent = {**form.fields, name: SCRIPT, "step": "preview"}
                 target = form.action or address
                 if form.method == "get":
-                    back = admin.client.get(target, params=sent)
+                    back = written.reader.get(target, params=sent)
                 else:
-                    back = admin.client.post(target, data=sent)
+                    back = written.reader.post(target, data=sent)
                 assert back.status_code < 500 or back.status_code == 503, (target, name, said(back))
                 if is_page(back):
                     assert Page(back.text).scripts == [], (target, name)

@@ -8,6 +8,7 @@ again.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ from workers.offsets.choosing import Chooser
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.target_logs import Partition, TargetLogs
 
-_READ_SECONDS = 0.3
+_LEAST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 1.0
+"""For news, which end the wait; the longest bounds how late an end, or an offset that was lost, is seen."""
 _MOST_AT_ONCE = 500
 """Groups' partitions dealt with in one go."""
 _FIRST_PAUSE_SECONDS = 1.0
@@ -76,7 +78,7 @@ class Committer:
 
     def tick(self) -> int:
         """Take what has come, and do what is due; how many followers were looked at."""
-        for row in self._map_topic.read(_READ_SECONDS):
+        for row in self._map_topic.read(self._wait_seconds()):
             self._take(row)
         if not self._map_topic.caught_up:
             return 0  # what comes later may be newer
@@ -94,6 +96,11 @@ class Committer:
                 self._note(follower, done, pause_seconds)
         self._applied.save()
         return len(works)
+
+    def _wait_seconds(self) -> float:
+        """Until something is due: a cluster at which nothing happens is to cost next to nothing."""
+        due = min((look.due for look in self._looks.values()), default=math.inf)
+        return min(max(due - time.monotonic(), _LEAST_WAIT_SECONDS), _LONGEST_WAIT_SECONDS)
 
     def _take(self, row: MapRow) -> None:
         by_cluster = self._map.setdefault(row.follower, {})
