@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from backend.queries.login import SESSION_COOKIE
+from tests import http
 from tests.database_fixture import Content, Database
 from tests.openid_provider import Provider, serving
 from tests.pages.consoles import Console, serve_here
@@ -69,6 +71,13 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def session_of(console: Console) -> Any:
+    """The cookie of a new session; the page that a login link leads to is no part of what tests want to see."""
+    answer = http.get(console.login_link())
+    assert answer.status_code == 303
+    return {"name": SESSION_COOKIE, "value": answer.cookies[SESSION_COOKIE], "url": console.url, "httpOnly": True}
+
+
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     """Opens logged-in pages; `wrong` of a page's context collects what it must not have done."""
@@ -86,9 +95,8 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
                 lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None,
             )
             page.on("response", lambda answer: wrong.append(answer.url) if answer.status >= 400 else None)
-        page.goto(console.login_link(), wait_until="domcontentloaded")
-        if path != "/":
-            page.goto(f"{console.url}{path}", wait_until="domcontentloaded")
+        context.add_cookies([session_of(console)])
+        page.goto(f"{console.url}{path}", wait_until="domcontentloaded")
         return page
 
     yield open_page

@@ -1,0 +1,36 @@
+"""A form whose fields were filled in before its script listened: what it would do is told all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, Route, expect
+
+from tests.pages.consoles import Console
+from tests.pages.visitors import PROD
+
+FORM = f"{PROD}/-new"
+
+
+def test_what_is_chosen_before_the_script_is_there_is_checked(
+    acme: Console, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(acme, "/account")
+    held: list[Route] = []
+    page.route("**/htmx*", lambda route: held.append(route))
+    page.goto(f"{acme.url}{FORM}", wait_until="commit")
+    page.get_by_label("Name", exact=True).fill("orders")
+    assert len(held) == 1, "nobody has listened yet"
+    expect(page.locator("#verdict").first).to_contain_text("Type a name")
+    held[0].continue_()
+    expect(page.locator("#verdict").first).to_contain_text("there is a stream acme/retail/prod/orders already")
+
+
+def test_a_form_as_it_came_asks_for_nothing(acme: Console, open_page: Callable[..., Page]) -> None:
+    page = open_page(acme, "/account")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.method))
+    page.goto(f"{acme.url}{FORM}", wait_until="networkidle")
+    page.goto(f"{acme.url}/placements/-new", wait_until="networkidle")
+    page.wait_for_timeout(500)  # twice as long as typing is waited for
+    assert set(sent) == {"GET"}
