@@ -49,6 +49,8 @@ Standing = tuple[int | None, int | None]
 Listed = tuple[frozenset[str], frozenset[str]]
 """A topic's entries, in the order of `LISTS`."""
 _NOTHING: Listed = (frozenset(), frozenset())
+OwnLists = tuple[frozenset[str] | None, frozenset[str] | None]
+"""The same; None where the topic has no such list."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +184,7 @@ def take_away(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -
 
     def left() -> dict[str, str]:
         # Lists first: a rate without a list holds nothing back.
-        lists = _list_changes(throttle, _lists(ask, sorted(throttle.topics)))
+        lists = list_changes(throttle, _own_lists(ask, sorted(throttle.topics)))
         refused.update(change_topics(ask, lists))
         found = _rates(ask_each, throttle.brokers)
         refused.update(_silent(found))
@@ -198,14 +200,22 @@ def _silent(seen: Mapping[int, Standing | KafkaCallFailed]) -> dict[str, str]:
     return {f"broker {broker}": each.reason for broker, each in seen.items() if isinstance(each, KafkaCallFailed)}
 
 
-def _list_changes(throttle: Throttle, seen: Mapping[str, Listed]) -> dict[str, list[Change]]:
+def list_changes(throttle: Throttle, seen: Mapping[str, OwnLists]) -> dict[str, list[Change]]:
+    """What takes our entries out of lists as they were seen, by topic.
+
+    A list is deleted only once it is seen to be empty. Whoever deleted one that shows our entries alone would
+    delete, too, what somebody added to it of which the broker that was asked has not heard yet.
+    """
     found: dict[str, list[Change]] = {}
     for topic, there in seen.items():
         for key, ours, listed in zip(LISTS, throttle.topics[topic], there, strict=True):
+            if not ours or listed is None:
+                continue
             if ours & listed:
-                less: Change = (key, SUBTRACT, _text(ours & listed))
-                # A list that is empty would stay in the topic's configuration.
-                found.setdefault(topic, []).append(less if listed - ours else (key, DELETE, None))
+                found.setdefault(topic, []).append((key, SUBTRACT, _text(ours & listed)))
+            elif not listed:
+                # It would stay in the topic's configuration.
+                found.setdefault(topic, []).append((key, DELETE, None))
     return found
 
 
@@ -249,10 +259,18 @@ def _rates(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, Standing | Ka
 
 def _lists(ask: Ask, topics: list[str]) -> dict[str, Listed]:
     """Of topics that are there."""
-    found: dict[str, Listed] = {}
+    return {
+        topic: (leads or frozenset(), follows or frozenset())
+        for topic, (leads, follows) in _own_lists(ask, topics).items()
+    }
+
+
+def _own_lists(ask: Ask, topics: list[str]) -> dict[str, OwnLists]:
+    """Of topics that are there."""
+    found: dict[str, OwnLists] = {}
     for topic, entries in topic_configs(ask, topics, LISTS).items():
         own = {each.name: _entries(each.value or "") for each in entries if each.config_source == OF_THE_TOPIC}
-        found[topic] = (own.get(LISTS[0], frozenset()), own.get(LISTS[1], frozenset()))
+        found[topic] = (own.get(LISTS[0]), own.get(LISTS[1]))
     return found
 
 

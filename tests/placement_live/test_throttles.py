@@ -7,8 +7,9 @@ import json
 import pytest
 from confluent_kafka.admin import ResourceType
 
+from backend.kafka.configs import DELETE, SUBTRACT
 from backend.kafka.replica_admin import ReplicaAdmin
-from backend.kafka.replication_throttle import LISTS, RATES, Throttle
+from backend.kafka.replication_throttle import LISTS, RATES, Throttle, list_changes
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import NODES, Brokers, all_rates, operator_sets
@@ -72,6 +73,23 @@ def test_what_somebody_sets_while_ours_is_there_stays(brokers: Brokers, admin: R
     assert admin.unthrottle(throttle) == {}
     assert all_rates(brokers) == {1: {LEADER: "777"}, 2: {}, 3: {}}
     assert are_listed(brokers, topic, {LEADERS: {"0:3"}})
+
+
+@pytest.mark.parametrize(
+    ("seen", "changes"),
+    [
+        ({"0:1", "0:2"}, [(LEADERS, SUBTRACT, "0:1,0:2")]),  # it may have more, of which this broker has not heard
+        ({"0:2", "0:3"}, [(LEADERS, SUBTRACT, "0:2")]),
+        ({"0:3"}, None),
+        (set(), [(LEADERS, DELETE, None)]),
+        (None, None),
+    ],
+)
+def test_a_list_is_deleted_once_it_is_seen_to_be_empty_and_not_before(seen, changes) -> None:
+    listed = frozenset({"0:1", "0:2"}), frozenset[str]()
+    throttle = Throttle(rates=(5_000,), brokers={}, topics={"t": listed})
+    given = None if seen is None else frozenset(seen)
+    assert list_changes(throttle, {"t": (given, None)}).get("t") == changes
 
 
 def test_another_rate_and_more_partitions_are_taken_away_with_the_first(
