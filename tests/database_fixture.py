@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,8 +134,15 @@ def database_content() -> Content | None:
 @pytest.fixture
 def database(postgres: RunningPostgres, database_content: Content | None) -> Iterator[Database]:
     """A fresh database, dropped after the test."""
+    with fresh_database(postgres, database_content) as made:
+        yield made
+
+
+@contextmanager
+def fresh_database(postgres: RunningPostgres, content: Content | None = None) -> Iterator[Database]:
+    """A migrated database that begins with this content, dropped at the end."""
     name = f"test_{secrets.token_hex(6)}"
-    create_database(postgres.server, name, template=postgres.template(database_content))
+    create_database(postgres.server, name, template=postgres.template(content))
     url = postgres.server.url(name)
     engine, owner = create_engine(url), create_engine(url, role=None)
     yield Database(url, engine, owner)

@@ -14,9 +14,8 @@ from backend import web
 from backend.deciders import CLUSTER, USER
 from backend.domain.cluster import RecordOffline
 from backend.domain.user import LinkIdentity
-from backend.eventlog.engine import create_engine
 from tests import http
-from tests.database_fixture import Database, RunningPostgres, create_database
+from tests.database_fixture import Database, RunningPostgres, fresh_database
 from tests.pages.consoles import Console, serve_here
 from tests.pages.crawling import MOST_PAGES, POLICY, Page, crawl
 from tests.pages.filling import fill
@@ -156,11 +155,7 @@ class Written:
 
 @pytest.fixture(scope="module")
 def written(postgres: RunningPostgres) -> Iterator[Written]:
-    name = "every_page"
-    create_database(postgres.server, name, template=postgres.template(clusters_and_tenants))
-    url = postgres.server.url(name)
-    database = Database(url, create_engine(url), create_engine(url, role=None))
-    with serve_here(url) as console:
+    with fresh_database(postgres, clusters_and_tenants) as database, serve_here(database.url) as console:
         fill(console, database)
         write_script(console, database)
         admin = Visitor(console, "root", "admin")
@@ -171,8 +166,6 @@ def written(postgres: RunningPostgres) -> Iterator[Written]:
         reader.get(f"/login?code={SCRIPT}")
         named = [filled_in(path) for path in routes("GET") if "{" in path]
         yield Written(reader, crawl(reader, ("/", *PAGES, *named, "/clusters/c9", f"/find?q={SCRIPT}")))
-    database.engine.dispose()
-    database.owner.dispose()
 
 
 def test_every_page_runs_nothing_but_our_files_and_says_so(written: Written) -> None:

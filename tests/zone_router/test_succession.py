@@ -194,7 +194,7 @@ SCENARIOS = pytest.mark.parametrize("scenario", [one_after_the_other, many_at_on
 
 
 @SCENARIOS
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(25))
 def test_of_processes_that_are_the_same_node_the_last_lives_and_the_others_end(
     scenario, tmp_path: Path, seed: int
 ):

@@ -54,7 +54,7 @@ def mirrored(node: int, host: str, port: int) -> tuple[str, int] | None:
 
 
 @pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
-@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), correlation=st.integers(-(2**31), 2**31 - 1))
 def test_addresses_are_moved_and_nothing_else_changes(api: Api, version: int, data, correlation: int):
     message = data.draw(messages(api, version))
@@ -73,7 +73,7 @@ def test_addresses_are_moved_and_nothing_else_changes(api: Api, version: int, da
 
 
 @pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
-@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_an_answer_that_is_cut_or_spoilt_ends_in_words_or_in_bytes_never_otherwise(api: Api, version: int, data):
     answer = bytearray(written(data.draw(messages(api, version)), 7))
