@@ -262,6 +262,21 @@ class Settings(BaseSettings):
         description="Seconds between two looks at a cluster's leaders and replicas in sync; more for clusters of "
         "more than 10,000 partitions for each of them.",
     )
+    past_every_seconds: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds between two looks at what is observed (offsets of groups, replication of clusters), "
+        "which pages of an earlier position show; more where a look takes more than a fiftieth of that.",
+    )
+    past_hours: float = Field(
+        168.0, gt=0, description="Hours for which is kept what looks saw. What is configured is kept for ever."
+    )
+    past_rows: int = Field(
+        2_000_000,
+        ge=1,
+        description="Rows of the past of offsets, or of replication, beyond which the oldest go before time: "
+        "some 400 bytes each, or as large as the health of a cluster.",
+    )
     broker_settled_seconds: float = Field(
         60.0,
         ge=0,

@@ -25,6 +25,7 @@ from backend.settings import settings
 from workers import context, leases
 from workers.barrier import Barriers
 from workers.forgetting import Forgetting
+from workers.past import PastKeeper
 from workers.placements import PlacementHost
 from workers.placing.host import placement_run_host
 from workers.placing.policy import PlacementPolicies
@@ -186,6 +187,11 @@ def _forgetting() -> Forgetting:
 
 
 @cache
+def _past() -> PastKeeper:
+    return PastKeeper(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -248,6 +254,7 @@ def reconcile() -> None:
         _replication().tick()
         _placement_policies().tick()
         _webhooks().tick()
+        _past().tick()
         _forgetting().tick()
         _reconciler().tick()
 

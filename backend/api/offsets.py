@@ -17,7 +17,7 @@ from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
 from backend.domain.errors import NotFound, ValueInvalid
 from backend.queries import clusters, offsets
-from backend.queries.offsets import NotFollowedRow, OffsetRow, Place
+from backend.queries.offsets import NotFollowedRow, OffsetRow, Place, Wanted
 from backend.tracing.resetting import reset, wished_offsets
 
 router = APIRouter(tags=["offsets"])
@@ -46,16 +46,11 @@ def list_offsets(
     if cluster is not None and clusters.get_cluster(connection, cluster) is None:
         raise NotFound(f"there is no cluster {cluster[:300]!a}")
     after = None if page.after is None else _place(page.after)
-    rows = offsets.list_offsets(
-        connection,
-        cluster=cluster,
-        group=group,
-        stream=stream,
-        tenants=caller.tenants_for(Action.READ_TENANT),
-        after=after,
-        limit=page.limit + 1,
+    tenants = caller.tenants_for(Action.READ_TENANT)
+    wanted = Wanted(
+        cluster=cluster, group=group, stream=stream, tenants=tenants, after=after, limit=page.limit + 1
     )
-    return listed(rows, Page(page.limit, None), _key, _shown)
+    return listed(offsets.list_offsets(connection, wanted), Page(page.limit, None), _key, _shown)
 
 
 @router.get("/offsets/not-followed", openapi_extra=needs(Action.READ_ESTATE))

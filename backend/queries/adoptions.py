@@ -50,15 +50,15 @@ def list_environments(connection: Connection) -> list[EnvironmentPlace]:
     return [(tenant, instance, name) for tenant, instance, name in connection.execute(query)]
 
 
-def partitions_of_streams(connection: Connection) -> dict[StreamName, tuple[int, int]]:
+def partitions_of_streams(connection: Connection, at: int | None = None) -> dict[StreamName, tuple[int, int]]:
     """Every stream's partitions and max_message_bytes."""
     columns = (*(streams.c[part] for part in STREAM), streams.c.partitions, streams.c.max_message_bytes)
-    rows = connection.execute(sa.select(*columns).where(as_of(streams, None)))
+    rows = connection.execute(sa.select(*columns).where(as_of(streams, at)))
     return {StreamName(*row[:4]): (row[4], row[5]) for row in rows}
 
 
-def operation(connection: Connection, position: int) -> dict[str, Any] | None:
-    """State, progress and result of the adoption that began at a position; None if none did.
+def operation(connection: Connection, position: int, at: int | None = None) -> dict[str, Any] | None:
+    """State, progress and result of the adoption that began at a position; None if none did. As of `at`.
 
     It has succeeded when every stream is declared or was refused and, where the cluster is a leaf, its topics are
     recorded as the streams' or refused by the reconcile loop.
@@ -67,15 +67,18 @@ def operation(connection: Connection, position: int) -> dict[str, Any] | None:
     if not topics:
         return None
     columns = (adoptions.c.cluster, adoptions.c.refused)
-    rows = connection.execute(sa.select(*columns).where(adoptions.c.begun == position)).all()
+    mine_by_then = adoptions.c.begun == position
+    if at is not None:
+        mine_by_then = sa.and_(mine_by_then, adoptions.c.valid_from <= at)
+    rows = connection.execute(sa.select(*columns).where(mine_by_then)).all()
     cluster = rows[0].cluster
     refused = next((row.refused for row in rows if row.refused is not None), None)
-    declared = partitions_of_streams(connection)
+    declared = partitions_of_streams(connection, at)
     mine = {_name(topic): topic.topic for topic in topics if topic.topic not in (refused or {})}
     done = sum(name in declared for name in mine) + len(refused or {})
-    on_cluster = _on_cluster(connection, cluster)
+    on_cluster = _on_cluster(connection, cluster, at)
     in_tree = connection.execute(
-        sa.select(sa.exists().where(tree_leaves.c.cluster == cluster, as_of(tree_leaves, None)))
+        sa.select(sa.exists().where(tree_leaves.c.cluster == cluster, as_of(tree_leaves, at)))
     ).scalar_one()
     failed = {mine[name]: reason for name, (state, reason) in on_cluster.items() if name in mine and reason}
     settled = sum(on_cluster.get(name, ("", None))[0] in ("applied", "failed") for name in mine)
@@ -90,8 +93,8 @@ def operation(connection: Connection, position: int) -> dict[str, Any] | None:
     return {**shape, "state": "succeeded", "progress": 1.0, "result": result}
 
 
-def _on_cluster(connection: Connection, cluster: str) -> dict[StreamName, tuple[str, str | None]]:
-    query = sa.select(stream_topics).where(as_of(stream_topics, None), stream_topics.c.cluster == cluster)
+def _on_cluster(connection: Connection, cluster: str, at: int | None) -> dict[StreamName, tuple[str, str | None]]:
+    query = sa.select(stream_topics).where(as_of(stream_topics, at), stream_topics.c.cluster == cluster)
     rows = connection.execute(query)
     return {StreamName(*(row._mapping[part] for part in STREAM)): (row.state, row.failure) for row in rows}
 

@@ -66,10 +66,10 @@ def leaves_by_tree(connection: Connection, at: int | None = None) -> dict[str, l
     return leaves
 
 
-def leaves(connection: Connection) -> list[str]:
+def leaves(connection: Connection, at: int | None = None) -> list[str]:
     """Names of the clusters that are in a tree, by number."""
-    in_trees = sa.select(tree_leaves.c.cluster).where(as_of(tree_leaves, None))
-    query = sa.select(clusters.c.name).where(as_of(clusters, None), clusters.c.name.in_(in_trees))
+    in_trees = sa.select(tree_leaves.c.cluster).where(as_of(tree_leaves, at))
+    query = sa.select(clusters.c.name).where(as_of(clusters, at), clusters.c.name.in_(in_trees))
     return list(connection.execute(query.order_by(clusters.c.number)).scalars())
 
 

@@ -118,6 +118,18 @@ def event_at(connection: Connection, position: int, tenants: Collection[str] | N
     return None if row is None else stored_of(row)
 
 
+def time_of(connection: Connection, position: int, tenants: Collection[str] | None = None) -> datetime | None:
+    """When the event at a position was appended; of these tenants' events, the newest up to it, so that it tells
+    nothing of others'. None if there is none."""
+    if tenants is None:
+        return times_of(connection, [position]).get(position)
+    # First all of theirs, by the index of streams: the newest of all events may be a million later.
+    query = sa.select(events.c.position, events.c.time).where(_of_tenants(tenants), events.c.position <= position)
+    theirs = query.cte("theirs").prefix_with("MATERIALIZED", dialect="postgresql")
+    newest = sa.select(theirs.c.time).order_by(theirs.c.position.desc()).limit(1)
+    return connection.execute(newest).scalar_one_or_none()
+
+
 def of_same_request(connection: Connection, event: StoredEvent, most: int) -> list[StoredEvent]:
     """Other events of an event's request, as far as they stand near it in the log, in their order."""
     near = sa.between(events.c.position, event.position - _NEAR_EVENTS, event.position + _NEAR_EVENTS)
@@ -151,9 +163,11 @@ def happened_since(connection: Connection, event: StoredEvent, names: Collection
     return connection.execute(query.order_by(events.c.version).limit(1)).scalar_one_or_none()
 
 
-def newest_of(connection: Connection, stream: str, name: str) -> StoredEvent | None:
-    """The newest event of this name on a stream, as it is stored."""
+def newest_of(connection: Connection, stream: str, name: str, at: int | None = None) -> StoredEvent | None:
+    """The newest event of this name on a stream, up to a position if there is one, as it is stored."""
     query = sa.select(events).where(events.c.stream == stream, events.c.name == name)
+    if at is not None:
+        query = query.where(events.c.position <= at)
     row = connection.execute(query.order_by(events.c.version.desc()).limit(1)).one_or_none()
     return None if row is None else stored_of(row)
 

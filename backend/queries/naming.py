@@ -99,12 +99,14 @@ def declared_among(connection: Connection, names: Collection[StreamName]) -> fro
     return frozenset(map(_name, found))
 
 
-def streams_of_topics(connection: Connection, cluster: str, topics: Collection[str]) -> dict[str, StreamName]:
+def streams_of_topics(
+    connection: Connection, cluster: str, topics: Collection[str], at: int | None = None
+) -> dict[str, StreamName]:
     """Those of a cluster's topics that belong to declared streams, each with its stream."""
     theirs = tuple(streams.c[part] for part in STREAM)
     topic = rendered(clusters.c.topic_format, theirs)
     query = sa.select(*theirs, topic.label("topic")).select_from(_DECLARED)
-    query = query.where(clusters.c.name == cluster, as_of(clusters, None), as_of(streams, None), topic.in_(topics))
+    query = query.where(clusters.c.name == cluster, as_of(clusters, at), as_of(streams, at), topic.in_(topics))
     return {row.topic: _name(row) for row in connection.execute(query)} if topics else {}
 
 

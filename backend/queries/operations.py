@@ -31,26 +31,34 @@ def operation_id(event: RecordedEvent) -> str:
     return f"{_BEGUN[event.name]}-{event.position}"
 
 
-def get_operation(connection: Connection, identity: str) -> dict[str, Any] | None:
-    """The contract's shape of an operation; None if there is none of this id."""
+def get_operation(connection: Connection, identity: str, at: int | None = None) -> dict[str, Any] | None:
+    """The contract's shape of an operation; None if there is none of this id.
+
+    As of a position before its end it is running. What only workers report is not kept: a target switch that
+    nothing has overtaken by then is `unknown`.
+    """
     match = _ID.fullmatch(identity)
     if match is None:
         return None
     position = int(match[2])
+    if at is not None and position > at:
+        return None
     if match[1] == "adoption":
-        return adoptions.operation(connection, position)
+        return adoptions.operation(connection, position, at)
     query = sa.select(events.c.name, events.c.data).where(events.c.position == position)
     begun = connection.execute(query).one_or_none()
     if begun is None or _BEGUN.get(begun.name) != match[1]:
         return None
     operation = {"id": identity, "state": "running", "progress": 0.0, "result": None, "problem": None}
     told = _target_switch if begun.name == _SWITCHED else _primary_move
-    return operation | told(connection, position, begun.data)
+    return operation | told(connection, position, begun.data, at)
 
 
-def _primary_move(connection: Connection, position: int, data: dict[str, Any]) -> dict[str, Any]:
-    tree = get_tree(connection)
+def _primary_move(connection: Connection, position: int, data: dict[str, Any], at: int | None) -> dict[str, Any]:
+    tree = get_tree(connection, at)
     later = sa.select(events.c.data).where(events.c.position > position, events.c.name == _MOVED)
+    if at is not None:
+        later = later.where(events.c.position <= at)
     # The first to end after it is this one's, unless another order came first.
     first = connection.execute(later.order_by(events.c.position).limit(1)).scalar_one_or_none()
     if first is not None and first["cluster"] == data["cluster"]:
@@ -70,17 +78,19 @@ def _overtaken(detail: str) -> dict[str, Any]:
     return {"state": "failed", "progress": 1.0, "problem": problem}
 
 
-def _target_switch(connection: Connection, position: int, data: dict[str, Any]) -> dict[str, Any]:
+def _target_switch(connection: Connection, position: int, data: dict[str, Any], at: int | None) -> dict[str, Any]:
     row = next(
         (
             row
-            for row in read_distributors(connection)
+            for row in read_distributors(connection, at)
             if (row.cluster, row.level) == (data["cluster"], data["level"])
         ),
         None,
     )
     if row is None or row.target != data["target"]:
         return _overtaken(f"{data['cluster']}:{data['level']} no longer copies to {data['target']}")
+    if at is not None:
+        return {"state": "unknown"}
     seen = row.observed
     if seen is None or seen.position < position or seen.state not in ("running", "degraded"):
         return {}

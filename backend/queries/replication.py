@@ -1,4 +1,4 @@
-"""How well clusters are replicated, as a worker last saw it, and keeping what it saw."""
+"""How well clusters are replicated, as a worker last saw it or a look did, and keeping what it saw."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.topic_replication import TopicReplication
 from backend.queries.observed import cluster_replication
+from backend.queries.past import Look, holds
+from backend.queries.past_tables import past_replication
 
 # The statement's time: the look itself took a while.
 _NOW = sa.func.clock_timestamp()
@@ -51,6 +53,21 @@ def list_replication(connection: Connection, kafka_cluster_ids: Sequence[str | N
     }
     nothing = ReplicationRow(health=None, age_seconds=None, reason=None)
     return [nothing if each is None else found.get(each, nothing) for each in kafka_cluster_ids]
+
+
+def find_replication_then(
+    connection: Connection, kafka_cluster_id: str | None, look: Look | None
+) -> ReplicationRow:
+    """What a look saw of the Kafka cluster of this id; its age is that of the look."""
+    row = None
+    if look is not None:
+        query = sa.select(past_replication.c.health, past_replication.c.reason)
+        query = query.where(past_replication.c.kafka_cluster_id == kafka_cluster_id)
+        row = connection.execute(query.where(holds(past_replication, look))).one_or_none()
+    if look is None or row is None:
+        return ReplicationRow(health=None, age_seconds=None, reason=None)
+    age = None if row.health is None else look.seconds_before
+    return ReplicationRow(health=row.health, age_seconds=age, reason=row.reason)
 
 
 def find_topics(

@@ -34,7 +34,7 @@ from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.distributors import read_distributors
 from backend.queries.leaf_routes import list_inbound
-from backend.queries.offsets import list_not_followed, list_offsets
+from backend.queries.offsets import Wanted, list_not_followed, list_offsets
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.switch_clients import moved_clients
 from backend.queries.switches import busy_tenants
@@ -207,7 +207,8 @@ def _offsets(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -
     owners = {row.tenant for row in streams}
     if not owners:
         return
-    for row in list_offsets(connection, cluster=wish.source, tenants=owners, limit=MOST_OFFSETS):
+    wanted = Wanted(cluster=wish.source, tenants=owners, limit=MOST_OFFSETS)
+    for row in list_offsets(connection, wanted):
         if row.stream not in known:
             continue
         there = next((each for each in row.elsewhere if each.cluster == wish.target), None)

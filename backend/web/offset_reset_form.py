@@ -14,7 +14,7 @@ from backend.changes import offsets as changes
 from backend.domain.access import Action, Caller, refusal
 from backend.domain.errors import FieldError, NotFound, StaleVersion, ValueInvalid
 from backend.queries.clusters import leaves
-from backend.queries.offsets import list_offsets
+from backend.queries.offsets import Wanted, list_offsets
 from backend.tracing.resetting import Wish, reset, wished_offsets
 from backend.web.asked import Asked
 from backend.web.effect import Effect, FieldEffect
@@ -104,15 +104,9 @@ def _wish(asked: Asked, given: Fields) -> Wish:
 def _present(asked: Asked, wish: Wish) -> Mapping[int, int]:
     """Partition -> offset where the group is on the cluster, as far as that is known."""
     with asked.services.reading() as connection:
-        rows = list_offsets(
-            connection,
-            cluster=None,
-            group=wish.group,
-            stream=str(wish.stream),
-            tenants=frozenset({wish.stream.tenant}),
-            after=None,
-            limit=_MOST_COMMITS,
-        )
+        owner = frozenset({wish.stream.tenant})
+        wanted = Wanted(group=wish.group, stream=str(wish.stream), tenants=owner, limit=_MOST_COMMITS)
+        rows = list_offsets(connection, wanted)
     found: dict[int, int] = {}
     for row in sorted(rows, key=lambda each: each.committed_at_ms):
         if row.cluster == wish.cluster.name:

@@ -1,4 +1,7 @@
-"""`/offsets`: where groups are on every cluster, and how many records at most come to them again elsewhere."""
+"""`/offsets`: where groups are on every cluster, and how many records at most come to them again elsewhere.
+
+As of an earlier position it shows what a look saw shortly before.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,20 @@ from sqlalchemy import Connection
 
 from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.queries.clusters import leaves
-from backend.queries.offsets import OffsetRow, Place, list_not_followed, list_offsets
+from backend.queries.offsets import (
+    CommitRow,
+    NotFollowedRow,
+    Place,
+    Wanted,
+    list_commits,
+    list_not_followed,
+    list_offsets,
+)
 from backend.web import templates
 from backend.web.figures import moment, plain
 from backend.web.pages import PageRoute, enter_somewhere
+from backend.web.position_asked import At, position_asked
+from backend.web.seen_then import SeenThen, seen_then
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -44,6 +57,17 @@ class Asked:
     stream: str
     cluster: str
 
+    def wanted(self, caller: Caller, after: Place | None, most: int) -> Wanted:
+        """Which rows of those that the caller may see."""
+        return Wanted(
+            cluster=self.cluster or None,
+            group=self.group or None,
+            stream=self.stream or None,
+            tenants=caller.tenants_for(Action.READ_TENANT),
+            after=after,
+            limit=most,
+        )
+
     def query(self, **more: str) -> str:
         """As the address says it."""
         given = {"group": self.group, "stream": self.stream, "cluster": self.cluster, **more}
@@ -59,10 +83,11 @@ def offsets_page(
     stream: Text = "",
     cluster: Text = "",
     after: Text = "",
+    at: At = None,
 ) -> Response:
-    """The page: the first, or those behind one."""
+    """The page: the first, or those behind one; now, or as of an earlier position."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    context = _listed(services, caller, _asked(group, stream, cluster), _place(after))
+    context = _listed(services, caller, _asked(group, stream, cluster), _place(after), at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
@@ -78,23 +103,27 @@ def offsets_live(
 
 @router.get(OFFSETS + "/-export")
 def offsets_export(
-    services: Shared, viewer: Viewer, group: Text = "", stream: Text = "", cluster: Text = ""
+    services: Shared, viewer: Viewer, group: Text = "", stream: Text = "", cluster: Text = "", at: At = None
 ) -> Response:
     """All of them as comma-separated values: a line for each cluster where a group goes on."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    lines = _exported(services, caller, _asked(group, stream, cluster))
-    name = f"offsets-{datetime.now(UTC):%Y%m%d-%H%M%S}.csv"
+    with services.reading() as connection:
+        position, _ = position_asked(connection, caller, at)
+        then = seen_then(connection, caller, position)
+    lines = _exported(services, caller, _asked(group, stream, cluster), then)
+    when = datetime.now(UTC) if then is None or then.look is None else then.look.at.astimezone(UTC)
+    name = f"offsets-{when:%Y%m%d-%H%M%S}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _exported(services: ConsoleServices, caller: Caller, asked: Asked) -> Iterator[str]:
+def _exported(services: ConsoleServices, caller: Caller, asked: Asked, then: SeenThen | None) -> Iterator[str]:
     """Some at a time, so that it holds no more of them."""
     yield _csv([COLUMNS])
     after: Place | None = None
     while True:
         with services.reading() as connection:
-            rows = _rows(connection, caller, asked, after, _EXPORTED_AT_ONCE)
+            rows = _rows(connection, asked.wanted(caller, after, _EXPORTED_AT_ONCE), then)
         yield _csv(line for row in rows for line in _lines(row))
         if len(rows) < _EXPORTED_AT_ONCE:
             return
@@ -107,41 +136,46 @@ def _csv(lines: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def _listed(services: ConsoleServices, caller: Caller, asked: Asked, after: Place | None) -> Mapping[str, Any]:
+def _listed(
+    services: ConsoleServices, caller: Caller, asked: Asked, after: Place | None, at: str | None = None
+) -> Mapping[str, Any]:
     with services.reading() as connection:
-        rows = _rows(connection, caller, asked, after, MOST_SHOWN + 1)
-        sees_all = may(caller, Action.READ_ESTATE)
-        others = list_not_followed(connection, _MOST_OTHERS + 1) if sees_all else []
-        clusters = leaves(connection)
+        position, past = position_asked(connection, caller, at)
+        then = seen_then(connection, caller, position)
+        rows = _rows(connection, asked.wanted(caller, after, MOST_SHOWN + 1), then)
+        others = _others(connection, then) if may(caller, Action.READ_ESTATE) else []
+        clusters = leaves(connection, position)
     shown = rows[:MOST_SHOWN]
     return {
+        "past": past,
+        **({} if then is None else {"shown_then": then.sentence}),
+        "nothing_kept": then is not None and then.look is None,
         "offsets": shown,
-        "may_reset": may_somewhere(caller, Action.MANAGE_TENANT),
+        "may_reset": past is None and may_somewhere(caller, Action.MANAGE_TENANT),
         "asked": asked,
         "clusters": clusters,
         "query": asked.query(),
         "is_first": after is None,
+        "follows": after is None and past is None,
         "following": asked.query(after=_written(shown[-1].place)) if len(rows) > MOST_SHOWN else None,
         "others": others[:_MOST_OTHERS],
         "more_others": len(others) > _MOST_OTHERS,
     }
 
 
-def _rows(
-    connection: Connection, caller: Caller, asked: Asked, after: Place | None, most: int
-) -> Sequence[OffsetRow]:
-    return list_offsets(
-        connection,
-        cluster=asked.cluster or None,
-        group=asked.group or None,
-        stream=asked.stream or None,
-        tenants=caller.tenants_for(Action.READ_TENANT),
-        after=after,
-        limit=most,
-    )
+def _rows(connection: Connection, wanted: Wanted, then: SeenThen | None) -> Sequence[CommitRow]:
+    if then is None:
+        return list_offsets(connection, wanted)
+    return [] if then.look is None else list_commits(connection, wanted, then.look)
 
 
-def _lines(row: OffsetRow) -> Iterator[Sequence[Any]]:
+def _others(connection: Connection, then: SeenThen | None) -> Sequence[NotFollowedRow]:
+    if then is not None and then.look is None:
+        return []
+    return list_not_followed(connection, _MOST_OTHERS + 1, None if then is None else then.look)
+
+
+def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:
     committed = moment(row.committed_at_ms)
     made = (row.group, row.stream, row.partition, row.cluster, row.committed_offset, committed)
     if not row.elsewhere:

@@ -1,4 +1,4 @@
-"""`/operations/{id}`: long work that a form began, followed until it is done."""
+"""`/operations/{id}`: long work that a form began, followed until it is done; or how far it was at a position."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
-from backend.domain.access import Action
+from backend.domain.access import Action, Caller
 from backend.domain.errors import NotFound
 from backend.queries.operations import get_operation
 from backend.web import templates
 from backend.web.kept import kept
 from backend.web.pages import PageRoute, enter
+from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -33,28 +34,32 @@ _WAITS = {
 
 
 @router.get(OPERATION)
-def operation_page(operation: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """How far it is."""
+def operation_page(operation: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """How far it is, or was at a position."""
     caller = enter(viewer, Action.READ_ESTATE)
-    return templates.page("operation.html", {**frame(request, caller), **_shown(services, operation)})
+    context = _shown(services, caller, operation, at)
+    return templates.page("operation.html", {**frame(request, caller), **context})
 
 
 @router.get(OPERATION + "/-live")
 def operation_live(operation: str, request: Request, services: Shared, viewer: Viewer) -> Response:
     """What changes on it."""
-    enter(viewer, Action.READ_ESTATE)
-    context = kept(request, f"operation {operation}", lambda: _shown(services, operation))
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = kept(request, f"operation {operation}", lambda: _shown(services, caller, operation))
     return HTMLResponse(templates.block("operation.html", "cockpit", context))
 
 
-def _shown(services: ConsoleServices, identity: str) -> Mapping[str, Any]:
+def _shown(services: ConsoleServices, caller: Caller, identity: str, at: str | None = None) -> Mapping[str, Any]:
     with services.reading() as connection:
-        found = _found(connection, identity)
+        position, past = position_asked(connection, caller, at)
+        found = _found(connection, identity, position)
     kind = identity.rpartition("-")[0]
     title, above, address = _KINDS[kind]
     problem = found["problem"]
     return {
         "operation": found,
+        "past": past,
+        "shown_then": "how far it was then",
         "running": found["state"] == "running",
         "title": title,
         "trail": [(above, address)],
@@ -66,10 +71,11 @@ def _shown(services: ConsoleServices, identity: str) -> Mapping[str, Any]:
     }
 
 
-def _found(connection: Connection, identity: str) -> dict[str, Any]:
-    found = get_operation(connection, identity)
+def _found(connection: Connection, identity: str, position: int | None) -> dict[str, Any]:
+    found = get_operation(connection, identity, position)
     if found is None:
-        raise NotFound(f"there is no operation {identity[:60]!a}")
+        then = "" if position is None else " at that position"
+        raise NotFound(f"there is no operation {identity[:60]!a}{then}")
     return found
 
 

@@ -16,6 +16,7 @@ from backend.queries.clusters import ClusterRow
 from backend.queries.replication import ReplicationRow
 from backend.web.figures import clock, counted, day, full
 from backend.web.placement_view import id_ranges
+from backend.web.seen_then import SeenThen
 from backend.web.switch_words import span
 
 BROKERS_SHOWN = 200
@@ -110,6 +111,8 @@ class ReplicationView:
     found: ReplicationRow
     streams: Mapping[str, StreamName] = field(default_factory=dict)
     """By their topics' names there, as far as the page names these."""
+    then: SeenThen | None = None
+    """As of an earlier position: the look that it shows."""
 
     @property
     def health(self) -> Mapping[str, Any]:
@@ -122,11 +125,14 @@ class ReplicationView:
 
     @property
     def is_stale(self) -> bool:
-        return self.found.age_seconds is not None and self.found.age_seconds > _STALE_SECONDS
+        seconds = self.found.age_seconds
+        return self.then is None and seconds is not None and seconds > _STALE_SECONDS
 
     @property
     def age_text(self) -> str:
         seconds = self.found.age_seconds
+        if self.then is not None:
+            return "nothing of then is kept" if seconds is None else f"seen {span(1000 * seconds)} before"
         return "not looked at yet" if seconds is None else f"looked at {span(1000 * seconds)} ago"
 
     @property
@@ -145,9 +151,9 @@ class ReplicationView:
     def state(self) -> str:
         """In a few words."""
         if not self.health:
-            return "Not seen" if self.reason else "Not looked at yet"
+            return "Not seen" if self.reason else "Not looked at yet" if self.then is None else "Not known"
         if self.reason is not None or self.is_stale:
-            return "Cannot be seen now"
+            return "Cannot be seen now" if self.then is None else "Could not be seen then"
         critical, warnings = (sum(each.tone == tone for each in self.alerts) for tone in ("bad", "warn"))
         if critical:
             return "Clients are refused"
@@ -158,8 +164,11 @@ class ReplicationView:
     @property
     def sentence(self) -> str:
         if not self.health:
-            return self.reason or "A worker looks at each cluster that is online about every ten seconds"
-        seen = f"What follows was seen {span(1000 * (self.found.age_seconds or 0))} ago"
+            usual = "A worker looks at each cluster that is online about every ten seconds"
+            return self.reason or (usual if self.then is None else self.then.sentence)
+        seen = "What follows was seen before"
+        if self.then is None:
+            seen = f"What follows was seen {span(1000 * (self.found.age_seconds or 0))} ago"
         if self.reason is not None:
             return f"{self.reason}. {seen}"
         if self.is_stale:

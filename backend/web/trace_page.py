@@ -1,8 +1,13 @@
-"""`/trace`: one record on all clusters: where it was born, how its copies came, and where it is missing."""
+"""`/trace`: one record on all clusters: where it was born, how its copies came, and where it is missing.
+
+As of an earlier position it shows what had arrived by then, of what is there now.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from math import inf
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -19,6 +24,8 @@ from backend.tracing.run import Trace, TracedCopy
 from backend.web import templates
 from backend.web.figures import NOTHING, moment
 from backend.web.pages import PageRoute, enter_somewhere
+from backend.web.position_asked import At, position_asked
+from backend.web.seen_then import moment_of
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -44,9 +51,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class TraceView:
-    """A trace as the page shows it."""
+    """A trace as the page shows it: now, or as of a moment that was."""
 
     found: Trace
+    until_ms: float = inf
 
     @property
     def home(self) -> str:
@@ -67,8 +75,22 @@ class TraceView:
         return moment(self.found.origin.timestamp_ms, exact=True)
 
     @property
+    def copies(self) -> list[TracedCopy]:
+        """Those that had come by then, as far as that can be known."""
+        return [each for each in self.found.copies if each not in self.later]
+
+    @property
+    def later(self) -> list[TracedCopy]:
+        """Those that came later."""
+        return [each for each in self.found.copies if (each.arrived_at_ms or 0) > self.until_ms]
+
+    @property
+    def is_produced(self) -> bool:
+        return self.found.origin.timestamp_ms <= self.until_ms
+
+    @property
     def is_whole(self) -> bool:
-        return not self.found.missing
+        return not self.found.missing and not self.later
 
     def flags(self, copy: TracedCopy) -> str:
         return copy_flags.text(copy.flags)
@@ -96,21 +118,25 @@ def trace_page(
     cluster: Text = "",
     partition: Annotated[str, Query(max_length=20)] = "",
     offset: Annotated[str, Query(max_length=20)] = "",
+    at: At = None,
 ) -> Response:
     """A form, and the record that it asks for. Clusters that do not answer in some seconds are told as such."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     asked = Asked(*(text.strip() for text in (stream, cluster, partition, offset)))
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        clusters = leaves(connection, position)
+        until_ms = inf if position is None else _milliseconds(moment_of(connection, caller, position))
     trace, refused, status = None, "", 200
     if asked.is_whole:
         try:
-            trace = TraceView(_traced(services, caller, asked))
+            trace = TraceView(_traced(services, caller, asked), until_ms)
         except DomainError as error:
             refused, status = error.detail, STATUS[error.kind]
     elif any((asked.stream, asked.partition, asked.offset)):
         refused, status = "a record is named by its stream, partition, offset and a cluster that has it", 422
-    with services.looking() as connection:
-        clusters = leaves(connection)
-    context = {"asked": asked, "trace": trace, "refused": refused, "clusters": clusters}
+    context = {"asked": asked, "trace": trace, "refused": refused, "clusters": clusters, "past": past}
+    context["shown_then"] = "what had come by then, of what clusters hold now"
     return templates.page("trace.html", {**frame(request, caller), **context}, status)
 
 
@@ -123,6 +149,10 @@ def _traced(services: ConsoleServices, caller: Caller, asked: Asked) -> Trace:
     with services.reading() as connection:
         known = scene.read(connection, services.config, asked.cluster, asked.stream, partition)
     return run.run(known, asked.cluster, offset)
+
+
+def _milliseconds(moment: datetime | None) -> float:
+    return 0 if moment is None else moment.timestamp() * 1000
 
 
 def _number(text: str, what: str, highest: int) -> int:

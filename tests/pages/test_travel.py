@@ -23,11 +23,8 @@ OF_NOW = re.compile(r"/-|/live$|/static|^/login|^/logout|^/account|^/find|^/swit
 """Forms, blocks that follow, and what is about whoever looks."""
 OBSERVED = {
     "/schemas": "what registries' topics hold",
-    "/offsets": "what groups have committed",
-    "/trace": "what clusters hold",
     "/drills": "a model, and no estate",
-    "/clusters/{cluster}/replication": "what one look at a cluster says",
-    "/operations/{operation}": "what is under way",
+    "/clusters/{cluster}/replication/what-if": "what would be if a broker died now",
     "/tree/edit": "a form",
     "/timeline/{position}": "an event, which is the same for ever",
 }
@@ -105,8 +102,8 @@ def test_links_lead_on_into_the_same_past(acme: Console) -> None:
 
 def test_a_page_of_what_is_observed_says_that_it_is_of_now(acme: Console) -> None:
     viewer = visitor(acme, "viewer")
-    assert "This page is of now , not of position 3" in said(viewer.get("/offsets?at=3"))
-    assert "This page is of now" not in said(viewer.get("/offsets"))
+    assert "This page is of now , not of position 3" in said(viewer.get("/schemas?at=3"))
+    assert "This page is of now" not in said(viewer.get("/schemas"))
 
 
 def epochs(page: httpx2.Response) -> dict[str, str]:

@@ -1,0 +1,58 @@
+"""Looks each minute at what is observed, so that pages of an earlier position can show it.
+
+A look writes down what is otherwise than at the look before, in the database alone. How long it takes grows with
+how many offsets there are, and so does the pause after it: a fiftieth of a processor's time at most.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+from sqlalchemy import Engine
+
+from backend.domain.errors import DomainError
+from backend.queries import past
+from backend.settings import Settings
+
+log = structlog.get_logger("past")
+
+PAUSES = 50
+"""Times that a look takes, which is the least that lies between the beginnings of two."""
+
+
+class PastKeeper:
+    """One process's; `tick` is called about once a second and waits for no look."""
+
+    def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._engine, self._seconds, self._clock = engine, settings.past_every_seconds, clock
+        self._running = threading.Lock()
+        self._due = float("-inf")
+
+    def tick(self) -> None:
+        """Begin a look in a thread, unless one is under way or the last was just now."""
+        if self._clock() < self._due or not self._running.acquire(blocking=False):
+            return
+        # A daemon: a process that ends shall not wait.
+        threading.Thread(target=self._look, name="past", daemon=True).start()
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether a look is under way."""
+        return self._running.locked()
+
+    def _look(self) -> None:
+        began = self._clock()
+        try:
+            with self._engine.begin() as connection:
+                past.take(connection)
+        except DomainError as error:
+            log.warning("what is observed is not kept", reason=error.detail)
+        except Exception:
+            log.exception("what is observed is not kept")
+        finally:
+            took = self._clock() - began
+            self._due = began + max(self._seconds, PAUSES * took)
+            self._running.release()
