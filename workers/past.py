@@ -1,4 +1,4 @@
-"""Looks each minute at what is observed, so that pages of an earlier position can show it.
+"""Looks each minute at what is observed, so that pages of an earlier position can show it; old looks go.
 
 A look writes down what is otherwise than at the look before, in the database alone. How long it takes grows with
 how many offsets there are, and so does the pause after it: a fiftieth of a processor's time at most.
@@ -19,6 +19,7 @@ from backend.settings import Settings
 
 log = structlog.get_logger("past")
 
+FORGET_SECONDS = 3600.0
 PAUSES = 50
 """Times that a look takes, which is the least that lies between the beginnings of two."""
 
@@ -27,32 +28,47 @@ class PastKeeper:
     """One process's; `tick` is called about once a second and waits for no look."""
 
     def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
-        self._engine, self._seconds, self._clock = engine, settings.past_every_seconds, clock
+        self._engine, self._settings, self._clock = engine, settings, clock
         self._running = threading.Lock()
-        self._due = float("-inf")
+        self._due = self._forget_due = float("-inf")
 
     def tick(self) -> None:
         """Begin a look in a thread, unless one is under way or the last was just now."""
         if self._clock() < self._due or not self._running.acquire(blocking=False):
             return
         # A daemon: a process that ends shall not wait.
-        threading.Thread(target=self._look, name="past", daemon=True).start()
+        threading.Thread(target=self._run, name="past", daemon=True).start()
 
     @property
     def is_looking(self) -> bool:
         """Whether a look is under way."""
         return self._running.locked()
 
-    def _look(self) -> None:
+    def _run(self) -> None:
         began = self._clock()
         try:
-            with self._engine.begin() as connection:
-                past.take(connection)
+            self._look(began)
+            self._forget()
         except DomainError as error:
             log.warning("what is observed is not kept", reason=error.detail)
         except Exception:
             log.exception("what is observed is not kept")
         finally:
-            took = self._clock() - began
-            self._due = began + max(self._seconds, PAUSES * took)
             self._running.release()
+
+    def _look(self, began: float) -> None:
+        try:
+            with self._engine.begin() as connection:
+                past.take(connection)
+        finally:
+            took = self._clock() - began
+            self._due = began + max(self._settings.past_every_seconds, PAUSES * took)
+
+    def _forget(self) -> None:
+        if self._clock() < self._forget_due:
+            return
+        more = True
+        while more:
+            with self._engine.begin() as connection:
+                more = past.forget(connection, self._settings.past_hours, self._settings.past_rows)
+        self._forget_due = self._clock() + FORGET_SECONDS

@@ -60,6 +60,7 @@ class LogRecord:
     value: bytes | None
     headers: frozenset[str]
     """Names of its headers."""
+    timestamp_ms: int
 
 
 class SchemasReader:
@@ -94,7 +95,7 @@ class SchemasReader:
 def _record(message: Message) -> LogRecord:
     headers: Sequence[Header] = message.headers() or ()  # type: ignore[assignment]
     names = frozenset(name for name, _ in headers)
-    return LogRecord(message.offset() or 0, message.key(), message.value(), names)
+    return LogRecord(message.offset() or 0, message.key(), message.value(), names, message.timestamp()[1])
 
 
 class SchemasTopic:

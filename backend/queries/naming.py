@@ -83,11 +83,11 @@ def leaf_formats(connection: Connection, tree: str, at: int | None = None) -> tu
     return tuple(ClusterFormats(row.name, row.topic_format, row.subject_format) for row in rows)
 
 
-def declared_streams(connection: Connection, tree: str | None = None) -> list[StreamName]:
+def declared_streams(connection: Connection, tree: str | None = None, at: int | None = None) -> list[StreamName]:
     """Every stream there is, or every one that lives on a tree."""
-    query = sa.select(*(streams.c[part] for part in STREAM)).where(as_of(streams, None))
+    query = sa.select(*(streams.c[part] for part in STREAM)).where(as_of(streams, at))
     if tree is not None:
-        query = query.join(instances, _INSTANCE_OF_STREAM).where(instances.c.tree == tree, as_of(instances, None))
+        query = query.join(instances, _INSTANCE_OF_STREAM).where(instances.c.tree == tree, as_of(instances, at))
     return sorted(_name(row) for row in connection.execute(query))
 
 

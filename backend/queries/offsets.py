@@ -1,20 +1,19 @@
-"""Reading what groups have committed, and where they go on on the other clusters: now, or as a look saw it."""
+"""Reading what groups have committed, and where they go on on the other clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Table
+from sqlalchemy import ColumnElement, Connection, Row
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
-from backend.queries.past import Look, holds
-from backend.queries.past_tables import past_applied, past_commits, past_not_followed
 
 PENDING = "pending"
+PLACE = ("origin_cluster", "stream", "partition", "group")
 _ON_ITS_WAY = "the newest commit is on its way; this is what was done for an earlier one"
 
 Place = tuple[str, str, int, str]
@@ -108,62 +107,30 @@ class Wanted:
         if self.tenants is not None:
             found.append(sa.func.split_part(t.c.stream, "/", 1).in_(self.tenants))
         if self.after is not None:
-            found.append(sa.tuple_(*_key(t)) > sa.tuple_(*(sa.literal(part) for part in self.after)))
+            found.append(sa.tuple_(*key_of(t)) > sa.tuple_(*(sa.literal(part) for part in self.after)))
         return found
 
 
 def list_offsets(connection: Connection, wanted: Wanted) -> list[OffsetRow]:
     """At most so many rows behind a place, as they are now."""
-    is_now = sa.not_(group_commits.c.is_ended)
-    return _listed(connection, wanted, OffsetRow, (group_commits, is_now), (applied_offsets, sa.true()))
+    shown = [group_commits.c[each.name] for each in fields(OffsetRow) if each.name in group_commits.c]
+    query = sa.select(*shown).where(sa.not_(group_commits.c.is_ended), *wanted.of(group_commits))
+    query = query.order_by(*key_of(group_commits)).limit(wanted.limit)
+    return with_elsewhere(OffsetRow, connection.execute(query), lambda made: _applied(connection, made))
 
 
-def list_commits(connection: Connection, wanted: Wanted, look: Look) -> list[CommitRow]:
-    """The same as a look saw it."""
-    commits, applied = ((table, holds(table, look)) for table in (past_commits, past_applied))
-    return _listed(connection, wanted, CommitRow, commits, applied)
-
-
-_Source = tuple[Table, ColumnElement[bool]]
-"""A table, and which of its rows count."""
-
-
-def _listed(
-    connection: Connection, wanted: Wanted, kind: type[AnyRow], commits: _Source, applied: _Source
+def with_elsewhere(
+    kind: type[AnyRow],
+    rows: Iterable[Row[Any]],
+    find: Callable[[Collection[Place]], Iterable[Row[Any]]],
 ) -> list[AnyRow]:
-    t, counts = commits
-    shown = [t.c[each.name] for each in fields(kind) if each.name in t.c]
-    query = sa.select(*shown).where(counts, *wanted.of(t)).order_by(*_key(t)).limit(wanted.limit)
-    made = {(row.cluster, row.stream, row.partition, row.group): row for row in connection.execute(query)}
-    elsewhere = _elsewhere(connection, {place: row.committed_at_ms for place, row in made.items()}, applied)
-    return [kind(**row._mapping, elsewhere=elsewhere.get(place, ())) for place, row in made.items()]
-
-
-def _key(t: sa.FromClause) -> tuple[ColumnElement[Any], ...]:
-    return t.c.cluster, t.c.stream, t.c.partition, t.c.group
-
-
-def _elsewhere(
-    connection: Connection, made: Mapping[Place, int], applied: _Source
-) -> dict[Place, list[ElsewhereRow]]:
-    """`made`: when each was committed."""
-    if not made:
-        return {}
-    table, counts = applied
-    t = table.c
-    # Four arrays, however many places: a parameter for each part would soon be more than there may be.
-    columns = zip(*made, strict=True)
-    types = (sa.Text, sa.Text, sa.Integer, sa.Text)
-    arrays: list[Any] = [sa.cast(list(each), ARRAY(kind)) for each, kind in zip(columns, types, strict=True)]
-    names = ("origin_cluster", "stream", "partition", "group")
-    wanted = sa.func.unnest(*arrays).table_valued(*names, name="wanted").render_derived()
-    same = sa.and_(*(t[name] == wanted.c[name] for name in names))
-    query = sa.select(table).join(wanted, same).where(counts).order_by(t.cluster)
-    found: dict[Place, list[ElsewhereRow]] = {}
-    for row in connection.execute(query):
+    """Rows of commits, each with what was done elsewhere."""
+    made: dict[Place, Row[Any]] = {(row.cluster, row.stream, row.partition, row.group): row for row in rows}
+    elsewhere: dict[Place, list[ElsewhereRow]] = {}
+    for row in find(made) if made else ():
         place = (row.origin_cluster, row.stream, row.partition, row.group)
-        is_newest = row.committed_at_ms >= made[place]
-        found.setdefault(place, []).append(
+        is_newest = row.committed_at_ms >= made[place].committed_at_ms
+        elsewhere.setdefault(place, []).append(
             ElsewhereRow(
                 cluster=row.cluster,
                 technical_group=row.technical_group,
@@ -177,16 +144,35 @@ def _elsewhere(
                 applied_at_ms=row.applied_at_ms,
             )
         )
-    return found
+    return [kind(**row._mapping, elsewhere=elsewhere.get(place, ())) for place, row in made.items()]
 
 
-def list_not_followed(
-    connection: Connection, most: int | None = None, look: Look | None = None
-) -> list[NotFollowedRow]:
-    """Groups whose offsets are not distributed, by cluster, group and topic: now, or as a look saw it."""
-    t = groups_not_followed if look is None else past_not_followed
-    counts = sa.true() if look is None else holds(past_not_followed, look)
-    shown = [t.c[each.name] for each in fields(NotFollowedRow)]
-    order = (t.c.cluster, t.c.technical_group, t.c.topic)
-    rows = connection.execute(sa.select(*shown).where(counts).order_by(*order).limit(most))
-    return [NotFollowedRow(**row._mapping) for row in rows]
+def key_of(t: sa.FromClause) -> tuple[ColumnElement[Any], ...]:
+    """What a table of commits is ordered by."""
+    return t.c.cluster, t.c.stream, t.c.partition, t.c.group
+
+
+def these_places(made: Collection[Place]) -> sa.TableValuedAlias:
+    """The places as a table."""
+    # Four arrays, however many places: a parameter for each part would soon be more than there may be.
+    columns = zip(*made, strict=True)
+    types = (sa.Text, sa.Text, sa.Integer, sa.Text)
+    arrays: list[Any] = [sa.cast(list(each), ARRAY(kind)) for each, kind in zip(columns, types, strict=True)]
+    return sa.func.unnest(*arrays).table_valued(*PLACE, name="these").render_derived()
+
+
+def _applied(connection: Connection, made: Collection[Place]) -> Iterable[Row[Any]]:
+    t, these = applied_offsets.c, these_places(made)
+    same = sa.and_(*(t[name] == these.c[name] for name in PLACE))
+    return connection.execute(sa.select(applied_offsets).join(these, same).order_by(t.cluster))
+
+
+def list_not_followed(connection: Connection, most: int | None = None) -> list[NotFollowedRow]:
+    """Groups whose offsets are not distributed, by cluster, group and topic."""
+    query = sa.select(groups_not_followed).order_by(*groups_not_followed.primary_key.columns).limit(most)
+    return [
+        NotFollowedRow(
+            cluster=row.cluster, technical_group=row.technical_group, topic=row.topic, reason=row.reason
+        )
+        for row in connection.execute(query)
+    ]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Table
+from sqlalchemy import ColumnElement, Connection, FromClause
 
 from backend.queries.past_tables import WATCHED, Watched, looks
 
 FORGOTTEN_AT_ONCE = 10_000
+LONGEST_SECONDS = 600
 _LOCK = sa.func.pg_try_advisory_xact_lock(sa.func.hashtext("treeline.looks"))
 # A look is behind the one before, whatever the database's clock does.
 _NOW = sa.select(
@@ -44,28 +46,43 @@ def take(connection: Connection) -> bool:
     """
     if not connection.scalar(sa.select(_LOCK)):
         return False
+    # The first look at a large estate writes all there is, and has a thread of its own.
+    connection.execute(sa.text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'"))
     now = connection.execute(_NOW).scalar_one()
     for each in WATCHED:
         connection.execute(_ended(each, now))
+        connection.execute(_followed(each))
         connection.execute(_begun(each, now))
     connection.execute(sa.insert(looks).values(at=now))
     return True
 
 
 def _ended(watched: Watched, now: datetime) -> sa.Update:
+    """What the look before saw, and is no more, or otherwise."""
     past = watched.past
     same = [past.c[name].is_not_distinct_from(value) for name, value in watched.values().items()]
     still = sa.exists().where(watched.counts, *_same_key(watched), *same)
-    return sa.update(past).where(past.c.until.is_(None), sa.not_(still)).values(until=now)
+    return sa.update(past).where(past.c.is_newest, past.c.until.is_(None), sa.not_(still)).values(until=now)
+
+
+def _followed(watched: Watched) -> sa.Update:
+    """Rows that have ended, and that others come behind now."""
+    past = watched.past
+    again = sa.exists().where(watched.counts, *_same_key(watched))
+    return sa.update(past).where(past.c.is_newest, past.c.until.is_not(None), again).values(is_newest=False)
 
 
 def _begun(watched: Watched, now: datetime) -> sa.Insert:
+    """What was not seen before, or was otherwise."""
     past, values = watched.past, watched.values()
-    known = sa.exists().where(past.c.until.is_(None), *_same_key(watched))
-    rows = sa.select(
-        *(watched.now.c[name] for name in watched.keys), sa.literal(now, past.c.since.type), *values.values()
-    ).where(watched.counts, sa.not_(known))
-    return sa.insert(past).from_select([*watched.keys, "since", *values], rows)
+    known = sa.exists().where(past.c.is_newest, past.c.until.is_(None), *_same_key(watched))
+    keys = [watched.now.c[name] for name in watched.keys]
+    rows = sa.select(*keys, sa.literal(now, past.c.since.type), sa.true(), *values.values())
+    names = [*watched.keys, "since", "is_newest", *values]
+    # Sorted, so that all is found before the first is written: as long as the table seems to be empty, it is read
+    # from its beginning for each row, and what this writes would be gone through again and again.
+    found = rows.where(watched.counts, sa.not_(known)).order_by(*keys)
+    return sa.insert(past).from_select(names, found)
 
 
 def _same_key(watched: Watched) -> list[ColumnElement[bool]]:
@@ -93,9 +110,27 @@ def forget(connection: Connection, hours: float, most_rows: int) -> bool:
 # --- what was seen
 
 
-def holds(past: Table, look: Look) -> ColumnElement[bool]:
-    """The WHERE clause for what a look saw."""
-    return sa.and_(past.c.since <= look.at, sa.or_(past.c.until.is_(None), past.c.until > look.at))
+@dataclass(frozen=True)
+class Seen:
+    """Rows as a look saw them: of each key the newest that it had seen by then, by one step down an index."""
+
+    keys: FromClause
+    """The newest row of each key, to choose by keys."""
+    rows: FromClause
+
+    def select(self, look: Look) -> sa.Select[Any]:
+        """Those that it saw."""
+        query = sa.select(self.rows).select_from(self.keys.join(self.rows, sa.true()))
+        still = sa.or_(self.rows.c.until.is_(None), self.rows.c.until > look.at)
+        return query.where(self.keys.c.is_newest, still)
+
+
+def seen(watched: Watched, look: Look) -> Seen:
+    """What a look saw of something that is observed."""
+    past, keys = watched.past, watched.past.alias("keys")
+    of_key = [past.c[name] == keys.c[name] for name in watched.keys]
+    newest = sa.select(past).where(*of_key, past.c.since <= look.at).order_by(past.c.since.desc()).limit(1)
+    return Seen(keys, newest.lateral("seen"))
 
 
 def look_before(connection: Connection, moment: datetime | None) -> Look | None:

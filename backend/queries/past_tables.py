@@ -2,6 +2,7 @@
 
 A look a minute writes down what is otherwise than at the look before (`past.py`). `since` is the look that saw a
 row first, `until` the first one that did not see it any more, or saw it otherwise; NULL: the newest look saw it.
+`is_newest`: the last row of its key, which may have ended. By those keys are found, however many rows each has.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ looks = sa.Table("looks", METADATA, sa.Column("at", sa.DateTime(timezone=True), 
 """When was looked, as far as what was seen then is still kept."""
 
 
+_OF_ROWS = ("since", "until", "is_newest")
+
+
 def _past(name: str, keys: tuple[sa.Column[Any], ...], values: tuple[sa.Column[Any], ...]) -> Table:
     table = sa.Table(
         name,
@@ -29,11 +33,12 @@ def _past(name: str, keys: tuple[sa.Column[Any], ...], values: tuple[sa.Column[A
         *keys,
         sa.Column("since", sa.DateTime(timezone=True), primary_key=True),
         sa.Column("until", sa.DateTime(timezone=True)),
+        sa.Column("is_newest", sa.Boolean, nullable=False),
         *values,
     )
-    is_open = table.c.until.is_(None)
-    sa.Index(f"{name}_now", *(table.c[key.name] for key in keys), unique=True, postgresql_where=is_open)
-    sa.Index(f"{name}_until", table.c.until, postgresql_where=sa.not_(is_open))
+    names = [key.name for key in keys]
+    sa.Index(f"{name}_newest", *(table.c[key] for key in names), unique=True, postgresql_where=table.c.is_newest)
+    sa.Index(f"{name}_until", table.c.until, postgresql_where=table.c.until.is_not(None))
     return table
 
 
@@ -56,8 +61,9 @@ past_commits = _past(
         sa.Column("committed_at_ms", sa.BigInteger, nullable=False),
     ),
 )
-sa.Index("past_commits_stream", past_commits.c.stream)
-sa.Index("past_commits_group", past_commits.c.group)
+
+for _name in ("stream", "group"):
+    sa.Index(f"past_commits_{_name}", past_commits.c[_name], postgresql_where=past_commits.c.is_newest)
 
 past_applied = _past(
     "past_applied",
@@ -75,8 +81,9 @@ past_applied = _past(
         sa.Column("applied_at_ms", sa.BigInteger),
     ),
 )
-_FROM = ("origin_cluster", "stream", "partition", "group")
-sa.Index("past_applied_origin", *(past_applied.c[name] for name in _FROM))
+
+_OF = ("stream", "partition", "group")
+sa.Index("past_applied_of", *(past_applied.c[name] for name in _OF), postgresql_where=past_applied.c.is_newest)
 
 past_not_followed = _past(
     "past_not_followed",
@@ -114,18 +121,16 @@ class Watched:
 
     def values(self) -> dict[str, ColumnElement[Any]]:
         """What each other column of `past` is now."""
-        names = [column.name for column in self.past.c if column.name not in (*self.keys, "since", "until")]
+        names = [column.name for column in self.past.c if column.name not in (*self.keys, *_OF_ROWS)]
         return {name: self.otherwise[name] if name in self.otherwise else self.now.c[name] for name in names}
 
 
+COMMITS = Watched(group_commits, past_commits, counts=sa.not_(group_commits.c.is_ended))
+APPLIED = Watched(applied_offsets, past_applied)
+NOT_FOLLOWED = Watched(groups_not_followed, past_not_followed)
 REPLICATION = Watched(
     cluster_replication,
     past_replication,
     otherwise={"health": cluster_replication.c.health.delete_path(["declared_topics"])},
 )
-WATCHED = (
-    Watched(group_commits, past_commits, counts=sa.not_(group_commits.c.is_ended)),
-    Watched(applied_offsets, past_applied),
-    Watched(groups_not_followed, past_not_followed),
-    REPLICATION,
-)
+WATCHED = (COMMITS, APPLIED, NOT_FOLLOWED, REPLICATION)

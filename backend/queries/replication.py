@@ -12,8 +12,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.topic_replication import TopicReplication
 from backend.queries.observed import cluster_replication
-from backend.queries.past import Look, holds
-from backend.queries.past_tables import past_replication
+from backend.queries.past import Look, seen
+from backend.queries.past_tables import REPLICATION
 
 # The statement's time: the look itself took a while.
 _NOW = sa.func.clock_timestamp()
@@ -61,9 +61,9 @@ def find_replication_then(
     """What a look saw of the Kafka cluster of this id; its age is that of the look."""
     row = None
     if look is not None:
-        query = sa.select(past_replication.c.health, past_replication.c.reason)
-        query = query.where(past_replication.c.kafka_cluster_id == kafka_cluster_id)
-        row = connection.execute(query.where(holds(past_replication, look))).one_or_none()
+        found = seen(REPLICATION, look)
+        query = found.select(look).where(found.keys.c.kafka_cluster_id == kafka_cluster_id)
+        row = connection.execute(query).one_or_none()
     if look is None or row is None:
         return ReplicationRow(health=None, age_seconds=None, reason=None)
     age = None if row.health is None else look.seconds_before

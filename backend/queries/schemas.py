@@ -83,28 +83,28 @@ def list_schema_targets(connection: Connection) -> list[SchemaTargetRow]:
     return [SchemaTargetRow(**row._mapping) for row in rows]
 
 
-def wanted_schemas(connection: Connection) -> WantedSchemas | None:
+def wanted_schemas(connection: Connection, at: int | None = None) -> WantedSchemas | None:
     """None while there is no tree."""
-    tree = get_tree(connection)
+    tree = get_tree(connection, at)
     if tree is None:
         return None
     names = clusters_of(tree.root)
     leaves = {
         row.name: SchemaLeaf(row.endpoint, row.subject_format)
-        for row in list_clusters(connection)
+        for row in list_clusters(connection, at)
         if row.name in names
     }
     return WantedSchemas(
         tree.primary_cluster,
         tree.move,
         leaves,
-        tuple(declared_streams(connection, MAIN)),
-        _allows_record_names(connection),
+        tuple(declared_streams(connection, MAIN, at)),
+        _allows_record_names(connection, at),
     )
 
 
-def _allows_record_names(connection: Connection) -> bool:
+def _allows_record_names(connection: Connection, at: int | None) -> bool:
     """Unless there are environments and none of them allows it."""
     t = environments.c
     allowed = sa.select(sa.func.coalesce(sa.func.bool_or(t.record_name_subjects), sa.true()))
-    return bool(connection.execute(allowed.where(as_of(environments, None))).scalar_one())
+    return bool(connection.execute(allowed.where(as_of(environments, at))).scalar_one())

@@ -119,11 +119,11 @@ class Catalog:
 
     # --- applying
 
-    def apply(self, record: Record, *, copied: bool = False) -> bool:
-        """Take the next record of the log in; whether it counts."""
+    def apply(self, record: Record, *, copied: bool = False, at_ms: int = 0) -> bool:
+        """Take the next record of the log in, written at a time; whether it counts."""
         match record:
             case SchemaVersion():
-                return self._set(record, copied)
+                return self._set(self._timed(record, at_ms), copied)
             case VersionGone(subject=subject, version=number):
                 self._remove((subject, number))
             case ConfigSet(subject=subject, fields=fields):
@@ -135,7 +135,7 @@ class Catalog:
             case SubjectDeleted(subject=subject, version=last):
                 for each in self.versions(subject):
                     if each.version <= last:
-                        self._put(replace(each, deleted=True))
+                        self._put(replace(each, deleted=True, deleted_ms=at_ms))
             case SubjectCleared(subject=subject):
                 for name in [subject] if subject is not None else list(self.subjects):
                     for each in self.versions(name, deleted=True):
@@ -145,6 +145,14 @@ class Catalog:
                 self.noted_id = highest or 0
                 self.highest_id = max(self.highest_id, self.noted_id)
         return True
+
+    def _timed(self, new: SchemaVersion, at_ms: int) -> SchemaVersion:
+        """What is said again, as when a version is deleted or repaired, was there before."""
+        old = self.version((new.subject, new.version))
+        since = at_ms
+        if old is not None and (old.id, old.content) == (new.id, new.content):
+            since = min(old.written_ms, at_ms)
+        return replace(new, written_ms=since, deleted_ms=at_ms if new.deleted else None)
 
     def _set(self, new: SchemaVersion, copied: bool) -> bool:
         key = (new.subject, new.version)

@@ -211,7 +211,7 @@ class Mirror:
                 if said is None:
                     continue
                 catalog.other_keys.note(record.key or b"", said)
-                if not catalog.apply(said, copied=copied):
+                if not catalog.apply(said, copied=copied, at_ms=record.timestamp_ms):
                     unreadable.append((record.offset, "its id was given to another schema before"))
             self._forget_answers()
         if unreadable:

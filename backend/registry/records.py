@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from backend.registry.known_settings import LEVELS, MODES
@@ -51,13 +51,24 @@ class Content:
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaVersion:
-    """A version of a subject. `deleted`: softly, so that it can be had by its id and where it is asked for."""
+    """A version of a subject. `deleted`: softly, so that it can be had by its id and where it is asked for.
+
+    When that was is of the log that it was read from, and makes it no other version.
+    """
 
     subject: str
     version: int
     id: int
     content: Content
     deleted: bool = False
+    written_ms: int = field(default=0, compare=False)
+    """Time of the first record that said so, of those that compaction has left."""
+    deleted_ms: int | None = field(default=None, compare=False)
+
+    def was_there(self, moment_ms: float) -> bool:
+        """Whether it was registered at a moment, and not deleted, as far as the log still tells."""
+        gone = self.deleted and (self.deleted_ms or 0) <= moment_ms
+        return self.written_ms <= moment_ms and not gone
 
 
 @dataclass(frozen=True, kw_only=True)

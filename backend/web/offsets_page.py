@@ -24,10 +24,11 @@ from backend.queries.offsets import (
     NotFollowedRow,
     Place,
     Wanted,
-    list_commits,
     list_not_followed,
     list_offsets,
 )
+from backend.queries.past_offsets import list_commits
+from backend.queries.past_offsets import list_not_followed as list_past_not_followed
 from backend.web import templates
 from backend.web.figures import moment, plain
 from backend.web.pages import PageRoute, enter_somewhere
@@ -170,9 +171,9 @@ def _rows(connection: Connection, wanted: Wanted, then: SeenThen | None) -> Sequ
 
 
 def _others(connection: Connection, then: SeenThen | None) -> Sequence[NotFollowedRow]:
-    if then is not None and then.look is None:
-        return []
-    return list_not_followed(connection, _MOST_OTHERS + 1, None if then is None else then.look)
+    if then is None:
+        return list_not_followed(connection, _MOST_OTHERS + 1)
+    return [] if then.look is None else list_past_not_followed(connection, _MOST_OTHERS + 1, then.look)
 
 
 def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:

@@ -49,7 +49,7 @@ def list_subjects(schemas: Schemas, cluster: str, find: str, after: str, limit: 
     with call.registry.mirror.lock.looking():
         catalog = call.catalog
         for name in sorted(each for each in catalog.subjects if each > after and find in each):
-            versions = catalog.versions(name)
+            versions = schemas.versions(catalog, name)
             if versions:
                 found.append(_row(catalog, name, schemas.stream_of(cluster, name), versions))
             if len(found) == limit:
@@ -164,13 +164,17 @@ def subject_view(
     call = schemas.call(cluster)
     with call.registry.mirror.lock.looking():
         catalog = call.catalog
-        versions = catalog.versions(name)
+        versions = schemas.versions(catalog, name)
         if not versions:
             raise NotFound(f"there is no subject {name[:300]!a} on {cluster}")
         version = _chosen(versions, number) if number is not None else versions[-1]
         earlier = [each for each in versions if each.version < version.version]
         other = _chosen(versions, against) if against is not None else (earlier[-1] if earlier else None)
-        referrers = catalog.referrers((name, version.version))
+        referrers = [
+            each
+            for each in catalog.referrers((name, version.version), deleted=True)
+            if each.was_there(schemas.until_ms)
+        ]
         level, own_level, mode = level_of(catalog, name), has_level(catalog, name), catalog.mode(name)
     text = pretty(version.content)
     scope = schemas.scope(cluster)
@@ -208,11 +212,12 @@ def _elsewhere(schemas: Schemas, cluster: str, name: str) -> list[Elsewhere]:
             continue
         try:
             call = schemas.call(other)
-        except ClusterSilent:
+        except (ClusterSilent, NotFound):
+            # Not found: it has left the tree, of a position before that.
             found.append(Elsewhere(other, called, None))
             continue
         with call.registry.mirror.lock.looking():
-            found.append(Elsewhere(other, called, len(call.catalog.versions(called))))
+            found.append(Elsewhere(other, called, len(schemas.versions(call.catalog, called))))
     return found
 
 

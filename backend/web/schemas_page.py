@@ -1,4 +1,7 @@
-"""`/schemas`: the subjects of a cluster, and one subject with its versions and what differs between two."""
+"""`/schemas`: the subjects of a cluster, and one subject with its versions and what differs between two.
+
+As of an earlier position: what had been registered by then, of what clusters hold now.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,16 @@ from backend.registry import permitted
 from backend.registry.refusals import Refusal
 from backend.web import templates
 from backend.web.pages import PageRoute, enter_somewhere
+from backend.web.position_asked import At, position_asked
 from backend.web.schema_view import list_subjects, subject_view, targets_seen
-from backend.web.schemas_seen import Schemas, schemas_of
+from backend.web.schemas_seen import Schemas, schemas_then
 from backend.web.services import Shared, SharedRegistries, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 SCHEMAS = ("Schemas", "/schemas")
 MOST_SHOWN = 200
+_SHOWN_THEN = "what had been registered then, of what clusters hold now"
 _HIGHEST = 2**31 - 1
 Text = Annotated[str, Query(max_length=500)]
 
@@ -36,22 +41,29 @@ def schemas_page(
     cluster: Text = "",
     find: Text = "",
     after: Text = "",
+    at: At = None,
 ) -> Response:
     """The subjects of a cluster: of the primary, if none is named."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    schemas = schemas_of(services, registries, caller)
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        schemas = schemas_then(connection, registries, caller, position)
+        targets = [] if past else list_schema_targets(connection)
+    around = {**frame(request, caller), "past": past, "shown_then": _SHOWN_THEN}
     if schemas is None:
         text = "Schemas are kept by the clusters of a tree, and there is no tree yet. See the Tree page."
         message = {"title": "No schemas yet", "message": text, "way": ("/tenants", "Tenants")}
-        return templates.page("message.html", {**frame(request, caller), **message})
+        return templates.page("message.html", {**around, **message})
     chosen = cluster or schemas.primary
     subjects, silent = [], ""
     try:
         subjects = list_subjects(schemas, chosen, find.strip(), after, MOST_SHOWN + 1)
     except ClusterSilent as error:
         silent = error.detail
-    with services.looking() as connection:
-        targets = list_schema_targets(connection)
+    except NotFound:
+        if past is None or chosen not in schemas.wanted.leaves:
+            raise
+        silent = f"{chosen} is in no tree any more: what it held then is not known"
     context = {
         "clusters": list(schemas.wanted.leaves),
         "cluster": chosen,
@@ -62,9 +74,9 @@ def schemas_page(
         "following": subjects[MOST_SHOWN - 1].name if len(subjects) > MOST_SHOWN else None,
         "silent": silent,
         "targets": targets_seen(targets, schemas),
-        "may_register": may_somewhere(caller, Action.DECLARE_STREAMS),
+        "may_register": past is None and may_somewhere(caller, Action.DECLARE_STREAMS),
     }
-    return templates.page("schemas.html", {**frame(request, caller), **context})
+    return templates.page("schemas.html", {**around, **context})
 
 
 @router.get("/schemas/{cluster}/{subject:path}")
@@ -77,10 +89,13 @@ def subject_page(
     viewer: Viewer,
     version: Text = "",
     against: Text = "",
+    at: At = None,
 ) -> Response:
     """One subject: its latest version, or another one, against the one before, or against any."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    schemas = schemas_of(services, registries, caller)
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        schemas = schemas_then(connection, registries, caller, position)
     if schemas is None:
         raise NotFound(f"there is no cluster {cluster[:60]!a} in the tree")
     view = subject_view(schemas, cluster, subject, _number(version), _number(against))
@@ -89,8 +104,10 @@ def subject_page(
         "subject": view,
         "primary": schemas.primary,
         "on_primary": on_primary,
-        "may_register": _may_register(schemas, on_primary),
-        "may_set_level": _may_set_level(schemas, on_primary),
+        "may_register": past is None and _may_register(schemas, on_primary),
+        "may_set_level": past is None and _may_set_level(schemas, on_primary),
+        "past": past,
+        "shown_then": _SHOWN_THEN,
     }
     return templates.page("subject.html", {**frame(request, caller), **context})
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
+
+from sqlalchemy import Connection
 
 from backend.domain.access import Caller
 from backend.domain.errors import (
@@ -28,8 +31,9 @@ from backend.registry.access import Scope, scope_of
 from backend.registry.calls import Call
 from backend.registry.catalog import Catalog
 from backend.registry.directory import Directory
-from backend.registry.records import dump_json
+from backend.registry.records import SchemaVersion, dump_json
 from backend.registry.refusals import Refusal
+from backend.web.seen_then import milliseconds_of
 from backend.web.services import ConsoleServices, Registries
 
 
@@ -41,6 +45,8 @@ class Schemas:
     wanted: WantedSchemas
     directory: Directory
     tenants: RegistryTenants
+    until_ms: float = inf
+    """As of an earlier position: its moment. What is there now is shown as far as it was there then."""
 
     @property
     def primary(self) -> str:
@@ -64,12 +70,18 @@ class Schemas:
         """A request to a cluster's registry. Raises NotFound; ClusterSilent until its schemas were read once."""
         scope = self.scope(cluster)
         registry = self.directory.find(cluster)
+        if registry is None and self.until_ms < inf:
+            raise ClusterSilent(f"{cluster} was removed since, or its schemas were not read yet")
         if registry is None or not registry.mirror.ready:
             why = (registry.mirror.reason if registry is not None else None) or "they are being read"
             raise ClusterSilent(
                 f"the schemas of {cluster} were not read yet: {why}. Load the page again in a moment"
             )
         return Call(registry, "/registries", {}, b"" if body is None else dump_json(body), scope)
+
+    def versions(self, catalog: Catalog, subject: str) -> list[SchemaVersion]:
+        """A subject's versions, the oldest first."""
+        return [each for each in catalog.versions(subject, deleted=True) if each.was_there(self.until_ms)]
 
     def stream_of(self, cluster: str, subject: str) -> tuple[StreamName | None, bool]:
         """The stream that a subject follows, or followed, and whether there still is one of that name."""
@@ -88,10 +100,18 @@ class Schemas:
 def schemas_of(services: ConsoleServices, registries: Registries, caller: Caller) -> Schemas | None:
     """What the caller sees; None while there is no tree."""
     with services.reading() as connection:
-        wanted = wanted_schemas(connection)
+        return schemas_then(connection, registries, caller, None)
+
+
+def schemas_then(
+    connection: Connection, registries: Registries, caller: Caller, position: int | None
+) -> Schemas | None:
+    """What there was at a position of what the caller sees now; None if there was no tree yet."""
+    wanted = wanted_schemas(connection, position)
     if wanted is None or not wanted.leaves:
         return None
-    return Schemas(caller, wanted, registries.directory, registries.access.tenants())
+    until_ms = inf if position is None else milliseconds_of(connection, caller, position)
+    return Schemas(caller, wanted, registries.directory, registries.access.tenants(), until_ms)
 
 
 def level_of(catalog: Catalog, subject: str | None) -> str:

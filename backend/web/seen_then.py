@@ -44,3 +44,9 @@ def moment_of(connection: Connection, viewer: Caller, position: int) -> datetime
     """When a position's event was appended; for a tenant, the newest of its own up to it: the times of others'
     events, and where they end, are nothing for it. None before the first one."""
     return time_of(connection, position, tenants_read(viewer))
+
+
+def milliseconds_of(connection: Connection, viewer: Caller, position: int) -> float:
+    """The same as times of Kafka's: 0 before the first event."""
+    moment = moment_of(connection, viewer, position)
+    return 0 if moment is None else moment.timestamp() * 1000

@@ -6,7 +6,6 @@ As of an earlier position it shows what had arrived by then, of what is there no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from math import inf
 from typing import Annotated
 
@@ -25,7 +24,7 @@ from backend.web import templates
 from backend.web.figures import NOTHING, moment
 from backend.web.pages import PageRoute, enter_somewhere
 from backend.web.position_asked import At, position_asked
-from backend.web.seen_then import moment_of
+from backend.web.seen_then import milliseconds_of
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -126,7 +125,7 @@ def trace_page(
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
         clusters = leaves(connection, position)
-        until_ms = inf if position is None else _milliseconds(moment_of(connection, caller, position))
+        until_ms = inf if position is None else milliseconds_of(connection, caller, position)
     trace, refused, status = None, "", 200
     if asked.is_whole:
         try:
@@ -149,10 +148,6 @@ def _traced(services: ConsoleServices, caller: Caller, asked: Asked) -> Trace:
     with services.reading() as connection:
         known = scene.read(connection, services.config, asked.cluster, asked.stream, partition)
     return run.run(known, asked.cluster, offset)
-
-
-def _milliseconds(moment: datetime | None) -> float:
-    return 0 if moment is None else moment.timestamp() * 1000
 
 
 def _number(text: str, what: str, highest: int) -> int:

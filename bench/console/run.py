@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import company
 import httpx2
+import observed
 
 from backend.eventlog.engine import create_engine
 from tests import http
@@ -34,13 +35,17 @@ PAGES = """
 /tree /tree?at={half} /tree/edit /tree/-primary /tree/-target/cluster-7/2 /tree/-settings/cluster-7/2
 /clusters /clusters/-live /clusters?at={half} /clusters/-new
 /clusters/cluster-1 /clusters/cluster-1?at={half} /clusters/cluster-1/-change /clusters/cluster-1/replication
+/clusters/cluster-1/replication?at={half}
 /tenants /tenants?at={half} /tenants/tenant-007 /tenants/tenant-007?at={half} /tenants/tenant-007/-grants
 /tenants/tenant-007/-members/-new
 {prod} {prod}?at={half} {prod}/-change {prod}/-new
 {prod}/stream-0007 {prod}/stream-0007?at={half} {prod}/stream-0007/-change {prod}/stream-0007/-applied
 {prod}/-applications/application-0007 {prod}/-applications/application-0007?at={half}
 {prod}/-applications/application-0007/-change
-/schemas /offsets /losses /switches /switches/plan /placements /placements/-new /zones /drills /trace
+/schemas /schemas?at={half}
+/offsets /offsets?at={half} /offsets?at={half}&group=group-7
+/offsets?at={half}&stream=tenant-007/main/prod/stream-0007
+/losses /switches /switches/plan /placements /placements/-new /zones /drills /trace
 /timeline /timeline/-live /timeline?actor=user-7 /timeline?name=TenantCreated /timeline?stream=tenant-tenant-007
 /timeline?before={half} /timeline/{half} /timeline/-differences?from={late} /timeline/-moment?position={half}
 /timeline/{given}/-undo
@@ -142,6 +147,9 @@ def main() -> int:
             engine, began = create_engine(postgres.url), time.perf_counter()
             company.fill(engine, given.events)
             print(f"{given.events:,} events in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+            took = observed.fill(engine, given.events // 2)
+            said = ", ".join(f"{each:.1f}" for each in took)
+            print(f"Looks at {observed.GROUPS:,} groups on {1 + observed.ELSEWHERE} clusters each took {said} s.")
             engine.dispose()
             with serve(postgres.url, Path(folder) / "api.log") as (console, _):
                 return told(console, given.times, given.events)

@@ -24,9 +24,10 @@ def _past(name: str, keys: dict[str, Any], *values: sa.Column[Any]) -> None:
         *(sa.Column(key, kind, primary_key=True, autoincrement=False) for key, kind in keys.items()),
         sa.Column("since", sa.DateTime(timezone=True), primary_key=True),
         sa.Column("until", sa.DateTime(timezone=True)),
+        sa.Column("is_newest", sa.Boolean, nullable=False),
         *values,
     )
-    op.create_index(f"{name}_now", name, [*keys], unique=True, postgresql_where=sa.text("until IS NULL"))
+    op.create_index(f"{name}_newest", name, [*keys], unique=True, postgresql_where=sa.text("is_newest"))
     op.create_index(f"{name}_until", name, ["until"], postgresql_where=sa.text("until IS NOT NULL"))
 
 
@@ -40,7 +41,7 @@ def upgrade() -> None:
         sa.Column("committed_at_ms", sa.BigInteger, nullable=False),
     )
     for column in ("stream", "group"):
-        op.create_index(f"past_commits_{column}", "past_commits", [column])
+        op.create_index(f"past_commits_{column}", "past_commits", [column], postgresql_where=sa.text("is_newest"))
     _past(
         "past_applied",
         PLACE,
@@ -55,7 +56,8 @@ def upgrade() -> None:
         sa.Column("settled", sa.Boolean),
         sa.Column("applied_at_ms", sa.BigInteger),
     )
-    op.create_index("past_applied_origin", "past_applied", ["origin_cluster", "stream", "partition", "group"])
+    of = ["stream", "partition", "group"]
+    op.create_index("past_applied_of", "past_applied", of, postgresql_where=sa.text("is_newest"))
     _past(
         "past_not_followed",
         {"cluster": sa.Text, "technical_group": sa.Text, "topic": sa.Text},

@@ -12,20 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backend.domain.errors import ClusterSilent
+from backend.eventlog.engine import create_engine
+from backend.projections.clusters import clusters
 from backend.queries import past
 from backend.queries.observed import cluster_replication
 from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
-from backend.queries.offsets import (
-    CommitRow,
-    Wanted,
-    list_commits,
-    list_not_followed,
-    list_offsets,
-)
+from backend.queries.offsets import CommitRow, Wanted, list_offsets
 from backend.queries.past import Look, look_before
+from backend.queries.past_offsets import list_commits, list_not_followed
 from backend.queries.past_tables import WATCHED, looks, past_applied, past_commits
 from backend.queries.replication import find_replication_then, keep_health, keep_reason
-from tests.database_fixture import Database
+from tests.database_fixture import Content, Database
 from tests.eventually import eventually
 from tests.integration.conftest import rest_settings
 from workers import past as keeping
@@ -33,6 +30,23 @@ from workers.past import PastKeeper
 
 STREAM = "acme/retail/prod/orders"
 ALL = Wanted(limit=1000)
+
+
+def three_clusters(database_url: str) -> None:
+    engine = create_engine(database_url)
+    known = {"topic_format": "t", "group_format": "g", "subject_format": "s", "properties": {}, "state": "online"}
+    rows = [
+        {"name": f"c{n}", "number": n, "bootstrap_servers": "b", "version": 1, "valid_from": n, **known}
+        for n in (1, 2, 3)
+    ]
+    with engine.begin() as connection:
+        connection.execute(sa.insert(clusters), rows)
+    engine.dispose()
+
+
+@pytest.fixture
+def database_content() -> Content:
+    return three_clusters
 
 
 def commit(database: Database, group: str = "billing", cluster: str = "c1", **changed: Any) -> None:
@@ -155,9 +169,7 @@ def test_replication_and_groups_that_are_not_followed(database: Database) -> Non
         connection.execute(sa.delete(cluster_replication))
     third = look(database)
     with database.engine.connect() as connection:
-        reasons = [
-            [each.reason for each in list_not_followed(connection, None, at)] for at in (first, second, third)
-        ]
+        reasons = [[each.reason for each in list_not_followed(connection, 9, at)] for at in (first, second, third)]
         found = [find_replication_then(connection, "K1", at) for at in (first, second, third)]
         nothing = find_replication_then(connection, "K1", None), find_replication_then(connection, None, first)
     assert reasons == [["no stream"], ["another"], []]
@@ -301,6 +313,23 @@ def test_the_worker_looks_and_then_pauses(database: Database) -> None:
         worker.tick()
         ended(worker)
         assert count(database, looks) == many
+
+
+def test_it_lets_go_of_what_is_old_once_an_hour(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past, "FORGOTTEN_AT_ONCE", 2)
+    clock = Hands()
+    worker = keeper(database, clock, past_every_seconds=60, past_rows=1)
+    for offset, kept in ((0, 1), (1, 2), (2, 3), (3, 4)):
+        commit(database, committed_offset=offset)
+        clock.seconds += 60
+        worker.tick()
+        ended(worker)
+        assert count(database, past_commits) == kept
+    clock.seconds += 3600
+    worker.tick()
+    ended(worker)
+    # In pieces, but all of it: the one that holds, and one that has ended.
+    assert count(database, past_commits) == 2 and count(database, looks) == 3
 
 
 def test_a_slow_look_is_alone_and_followed_by_a_long_pause(

@@ -31,6 +31,8 @@ def test_a_version_is_checked_registered_and_seen_on_every_cluster(estate: Runni
     page.get_by_role("button", name="Register the version").click()
     expect(page.get_by_role("heading", name=subject, exact=True)).to_be_visible()
 
+    # Something happens between the two versions, and its position has the first alone.
+    between = rest.ok("POST", "/tenants", {"name": "later"}) and rest.ok("GET", "/events/head")["position"]
     page.get_by_role("link", name="Register a version").click()
     expect(page.get_by_label("Subject")).to_have_value(subject)
     page.get_by_label("Schema", exact=True).fill(SECOND)
@@ -41,6 +43,13 @@ def test_a_version_is_checked_registered_and_seen_on_every_cluster(estate: Runni
     page.get_by_role("button", name="Preview").click()
     expect(page.locator(".diff .added").first).to_be_visible()
     page.get_by_role("button", name="Register the version").click()
+    expect(page.locator("#versions li")).to_have_count(2)
+
+    now = page.url
+    page.goto(f"{now}?at={between}")
+    expect(page.locator("#versions li")).to_have_count(1)
+    expect(page.locator("#past")).to_contain_text("what had been registered then, of what clusters hold now")
+    page.get_by_role("link", name="Back to now").click()
     expect(page.locator("#versions li")).to_have_count(2)
 
     there = page.locator("#elsewhere [data-cluster='cluster-4']")

@@ -22,7 +22,6 @@ from tests.pages.zoning import begin, reports
 OF_NOW = re.compile(r"/-|/live$|/static|^/login|^/logout|^/account|^/find|^/switches/plan")
 """Forms, blocks that follow, and what is about whoever looks."""
 OBSERVED = {
-    "/schemas": "what registries' topics hold",
     "/drills": "a model, and no estate",
     "/clusters/{cluster}/replication/what-if": "what would be if a broker died now",
     "/tree/edit": "a form",
@@ -102,8 +101,8 @@ def test_links_lead_on_into_the_same_past(acme: Console) -> None:
 
 def test_a_page_of_what_is_observed_says_that_it_is_of_now(acme: Console) -> None:
     viewer = visitor(acme, "viewer")
-    assert "This page is of now , not of position 3" in said(viewer.get("/schemas?at=3"))
-    assert "This page is of now" not in said(viewer.get("/schemas"))
+    assert "This page is of now , not of position 3" in said(viewer.get("/drills?at=3"))
+    assert "This page is of now" not in said(viewer.get("/drills"))
 
 
 def epochs(page: httpx2.Response) -> dict[str, str]:

@@ -247,3 +247,36 @@ def test_settings_that_the_distributor_wrote_are_known_as_its_own():
     catalog.apply(ConfigSet(subject=None, fields={"compatibilityLevel": "FULL"}))
     catalog.apply(ModeSet(subject="a", mode=None), copied=True)
     assert (catalog.copied_configs, catalog.copied_modes) == (set(), set())
+
+
+# --- when
+
+
+def there(catalog: Catalog, subject: str, moment_ms: float) -> list[int]:
+    return [each.version for each in catalog.versions(subject, deleted=True) if each.was_there(moment_ms)]
+
+
+def test_versions_tell_when_they_were_there() -> None:
+    catalog = Catalog()
+    catalog.apply(version("a", 1, 1, "1"), at_ms=1000)
+    catalog.apply(version("a", 2, 2, "2"), at_ms=2000)
+    assert [there(catalog, "a", at) for at in (999, 1000, 1999, 2000)] == [[], [1], [1], [1, 2]]
+    # Deleted softly by a record of its own, then with its subject.
+    catalog.apply(replace(version("a", 1, 1, "1"), deleted=True), at_ms=3000)
+    catalog.apply(SubjectDeleted(subject="a", version=2), at_ms=4000)
+    assert [there(catalog, "a", at) for at in (1000, 2999, 3000, 3999, 4000)] == [[1], [1, 2], [2], [2], []]
+    # Registered again: when it was not there meanwhile is not told any more.
+    catalog.apply(version("a", 1, 1, "1"), at_ms=5000)
+    assert [there(catalog, "a", at) for at in (999, 1000, 9000)] == [[], [1], [1]]
+    # The number given again, to another schema.
+    catalog.apply(VersionGone(subject="a", version=1), at_ms=6000)
+    catalog.apply(version("a", 1, 3, "3"), at_ms=7000)
+    assert [there(catalog, "a", at) for at in (6999, 7000)] == [[], [1]]
+
+
+def test_when_makes_no_other_version() -> None:
+    one, other = Catalog(), Catalog()
+    one.apply(version("a", 1, 1, "1"), at_ms=1)
+    other.apply(version("a", 1, 1, "1"), at_ms=2)
+    assert [*one.all_versions()] == [*other.all_versions()]
+    assert encode(one.versions("a")[0]) == encode(version("a", 1, 1, "1"))
