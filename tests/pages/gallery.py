@@ -113,6 +113,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "A level is set"),
         Picture("offsets-reset", "/offsets/-reset", "A group is set to other offsets"),
         Picture("offsets", "/offsets", "Where groups are on every cluster", narrow=True),
+        Picture("offsets-earlier", "/offsets?at=52", "Where groups were, as a look saw it shortly before"),
     ),
     "Switches": (
         Picture("switches", "/switches", "Where clients are, and switches"),

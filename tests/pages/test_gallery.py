@@ -15,6 +15,7 @@ from playwright.sync_api import Page, ViewportSize
 from backend.domain.cluster_switch import Phase
 from backend.domain.replication_health import TopicSettings
 from backend.domain.trace import CameFrom
+from backend.queries import past
 from backend.registry.records import ConfigSet
 from backend.tracing.run import Trace, TracedCopy, TracedOrigin
 from backend.web import trace_page
@@ -69,6 +70,8 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     look(database, looked_at(away=(2,)), "id-0")
     for group, stream in (("billing", ORDERS), ("reports", ORDERS), ("shop", ITEMS)):
         committed(database, stream, group)
+    with database.engine.begin() as connection:
+        assert past.take(connection)
     replicas(database)
     for name in ("checkout-1", "checkout-2", "import-1"):
         client(database, name, phase="held" if name == "checkout-2" else "active")

@@ -10,7 +10,7 @@ import pytest
 from tests.eventually import eventually
 from tests.kafka import produce, read_all
 from tests.pages.consoles import Console
-from tests.pages.visitors import Visitor, said, visitor
+from tests.pages.visitors import Visitor, head, said, visitor
 
 PAGE = "/trace"
 STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
@@ -73,6 +73,7 @@ def test_a_record_is_followed_over_all_clusters(estate) -> None:
         return row["technical_names"] if set(row["applied"].values()) == {"applied"} else None
 
     topics = eventually(applied, "the stream is applied")
+    before = head(console)["position"]
     servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}
     produce(servers["cluster-3"], topics["cluster-3"], [{"value": b"x", "partition": 0}])
     for cluster in topics:
@@ -83,3 +84,17 @@ def test_a_record_is_followed_over_all_clusters(estate) -> None:
     assert "Cluster cluster-3 Offset there 0, it is there" in said(page)
     copies = dict(re.findall(r'data-copy="([^"]*)">.*?<td class="code">(\d+)</td>', page.text, re.DOTALL))
     assert copies == {"cluster-2": "0001", "cluster-4": "0100", "cluster-1": "0010", "cluster-5": "0101"}
+    # As of a position before it was produced no copy had come; as of a later one all had.
+    earlier = console.get(f"{PAGE}?{asked}&at={before}")
+    assert "not yet then" in said(earlier) and "None had come by then." in said(earlier)
+    assert re.findall(r'data-missing="([^"]*)" data-state="later"', earlier.text) == sorted(copies)
+    console.rest.ok("POST", "/users", {"name": name, "role": "viewer"})
+    later = console.get(f"{PAGE}?{asked}&at={head(console)['position']}")
+    assert "It was on every cluster of its tree" in said(later) and len(re.findall("data-copy=", later.text)) == 4
+
+
+def test_workers_look_at_what_is_observed(estate) -> None:
+    console = Console(estate.url, estate.token)
+    for path in ("/offsets", "/clusters/cluster-1/replication"):
+        page = console.get(f"{path}?at={head(console)['position']}")
+        assert "what was seen at" in said(page), "the first look is taken as soon as workers run"
