@@ -156,10 +156,12 @@ class Topics:
     failed: int = 0
 
 
-def topics_of_clusters(connection: Connection, at: int | None = None) -> dict[str, Topics]:
-    """By cluster, as far as anybody has looked for them there."""
+def topics_of_clusters(connection: Connection, only: str | None = None) -> dict[str, Topics]:
+    """By cluster, or of one alone, as far as anybody has looked for them there."""
     t = stream_topics.c
-    query = sa.select(t.cluster, t.state, sa.func.count()).where(as_of(stream_topics, at), ~t.removing)
+    query = sa.select(t.cluster, t.state, sa.func.count()).where(as_of(stream_topics, None), ~t.removing)
+    if only is not None:
+        query = query.where(t.cluster == only)
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for cluster, state, count in connection.execute(query.group_by(t.cluster, t.state)):
         found[cluster][state] = count

@@ -119,7 +119,7 @@ def _views(
     leaves = tree_shape.leaves(tree.shape) if tree else ()
     environments = Counter(cluster for cluster, _ in {(each.cluster, each.place) for each in active})
     # Of then there may be a million rows to count.
-    topics = topics_of_clusters(connection) if at is None else {}
+    topics = topics_of_clusters(connection, rows[0].name if len(rows) == 1 else None) if at is None else {}
     only_here = records_at_risk(connection) if at is None else {}
     return [
         ClusterView(
