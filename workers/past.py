@@ -19,7 +19,6 @@ from backend.settings import Settings
 
 log = structlog.get_logger("past")
 
-FORGET_SECONDS = 3600.0
 PAUSES = 50
 """Times that a look takes, which is the least that lies between the beginnings of two."""
 
@@ -30,14 +29,19 @@ class PastKeeper:
     def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine, self._settings, self._clock = engine, settings, clock
         self._running = threading.Lock()
-        self._due = self._forget_due = float("-inf")
+        self._due = float("-inf")
 
     def tick(self) -> None:
         """Begin a look in a thread, unless one is under way or the last was just now."""
         if self._clock() < self._due or not self._running.acquire(blocking=False):
             return
-        # A daemon: a process that ends shall not wait.
-        threading.Thread(target=self._run, name="past", daemon=True).start()
+        try:
+            # A daemon: a process that ends shall not wait.
+            threading.Thread(target=self._run, name="past", daemon=True).start()
+        except RuntimeError:
+            # No more threads may be had now.
+            self._running.release()
+            raise
 
     @property
     def is_looking(self) -> bool:
@@ -46,29 +50,15 @@ class PastKeeper:
 
     def _run(self) -> None:
         began = self._clock()
+        pause = self._settings.past_every_seconds
         try:
-            self._look(began)
-            self._forget()
+            past.take(self._engine)
+            past.forget(self._engine, self._settings.past_hours, self._settings.past_rows)
+            pause = max(pause, PAUSES * (self._clock() - began))
         except DomainError as error:
             log.warning("what is observed is not kept", reason=error.detail)
         except Exception:
             log.exception("what is observed is not kept")
         finally:
+            self._due = began + pause
             self._running.release()
-
-    def _look(self, began: float) -> None:
-        try:
-            with self._engine.begin() as connection:
-                past.take(connection)
-        finally:
-            took = self._clock() - began
-            self._due = began + max(self._settings.past_every_seconds, PAUSES * took)
-
-    def _forget(self) -> None:
-        if self._clock() < self._forget_due:
-            return
-        more = True
-        while more:
-            with self._engine.begin() as connection:
-                more = past.forget(connection, self._settings.past_hours, self._settings.past_rows)
-        self._forget_due = self._clock() + FORGET_SECONDS

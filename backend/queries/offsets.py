@@ -95,13 +95,13 @@ class Wanted:
     after: Place | None = None
     limit: int
 
-    def of(self, t: sa.FromClause) -> list[ColumnElement[bool]]:
-        """As a WHERE clause on a table of commits."""
+    def of(self, t: sa.FromClause, values: sa.FromClause) -> list[ColumnElement[bool]]:
+        """As a WHERE clause on a table of commits, whose keys and values may stand in two rows."""
         found: list[ColumnElement[bool]] = []
         if self.cluster is not None:
             found.append(t.c.cluster == self.cluster)
         if self.group is not None:
-            found.append(sa.or_(t.c.group == self.group, t.c.technical_group == self.group))
+            found.append(sa.or_(t.c.group == self.group, values.c.technical_group == self.group))
         if self.stream is not None:
             found.append(t.c.stream == self.stream)
         if self.tenants is not None:
@@ -114,7 +114,7 @@ class Wanted:
 def list_offsets(connection: Connection, wanted: Wanted) -> list[OffsetRow]:
     """At most so many rows behind a place, as they are now."""
     shown = [group_commits.c[each.name] for each in fields(OffsetRow) if each.name in group_commits.c]
-    query = sa.select(*shown).where(sa.not_(group_commits.c.is_ended), *wanted.of(group_commits))
+    query = sa.select(*shown).where(sa.not_(group_commits.c.is_ended), *wanted.of(group_commits, group_commits))
     query = query.order_by(*key_of(group_commits)).limit(wanted.limit)
     return with_elsewhere(OffsetRow, connection.execute(query), lambda made: _applied(connection, made))
 

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, FromClause
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause
 
 from backend.queries.past_tables import WATCHED, Watched, looks
 
 FORGOTTEN_AT_ONCE = 10_000
+MOST_PIECES = 20
 LONGEST_SECONDS = 600
 _LOCK = sa.func.pg_try_advisory_xact_lock(sa.func.hashtext("treeline.looks"))
 # A look is behind the one before, whatever the database's clock does.
@@ -39,28 +40,31 @@ class Look:
 # --- looking
 
 
-def take(connection: Connection) -> bool:
+def take(engine: Engine) -> bool:
     """Look at all that is observed, and write down what is otherwise than at the look before.
 
-    False: another process does so now.
+    False: another process does so now. Raises DomainError, and has written nothing.
     """
-    if not connection.scalar(sa.select(_LOCK)):
-        return False
-    # The first look at a large estate writes all there is, and has a thread of its own.
-    connection.execute(sa.text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'"))
-    now = connection.execute(_NOW).scalar_one()
-    for each in WATCHED:
-        connection.execute(_ended(each, now))
-        connection.execute(_followed(each))
-        connection.execute(_begun(each, now))
-    connection.execute(sa.insert(looks).values(at=now))
-    return True
+    # What changes while it looks is seen by all its statements, or by none.
+    with engine.execution_options(isolation_level="REPEATABLE READ").begin() as connection:
+        if not connection.scalar(sa.select(_LOCK)):
+            return False
+        # The first look at a large estate writes all there is, and has a thread of its own.
+        connection.execute(sa.text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'"))
+        now = connection.execute(_NOW).scalar_one()
+        for each in WATCHED:
+            connection.execute(_ended(each, now))
+            connection.execute(_followed(each))
+            connection.execute(_begun(each, now))
+        connection.execute(sa.insert(looks).values(at=now))
+        return True
 
 
 def _ended(watched: Watched, now: datetime) -> sa.Update:
     """What the look before saw, and is no more, or otherwise."""
     past = watched.past
-    same = [past.c[name].is_not_distinct_from(value) for name, value in watched.values().items()]
+    values = {name: value for name, value in watched.values().items() if name not in watched.beside}
+    same = [past.c[name].is_not_distinct_from(value) for name, value in values.items()]
     still = sa.exists().where(watched.counts, *_same_key(watched), *same)
     return sa.update(past).where(past.c.is_newest, past.c.until.is_(None), sa.not_(still)).values(until=now)
 
@@ -89,15 +93,34 @@ def _same_key(watched: Watched) -> list[ColumnElement[bool]]:
     return [watched.past.c[name] == watched.now.c[name] for name in watched.keys]
 
 
-def forget(connection: Connection, hours: float, most_rows: int) -> bool:
-    """Let go of looks that are too old, and of the oldest while any table has more than so many rows of the past;
-    some rows at a time. Whether there may be more of them."""
-    horizon = connection.execute(sa.select(sa.func.clock_timestamp() - timedelta(hours=hours))).scalar_one()
+def forget(engine: Engine, hours: float, most_rows: int) -> None:
+    """Let go of looks that are too old, and of the oldest while any table has more than so many rows that ended.
+
+    Some rows at a time, and no more than some pieces: what is left goes after the next look.
+    """
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'"))
+        horizon = _horizon(connection, hours, most_rows)
+        connection.execute(sa.delete(looks).where(looks.c.at < horizon))
+    for _ in range(MOST_PIECES):
+        with engine.begin() as connection:
+            if not _forget_some(connection, horizon):
+                return
+
+
+def _horizon(connection: Connection, hours: float, most_rows: int) -> datetime:
+    """The oldest time of which all is to be kept."""
+    oldest = sa.select(sa.func.clock_timestamp() - timedelta(hours=hours))
+    horizon: datetime = connection.execute(oldest).scalar_one()
     for each in WATCHED:
         until = each.past.c.until
         query = sa.select(until).where(until.is_not(None)).order_by(until.desc()).offset(most_rows).limit(1)
-        horizon = max(horizon, connection.scalar(query) or horizon)
-    connection.execute(sa.delete(looks).where(looks.c.at < horizon))
+        horizon = max(horizon, connection.execute(query).scalar_one_or_none() or horizon)
+    return horizon
+
+
+def _forget_some(connection: Connection, horizon: datetime) -> bool:
+    """Whether there may be more."""
     more = False
     for each in WATCHED:
         key = sa.tuple_(*each.past.primary_key)

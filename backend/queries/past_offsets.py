@@ -25,7 +25,7 @@ def list_commits(connection: Connection, wanted: Wanted, look: Look) -> list[Com
     """At most so many rows behind a place."""
     found = seen(COMMITS, look)
     shown = [found.rows.c[each.name] for each in fields(CommitRow) if each.name in found.rows.c]
-    query = found.select(look).with_only_columns(*shown).where(*wanted.of(found.keys))
+    query = found.select(look).with_only_columns(*shown).where(*wanted.of(found.keys, found.rows))
     rows = connection.execute(query.order_by(*key_of(found.keys)).limit(wanted.limit))
     return with_elsewhere(CommitRow, rows, lambda made: _applied(connection, made, look))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +19,9 @@ from sqlalchemy.dialects.postgresql import JSONB
 from backend.eventlog.tables import METADATA
 from backend.queries.observed import cluster_replication
 from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
+
+STALE = timedelta(minutes=1)
+"""A worker looks at each cluster every ten seconds or so."""
 
 looks = sa.Table("looks", METADATA, sa.Column("at", sa.DateTime(timezone=True), primary_key=True))
 """When was looked, as far as what was seen then is still kept."""
@@ -98,8 +102,15 @@ past_not_followed = _past(
 past_replication = _past(
     "past_replication",
     (sa.Column("kafka_cluster_id", sa.Text, primary_key=True),),
-    # Without single topics, which are many.
-    (sa.Column("health", JSONB(none_as_null=True)), sa.Column("reason", sa.Text)),
+    (
+        # Without single topics, which are many.
+        sa.Column("health", JSONB(none_as_null=True)),
+        sa.Column("reason", sa.Text),
+        # Whether the health was old when it was looked at, as nobody had seen the cluster since.
+        sa.Column("is_stale", sa.Boolean, nullable=False),
+        # When it was seen, if it was old or there is a reason; else some moment of those in which it was so.
+        sa.Column("seen_at", sa.DateTime(timezone=True)),
+    ),
 )
 
 
@@ -113,6 +124,8 @@ class Watched:
     """Which rows of `now`."""
     otherwise: Mapping[str, ColumnElement[Any]] = field(default_factory=dict)
     """Columns of `past` that are not as they stand in `now`."""
+    beside: frozenset[str] = frozenset()
+    """Columns that tell nothing new by themselves."""
 
     @property
     def keys(self) -> list[str]:
@@ -131,6 +144,12 @@ NOT_FOLLOWED = Watched(groups_not_followed, past_not_followed)
 REPLICATION = Watched(
     cluster_replication,
     past_replication,
-    otherwise={"health": cluster_replication.c.health.delete_path(["declared_topics"])},
+    otherwise={
+        "health": cluster_replication.c.health.delete_path(["declared_topics"]),
+        "is_stale": sa.func.coalesce(
+            sa.func.clock_timestamp() - cluster_replication.c.seen_at > STALE, sa.false()
+        ),
+    },
+    beside=frozenset({"seen_at"}),
 )
 WATCHED = (COMMITS, APPLIED, NOT_FOLLOWED, REPLICATION)

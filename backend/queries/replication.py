@@ -58,7 +58,7 @@ def list_replication(connection: Connection, kafka_cluster_ids: Sequence[str | N
 def find_replication_then(
     connection: Connection, kafka_cluster_id: str | None, look: Look | None
 ) -> ReplicationRow:
-    """What a look saw of the Kafka cluster of this id; its age is that of the look."""
+    """What a look saw of the Kafka cluster of this id; its age is at the moment that the look is of."""
     row = None
     if look is not None:
         found = seen(REPLICATION, look)
@@ -66,7 +66,12 @@ def find_replication_then(
         row = connection.execute(query).one_or_none()
     if look is None or row is None:
         return ReplicationRow(health=None, age_seconds=None, reason=None)
-    age = None if row.health is None else look.seconds_before
+    if row.health is None:
+        age = None
+    elif row.seen_at is not None and (row.is_stale or row.reason is not None):
+        age = (look.moment - row.seen_at).total_seconds()
+    else:
+        age = look.seconds_before
     return ReplicationRow(health=row.health, age_seconds=age, reason=row.reason)
 
 

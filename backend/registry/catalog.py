@@ -149,10 +149,10 @@ class Catalog:
     def _timed(self, new: SchemaVersion, at_ms: int) -> SchemaVersion:
         """What is said again, as when a version is deleted or repaired, was there before."""
         old = self.version((new.subject, new.version))
-        since = at_ms
-        if old is not None and (old.id, old.content) == (new.id, new.content):
-            since = min(old.written_ms, at_ms)
-        return replace(new, written_ms=since, deleted_ms=at_ms if new.deleted else None)
+        if old is None or (old.id, old.content) != (new.id, new.content):
+            return replace(new, written_ms=at_ms, deleted_ms=at_ms if new.deleted else None)
+        gone = old.deleted_ms if old.deleted else at_ms
+        return replace(new, written_ms=min(old.written_ms, at_ms), deleted_ms=gone if new.deleted else None)
 
     def _set(self, new: SchemaVersion, copied: bool) -> bool:
         key = (new.subject, new.version)

@@ -18,6 +18,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from sqlalchemy import Connection
 
 from backend.domain.access import Action, Caller, may, may_somewhere
+from backend.domain.errors import NotFound
 from backend.queries.clusters import leaves
 from backend.queries.offsets import (
     CommitRow,
@@ -33,7 +34,7 @@ from backend.web import templates
 from backend.web.figures import moment, plain
 from backend.web.pages import PageRoute, enter_somewhere
 from backend.web.position_asked import At, position_asked
-from backend.web.seen_then import SeenThen, seen_then
+from backend.web.seen_then import SeenThen, own_position, seen_then
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -109,8 +110,11 @@ def offsets_export(
     """All of them as comma-separated values: a line for each cluster where a group goes on."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     with services.reading() as connection:
-        position, _ = position_asked(connection, caller, at)
+        asked_for, _ = position_asked(connection, caller, at)
+        position = own_position(connection, caller, asked_for)
         then = seen_then(connection, caller, position)
+    if then is not None and then.look is None:
+        raise NotFound(then.sentence)
     lines = _exported(services, caller, _asked(group, stream, cluster), then)
     when = datetime.now(UTC) if then is None or then.look is None else then.look.at.astimezone(UTC)
     name = f"offsets-{when:%Y%m%d-%H%M%S}.csv"
@@ -141,7 +145,8 @@ def _listed(
     services: ConsoleServices, caller: Caller, asked: Asked, after: Place | None, at: str | None = None
 ) -> Mapping[str, Any]:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        asked_for, past = position_asked(connection, caller, at)
+        position = own_position(connection, caller, asked_for)
         then = seen_then(connection, caller, position)
         rows = _rows(connection, asked.wanted(caller, after, MOST_SHOWN + 1), then)
         others = _others(connection, then) if may(caller, Action.READ_ESTATE) else []

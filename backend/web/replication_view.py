@@ -126,7 +126,10 @@ class ReplicationView:
     @property
     def is_stale(self) -> bool:
         seconds = self.found.age_seconds
-        return self.then is None and seconds is not None and seconds > _STALE_SECONDS
+        if seconds is not None and self.then is not None and self.then.look is not None:
+            # When it was looked at, and not when the event was.
+            seconds -= self.then.look.seconds_before
+        return seconds is not None and seconds > _STALE_SECONDS
 
     @property
     def age_text(self) -> str:
@@ -166,9 +169,8 @@ class ReplicationView:
         if not self.health:
             usual = "A worker looks at each cluster that is online about every ten seconds"
             return self.reason or (usual if self.then is None else self.then.sentence)
-        seen = "What follows was seen before"
-        if self.then is None:
-            seen = f"What follows was seen {span(1000 * (self.found.age_seconds or 0))} ago"
+        age = span(1000 * (self.found.age_seconds or 0))
+        seen = f"What follows was seen {age} {'ago' if self.then is None else 'before'}"
         if self.reason is not None:
             return f"{self.reason}. {seen}"
         if self.is_stale:

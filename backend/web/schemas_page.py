@@ -18,7 +18,7 @@ from backend.registry import permitted
 from backend.registry.refusals import Refusal
 from backend.web import templates
 from backend.web.pages import PageRoute, enter_somewhere
-from backend.web.position_asked import At, position_asked
+from backend.web.position_asked import At
 from backend.web.schema_view import list_subjects, subject_view, targets_seen
 from backend.web.schemas_seen import Schemas, schemas_then
 from backend.web.services import Shared, SharedRegistries, Viewer, frame
@@ -45,10 +45,7 @@ def schemas_page(
 ) -> Response:
     """The subjects of a cluster: of the primary, if none is named."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
-        schemas = schemas_then(connection, registries, caller, position)
-        targets = [] if past else list_schema_targets(connection)
+    schemas, past = schemas_then(services, registries, caller, at)
     around = {**frame(request, caller), "past": past, "shown_then": _SHOWN_THEN}
     if schemas is None:
         text = "Schemas are kept by the clusters of a tree, and there is no tree yet. See the Tree page."
@@ -64,6 +61,8 @@ def schemas_page(
         if past is None or chosen not in schemas.wanted.leaves:
             raise
         silent = f"{chosen} is in no tree any more: what it held then is not known"
+    with services.looking() as connection:
+        targets = [] if past else list_schema_targets(connection)
     context = {
         "clusters": list(schemas.wanted.leaves),
         "cluster": chosen,
@@ -93,9 +92,7 @@ def subject_page(
 ) -> Response:
     """One subject: its latest version, or another one, against the one before, or against any."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
-        schemas = schemas_then(connection, registries, caller, position)
+    schemas, past = schemas_then(services, registries, caller, at)
     if schemas is None:
         raise NotFound(f"there is no cluster {cluster[:60]!a} in the tree")
     view = subject_view(schemas, cluster, subject, _number(version), _number(against))

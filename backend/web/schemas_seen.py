@@ -10,8 +10,6 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from sqlalchemy import Connection
-
 from backend.domain.access import Caller
 from backend.domain.errors import (
     ClusterSilent,
@@ -33,7 +31,8 @@ from backend.registry.catalog import Catalog
 from backend.registry.directory import Directory
 from backend.registry.records import SchemaVersion, dump_json
 from backend.registry.refusals import Refusal
-from backend.web.seen_then import milliseconds_of
+from backend.web.position_asked import Past, position_asked
+from backend.web.seen_then import milliseconds_of, own_position
 from backend.web.services import ConsoleServices, Registries
 
 
@@ -99,19 +98,23 @@ class Schemas:
 
 def schemas_of(services: ConsoleServices, registries: Registries, caller: Caller) -> Schemas | None:
     """What the caller sees; None while there is no tree."""
-    with services.reading() as connection:
-        return schemas_then(connection, registries, caller, None)
+    return schemas_then(services, registries, caller, None)[0]
 
 
 def schemas_then(
-    connection: Connection, registries: Registries, caller: Caller, position: int | None
-) -> Schemas | None:
-    """What there was at a position of what the caller sees now; None if there was no tree yet."""
-    wanted = wanted_schemas(connection, position)
+    services: ConsoleServices, registries: Registries, caller: Caller, at: str | None
+) -> tuple[Schemas | None, Past | None]:
+    """What there was at the position that is asked for of what the caller sees now, None if there was no tree yet;
+    and what a page says of the position."""
+    with services.reading() as connection:
+        asked_for, past = position_asked(connection, caller, at)
+        position = own_position(connection, caller, asked_for)
+        wanted = wanted_schemas(connection, position)
+        until_ms = inf if position is None else milliseconds_of(connection, position)
     if wanted is None or not wanted.leaves:
-        return None
-    until_ms = inf if position is None else milliseconds_of(connection, caller, position)
-    return Schemas(caller, wanted, registries.directory, registries.access.tenants(), until_ms)
+        return None, past
+    # It looks by a connection of its own, and not while another one is held.
+    return Schemas(caller, wanted, registries.directory, registries.access.tenants(), until_ms), past
 
 
 def level_of(catalog: Catalog, subject: str | None) -> str:

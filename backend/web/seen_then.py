@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from backend.domain.access import Caller, tenants_read
-from backend.queries.events import time_of
+from backend.queries.events import newest_up_to, times_of
 from backend.queries.past import Look, look_before, oldest_look
 from backend.web.figures import instant
 from backend.web.switch_words import span
@@ -21,32 +21,44 @@ class SeenThen:
     look: Look | None
     oldest: datetime | None
     """Of all that are kept."""
+    is_own: bool
+    """Whether the moment is that of the newest of the viewer's own events by then."""
 
     @property
     def sentence(self) -> str:
+        """Behind a colon."""
         if self.look is not None:
+            event = "your newest event by then" if self.is_own else "it"
             before = span(1000 * self.look.seconds_before)
-            return f"what was seen at {instant(self.look.at)} UTC, {before} before it"
+            return f"what was seen at {instant(self.look.at)} UTC, {before} before {event}"
+        when = "at your newest event by then" if self.is_own else "then"
         if self.oldest is None:
-            return "what was observed then is not kept, since no worker has looked yet"
-        return f"what was observed then is not kept; it is from {instant(self.oldest)} UTC on"
+            return f"what was observed {when} is not kept, since no worker has looked yet"
+        return f"what was observed {when} is not kept; it is from {instant(self.oldest)} UTC on"
+
+
+def own_position(connection: Connection, viewer: Caller, position: int | None) -> int | None:
+    """The position that a page of what is observed shows: for tenants that of the newest of their own events up to
+    the one that is asked for. When others did something, and where the log ends, is nothing for them."""
+    tenants = tenants_read(viewer)
+    if position is None or tenants is None:
+        return position
+    return newest_up_to(connection, position, tenants)
 
 
 def seen_then(connection: Connection, viewer: Caller, position: int | None) -> SeenThen | None:
-    """None for a page of now."""
+    """Of such a position; None for a page of now."""
     if position is None:
         return None
-    look = look_before(connection, moment_of(connection, viewer, position))
-    return SeenThen(look=look, oldest=oldest_look(connection))
+    look = look_before(connection, _moment(connection, position))
+    return SeenThen(look=look, oldest=oldest_look(connection), is_own=tenants_read(viewer) is not None)
 
 
-def moment_of(connection: Connection, viewer: Caller, position: int) -> datetime | None:
-    """When a position's event was appended; for a tenant, the newest of its own up to it: the times of others'
-    events, and where they end, are nothing for it. None before the first one."""
-    return time_of(connection, position, tenants_read(viewer))
-
-
-def milliseconds_of(connection: Connection, viewer: Caller, position: int) -> float:
-    """The same as times of Kafka's: 0 before the first event."""
-    moment = moment_of(connection, viewer, position)
+def milliseconds_of(connection: Connection, position: int) -> float:
+    """When such a position's event was appended, as times of Kafka's; 0 before the first event."""
+    moment = _moment(connection, position)
     return 0 if moment is None else moment.timestamp() * 1000
+
+
+def _moment(connection: Connection, position: int) -> datetime | None:
+    return times_of(connection, [position]).get(position)

@@ -24,7 +24,7 @@ from backend.web import templates
 from backend.web.figures import NOTHING, moment
 from backend.web.pages import PageRoute, enter_somewhere
 from backend.web.position_asked import At, position_asked
-from backend.web.seen_then import milliseconds_of
+from backend.web.seen_then import milliseconds_of, own_position
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -91,6 +91,10 @@ class TraceView:
     def is_whole(self) -> bool:
         return not self.found.missing and not self.later
 
+    @property
+    def is_past(self) -> bool:
+        return self.until_ms != inf
+
     def flags(self, copy: TracedCopy) -> str:
         return copy_flags.text(copy.flags)
 
@@ -123,9 +127,10 @@ def trace_page(
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     asked = Asked(*(text.strip() for text in (stream, cluster, partition, offset)))
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        asked_for, past = position_asked(connection, caller, at)
+        position = own_position(connection, caller, asked_for)
         clusters = leaves(connection, position)
-        until_ms = inf if position is None else milliseconds_of(connection, caller, position)
+        until_ms = inf if position is None else milliseconds_of(connection, position)
     trace, refused, status = None, "", 200
     if asked.is_whole:
         try:

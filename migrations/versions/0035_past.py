@@ -68,6 +68,8 @@ def upgrade() -> None:
         {"kafka_cluster_id": sa.Text},
         sa.Column("health", JSONB),
         sa.Column("reason", sa.Text),
+        sa.Column("is_stale", sa.Boolean, nullable=False),
+        sa.Column("seen_at", sa.DateTime(timezone=True)),
     )
     for table in TABLES:
         op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ROLE}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,104 +10,24 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backend.domain.errors import ClusterSilent
-from backend.eventlog.engine import create_engine
-from backend.projections.clusters import clusters
 from backend.queries import past
 from backend.queries.observed import cluster_replication
 from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
 from backend.queries.offsets import CommitRow, Wanted, list_offsets
 from backend.queries.past import Look, look_before
 from backend.queries.past_offsets import list_commits, list_not_followed
-from backend.queries.past_tables import WATCHED, looks, past_applied, past_commits
+from backend.queries.past_tables import (
+    COMMITS,
+    WATCHED,
+    Watched,
+    looks,
+    past_applied,
+    past_commits,
+    past_replication,
+)
 from backend.queries.replication import find_replication_then, keep_health, keep_reason
-from tests.database_fixture import Content, Database
-from tests.eventually import eventually
-from tests.integration.conftest import rest_settings
-from workers import past as keeping
-from workers.past import PastKeeper
-
-STREAM = "acme/retail/prod/orders"
-ALL = Wanted(limit=1000)
-
-
-def three_clusters(database_url: str) -> None:
-    engine = create_engine(database_url)
-    known = {"topic_format": "t", "group_format": "g", "subject_format": "s", "properties": {}, "state": "online"}
-    rows = [
-        {"name": f"c{n}", "number": n, "bootstrap_servers": "b", "version": 1, "valid_from": n, **known}
-        for n in (1, 2, 3)
-    ]
-    with engine.begin() as connection:
-        connection.execute(sa.insert(clusters), rows)
-    engine.dispose()
-
-
-@pytest.fixture
-def database_content() -> Content:
-    return three_clusters
-
-
-def commit(database: Database, group: str = "billing", cluster: str = "c1", **changed: Any) -> None:
-    """What a group has committed by itself, in the place of what it had."""
-    row = {
-        "cluster": cluster,
-        "stream": STREAM,
-        "partition": 0,
-        "group": group,
-        "technical_group": f"acme-{group}",
-        "committed_offset": 10,
-        "committed_at_ms": 1_700_000_000_000,
-        "published_at_ms": 1_700_000_000_000,
-        **changed,
-    }
-    t = group_commits.c
-    with database.engine.begin() as connection:
-        connection.execute(sa.delete(group_commits).where(t.group == group, t.cluster == cluster))
-        connection.execute(sa.insert(group_commits).values(row))
-
-
-def applied(database: Database, cluster: str, offset: int, **changed: Any) -> None:
-    """What was set for it elsewhere."""
-    row = {
-        "cluster": cluster,
-        "stream": STREAM,
-        "partition": 0,
-        "group": "billing",
-        "technical_group": "acme-billing",
-        "state": "applied",
-        "origin_cluster": "c1",
-        "generation": 1,
-        "committed_at_ms": 1_700_000_000_000,
-        "offset": offset,
-        "mode": "exact",
-        **changed,
-    }
-    with database.engine.begin() as connection:
-        connection.execute(sa.delete(applied_offsets).where(applied_offsets.c.cluster == cluster))
-        connection.execute(sa.insert(applied_offsets).values(row))
-
-
-def look(database: Database) -> Look:
-    """A look; what it saw is found by what is given back."""
-    with database.engine.begin() as connection:
-        assert past.take(connection)
-        at = connection.execute(sa.select(sa.func.max(looks.c.at))).scalar_one()
-    return Look(at=at, moment=at)
-
-
-def seen(database: Database, at: Look, wanted: Wanted = ALL) -> list[tuple[str, str, int, list[tuple[str, Any]]]]:
-    with database.engine.connect() as connection:
-        rows = list_commits(connection, wanted, at)
-    return [
-        (row.group, row.cluster, row.committed_offset, [(each.cluster, each.offset) for each in row.elsewhere])
-        for row in rows
-    ]
-
-
-def count(database: Database, table: sa.Table) -> int:
-    with database.engine.connect() as connection:
-        return int(connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
+from tests.database_fixture import Database
+from tests.looking import ALL, STREAM, applied, commit, count, look, seen
 
 
 def test_each_look_is_found_as_it_was(database: Database) -> None:
@@ -181,6 +100,49 @@ def test_replication_and_groups_that_are_not_followed(database: Database) -> Non
     assert {(each.health, each.age_seconds, each.reason) for each in nothing} == {(None, None, None)}
 
 
+def test_how_old_replication_was_is_told_at_the_moment(database: Database) -> None:
+    hours = sa.update(cluster_replication).values(seen_at=sa.func.now() - timedelta(hours=5))
+    with database.engine.begin() as connection:
+        keep_health(connection, "K1", {"partitions": 3, "declared_topics": {}})
+    fresh = look(database)
+    with database.engine.begin() as connection:
+        connection.execute(hours)
+    stale = look(database)
+    with database.engine.begin() as connection:
+        keep_reason(connection, "K1", "it does not answer")
+    away = look(database)
+
+    def age(at: Look) -> float | None:
+        with database.engine.connect() as connection:
+            found = find_replication_then(connection, "K1", Look(at=at.at, moment=at.at + timedelta(seconds=7)))
+        return found.age_seconds and round(found.age_seconds)
+
+    assert age(fresh) == 7 and (age(stale) or 0) >= 5 * 3600 and (age(away) or 0) >= 5 * 3600
+    for _ in range(2):
+        look(database)
+    assert count(database, past_replication) == 3
+
+
+def test_a_group_is_found_by_what_it_was_called_there(database: Database) -> None:
+    commit(database, technical_group="old-billing")
+    before = look(database)
+    commit(database, technical_group="new-billing")
+    after = look(database)
+    found = {
+        (name, at.at): [each[0] for each in seen(database, at, Wanted(group=name, limit=9))]
+        for name in ("old-billing", "new-billing", "billing")
+        for at in (before, after)
+    }
+    assert found == {
+        ("old-billing", before.at): ["billing"],
+        ("old-billing", after.at): [],
+        ("new-billing", before.at): [],
+        ("new-billing", after.at): ["billing"],
+        ("billing", before.at): ["billing"],
+        ("billing", after.at): ["billing"],
+    }
+
+
 def test_the_look_of_a_moment_is_the_newest_before_it(database: Database) -> None:
     first, second = look(database), look(database)
     with database.engine.connect() as connection:
@@ -207,9 +169,36 @@ def test_a_clock_that_goes_back_mixes_nothing_up(database: Database) -> None:
 
 def test_two_never_look_at_the_same_time(database: Database) -> None:
     commit(database)
-    with database.engine.begin() as one, database.engine.begin() as other:
-        assert past.take(one) and not past.take(other)
-    assert count(database, past_commits) == 1 and count(database, looks) == 1
+    with database.engine.begin() as other:
+        assert other.scalar(sa.select(past._LOCK))
+        assert not past.take(database.engine)
+    assert count(database, past_commits) == 0 and count(database, looks) == 0
+    assert past.take(database.engine)
+
+
+def test_what_changes_while_it_looks_is_seen_by_the_next_look(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that had ended comes back, and another one goes, between two statements of a look."""
+    commit(database)
+    commit(database, "audit")
+    look(database)
+    commit(database, is_ended=True)
+    look(database)
+    begun = past._begun
+
+    def changed(watched: Watched, now: datetime) -> sa.Insert:
+        if watched is COMMITS:
+            commit(database, committed_offset=20)
+            commit(database, "audit", is_ended=True)
+        return begun(watched, now)
+
+    monkeypatch.setattr(past, "_begun", changed)
+    third = look(database)
+    monkeypatch.setattr(past, "_begun", begun)
+    fourth = look(database)
+    assert seen(database, third) == [("audit", "c1", 10, [])]
+    assert seen(database, fourth) == [("billing", "c1", 20, [])]
 
 
 def test_what_is_too_old_goes_in_pieces(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,13 +212,13 @@ def test_what_is_too_old_goes_in_pieces(database: Database, monkeypatch: pytest.
             connection.execute(sa.update(table).values(earlier))
     late = look(database)
 
-    def forget() -> tuple[bool, int]:
-        with database.engine.begin() as connection:
-            return past.forget(connection, hours=2, most_rows=100), count(database, past_commits)
+    def forget() -> int:
+        past.forget(database.engine, hours=2, most_rows=100)
+        return count(database, past_commits)
 
     # Five rows had ended before; the sixth still holds, and is what the look that is left saw.
-    assert [forget()[0] for _ in range(3)] == [True, True, False]
-    assert count(database, past_commits) == 1 and count(database, looks) == 1
+    monkeypatch.setattr(past, "MOST_PIECES", 1)
+    assert [forget() for _ in range(4)] == [4, 2, 1, 1] and count(database, looks) == 1
     assert seen(database, late) == [("billing", "c1", 5, [])] and late.at > last.at - timedelta(hours=3)
 
 
@@ -238,8 +227,8 @@ def test_the_oldest_go_where_they_are_too_many(database: Database) -> None:
     for offset in range(10):
         commit(database, committed_offset=offset)
         at.append(look(database))
-    with database.engine.begin() as connection:
-        assert not past.forget(connection, hours=2, most_rows=3)
+    past.forget(database.engine, hours=2, most_rows=3)
+    with database.engine.connect() as connection:
         assert past.oldest_look(connection) == at[6].at
     # Three that have ended, and the one that holds: all that the looks that are left saw.
     assert count(database, past_commits) == 4 and count(database, looks) == 4
@@ -248,7 +237,7 @@ def test_the_oldest_go_where_they_are_too_many(database: Database) -> None:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["commit", "end", "apply", "forget"]),
+        st.sampled_from(["commit", "end", "apply", "gone"]),
         st.sampled_from(["billing", "audit"]),
         st.sampled_from(["c1", "c2"]),
         st.integers(0, 3),
@@ -258,8 +247,8 @@ STEPS = st.lists(
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(STEPS, min_size=1, max_size=4))
-def test_a_look_sees_what_the_page_of_now_showed(database: Database, rounds: list[list[Any]]) -> None:
+@given(st.lists(STEPS, min_size=1, max_size=4), st.sampled_from([1, 3, 100]))
+def test_a_look_sees_what_the_page_of_now_showed(database: Database, rounds: list[list[Any]], rows: int) -> None:
     with database.engine.begin() as connection:
         for table in (group_commits, applied_offsets, looks, past_commits, past_applied):
             connection.execute(sa.delete(table))
@@ -268,118 +257,27 @@ def test_a_look_sees_what_the_page_of_now_showed(database: Database, rounds: lis
         for what, group, cluster, number in steps:
             if what == "apply":
                 applied(database, cluster, number, origin_cluster="c2" if cluster == "c1" else "c1", group=group)
-            elif what == "forget":
+            elif what == "gone":
                 with database.engine.begin() as connection:
                     connection.execute(sa.delete(group_commits).where(group_commits.c.group == group))
             else:
-                commit(database, group, cluster, committed_offset=number, is_ended=what == "end")
+                name = {
+                    "committed_at_ms": 1_700_000_000_000 + number // 2,
+                    "technical_group": f"{group}-{number % 2}",
+                }
+                commit(database, group, cluster, committed_offset=number, is_ended=what == "end", **name)
         with database.engine.connect() as connection:
             now: list[CommitRow] = [*list_offsets(connection, ALL)]
         showed.append((look(database), now))
+        # What no look is left of that saw it, and nothing else.
+        past.forget(database.engine, hours=1, most_rows=rows)
+    with database.engine.connect() as connection:
+        oldest = past.oldest_look(connection)
+    assert oldest is not None
+    showed = [(at, now) for at, now in showed if at.at >= oldest]
     for at, now in showed:
         with database.engine.connect() as connection:
             then = list_commits(connection, ALL, at)
         assert [vars(each) for each in then] == [
             {name: vars(each)[name] for name in vars(then[0])} for each in now
         ]
-
-
-# --- the worker
-
-
-class Hands:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-def keeper(database: Database, clock: Hands, **changed: Any) -> PastKeeper:
-    return PastKeeper(database.engine, rest_settings(database.url, **changed), clock)
-
-
-def ended(worker: PastKeeper) -> None:
-    eventually(lambda: not worker.is_looking, "the look has ended")
-
-
-def test_the_worker_looks_and_then_pauses(database: Database) -> None:
-    clock = Hands()
-    worker = keeper(database, clock, past_every_seconds=60)
-    for passes, many in ((0, 1), (59.9, 1), (0.2, 2), (0, 2), (3600, 3)):
-        clock.seconds += passes
-        worker.tick()
-        ended(worker)
-        assert count(database, looks) == many
-
-
-def test_it_lets_go_of_what_is_old_once_an_hour(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "FORGOTTEN_AT_ONCE", 2)
-    clock = Hands()
-    worker = keeper(database, clock, past_every_seconds=60, past_rows=1)
-    for offset, kept in ((0, 1), (1, 2), (2, 3), (3, 4)):
-        commit(database, committed_offset=offset)
-        clock.seconds += 60
-        worker.tick()
-        ended(worker)
-        assert count(database, past_commits) == kept
-    clock.seconds += 3600
-    worker.tick()
-    ended(worker)
-    # In pieces, but all of it: the one that holds, and one that has ended.
-    assert count(database, past_commits) == 2 and count(database, looks) == 3
-
-
-def test_a_slow_look_is_alone_and_followed_by_a_long_pause(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, go, begun = Hands(), threading.Event(), []
-
-    def slow(_: sa.Connection) -> bool:
-        begun.append(clock.seconds)
-        assert go.wait(60)
-        clock.seconds += 4
-        return True
-
-    monkeypatch.setattr(keeping.past, "take", slow)
-    worker = keeper(database, clock, past_every_seconds=60)
-    worker.tick()
-    eventually(lambda: begun, "it looks")
-    clock.seconds += 1000
-    worker.tick()
-    assert begun == [100] and worker.is_looking
-    clock.seconds -= 1000
-    go.set()
-    ended(worker)
-    for passes, many in ((190, 1), (7, 2)):
-        clock.seconds += passes
-        worker.tick()
-        ended(worker)
-        assert len(begun) == many, "it began 4 s ago, and took them: the next begins after 200"
-
-
-def test_a_look_that_fails_is_told_and_another_follows(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take, failures, told = past.take, [RuntimeError("no room"), ClusterSilent("no room")], []
-
-    def fails(connection: sa.Connection) -> bool:
-        # What it has written by then is not kept.
-        assert take(connection)
-        if failures:
-            raise failures.pop()
-        return True
-
-    monkeypatch.setattr(keeping.past, "take", fails)
-    for level in ("warning", "exception"):
-        monkeypatch.setattr(keeping.log, level, lambda said, **_: told.append(said))
-    clock = Hands()
-    worker = keeper(database, clock, past_every_seconds=60)
-    for many in (0, 0, 1):
-        clock.seconds += 60
-        worker.tick()
-        ended(worker)
-        assert count(database, looks) == many
-    assert told == ["what is observed is not kept"] * 2

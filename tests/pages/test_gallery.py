@@ -70,8 +70,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     look(database, looked_at(away=(2,)), "id-0")
     for group, stream in (("billing", ORDERS), ("reports", ORDERS), ("shop", ITEMS)):
         committed(database, stream, group)
-    with database.engine.begin() as connection:
-        assert past.take(connection)
+    assert past.take(database.engine)
     replicas(database)
     for name in ("checkout-1", "checkout-2", "import-1"):
         client(database, name, phase="held" if name == "checkout-2" else "active")

@@ -87,7 +87,8 @@ def test_a_record_is_followed_over_all_clusters(estate) -> None:
     # As of a position before it was produced no copy had come; as of a later one all had.
     earlier = console.get(f"{PAGE}?{asked}&at={before}")
     assert "not yet then" in said(earlier) and "None had come by then." in said(earlier)
-    assert re.findall(r'data-missing="([^"]*)" data-state="later"', earlier.text) == sorted(copies)
+    assert sorted(re.findall(r'data-missing="([^"]*)" data-state="later"', earlier.text)) == sorted(copies)
+    assert "Where it had not come yet" in said(earlier) and "Where it is not now" not in said(earlier)
     console.rest.ok("POST", "/users", {"name": name, "role": "viewer"})
     later = console.get(f"{PAGE}?{asked}&at={head(console)['position']}")
     assert "It was on every cluster of its tree" in said(later) and len(re.findall("data-copy=", later.text)) == 4

@@ -23,14 +23,13 @@ from tests.pages.consoles import Console
 from tests.pages.replicating import look as seen
 from tests.pages.replicating import looked_at, online
 from tests.pages.test_offsets_page import ITEMS, ORDERS, committed, shown
-from tests.pages.visitors import Visitor, head, record, rows, said, visitor
+from tests.pages.visitors import Visitor, head, record, said, visitor
 
 OFFSETS, REPLICATION = "/offsets", "/clusters/c1/replication"
 
 
 def look(database: Database) -> None:
-    with database.engine.begin() as connection:
-        assert past.take(connection)
+    assert past.take(database.engine)
 
 
 def event(console: Console) -> int:
@@ -87,7 +86,9 @@ def test_a_file_is_of_then_too(acme: Console, moved: dict[str, int]) -> None:
     assert [(line["group"], line["committed_offset"], line["offset"]) for line in lines] == [
         ("billing", "35000", "34988")
     ]
-    assert len(viewer.get(f"{OFFSETS}/-export?at={moved['none']}").text.splitlines()) == 1
+    none = viewer.get(f"{OFFSETS}/-export?at={moved['none']}")
+    assert none.status_code == 404 and "is not kept" in said(none)
+    assert "Export" not in said(viewer.get(f"{OFFSETS}?at={moved['none']}"))
     assert viewer.get(f"{OFFSETS}/-export?at=x").status_code == 422
 
 
@@ -124,15 +125,17 @@ def test_a_tenant_sees_its_own_of_then_and_not_where_the_log_ends(acme: Console,
     owner = visitor(acme, "owner")
     page = owner.get(f"{OFFSETS}?at={moved['second']}")
     assert shown(page) == [f"c1/{ORDERS}/0/billing"] and "40,000" in said(page)
+    assert re.search(r"what was seen at [^:]*:[\d:]+ UTC, [\d.]+ m?s before your newest event by then", said(page))
     assert ITEMS not in owner.get(f"{OFFSETS}/-export?at={moved['second']}").text
     # Others' events come after its own: what it is told of then is the same, wherever the log ends.
     acme.rest.ok("POST", "/users", {"name": "somebody", "role": "viewer"})
+    acme.rest.ok("PUT", "/trees/main/primary", {"cluster": "c3", "take_over": True})
     newest = head(acme)["position"]
-    told = {
-        re.sub(r"position [\d,]+", "position N", said(owner.get(f"{OFFSETS}?at={at}")).partition("before it")[0])
-        for at in (moved["second"], newest - 1, newest, newest + 1, 10**12)
-    }
-    assert len({each.partition("position N")[2] for each in told}) == 1
+    for path in (OFFSETS, "/trace"):
+        pages = [owner.get(f"{path}?at={at}") for at in (moved["second"], newest - 1, newest, newest + 1, 10**12)]
+        told = {re.sub(r"position [\d,]+", "position N", said(each)).partition("position N:")[2] for each in pages}
+        # But for what happened at its own event, which is told there.
+        assert len({re.sub(r"\d+ \w+ 2\d{3} [\d:]+ UTC, .*? changed ", "", each) for each in told}) == 1
 
 
 def test_replication_is_as_a_look_saw_it(acme: Console, database: Database) -> None:
@@ -162,11 +165,17 @@ def test_a_cluster_that_could_not_be_seen_then(acme: Console, database: Database
     viewer = visitor(acme, "viewer")
     online(database)
     seen(database, looked_at())
-    with database.engine.begin() as connection:
-        connection.execute(sa.text("UPDATE cluster_replication SET reason = 'it hangs'"))
-    look(database)
-    page = viewer.get(f"{REPLICATION}?at={event(acme)}")
-    assert "Could not be seen then" in said(page) and "It hangs. What follows was seen before." in said(page)
+    said_then = []
+    for reason in (None, "it hangs"):
+        with database.engine.begin() as connection:
+            old = "UPDATE cluster_replication SET reason = :reason, seen_at = now() - interval '5 hours'"
+            connection.execute(sa.text(old), {"reason": reason})
+        look(database)
+        said_then.append(said(viewer.get(f"{REPLICATION}?at={event(acme)}")))
+    stale, away = said_then
+    assert "Could not be seen then" in stale and "What follows was seen 5 h before." in stale
+    assert "It hangs. What follows was seen 5 h before." in away and "seen 5 h before" in away
+    assert "No worker has looked since" not in stale, "that is said of now"
 
 
 def test_operations_are_as_far_as_they_were(acme: Console, database: Database) -> None:
@@ -190,7 +199,7 @@ def test_whether_units_ran_then_is_said_to_be_unknown(acme: Console) -> None:
     second = head(acme)["position"]
     page = operator.get(f"/operations/target-switch-{second}?at={second}")
     assert "not known" in said(page) and "<progress" not in page.text
-    assert rows(page, "data-now") is not None and f'href="/operations/target-switch-{second}"' in page.text
+    assert f'<a href="/operations/target-switch-{second}" data-now>What came of it</a>' in page.text
     overtaken = operator.get(f"/operations/target-switch-{second - 1}?at={second}")
     assert "no longer copies to c3" in said(overtaken)
 

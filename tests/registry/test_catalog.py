@@ -265,6 +265,9 @@ def test_versions_tell_when_they_were_there() -> None:
     catalog.apply(replace(version("a", 1, 1, "1"), deleted=True), at_ms=3000)
     catalog.apply(SubjectDeleted(subject="a", version=2), at_ms=4000)
     assert [there(catalog, "a", at) for at in (1000, 2999, 3000, 3999, 4000)] == [[1], [1, 2], [2], [2], []]
+    # Deleted once more, as a repair says it: it was gone before.
+    catalog.apply(replace(version("a", 1, 1, "1"), deleted=True), at_ms=4500)
+    assert [there(catalog, "a", at) for at in (2999, 3500, 4400)] == [[1, 2], [2], []]
     # Registered again: when it was not there meanwhile is not told any more.
     catalog.apply(version("a", 1, 1, "1"), at_ms=5000)
     assert [there(catalog, "a", at) for at in (999, 1000, 9000)] == [[], [1], [1]]
