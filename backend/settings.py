@@ -274,8 +274,8 @@ class Settings(BaseSettings):
     past_rows: int = Field(
         2_000_000,
         ge=1,
-        description="Rows of the past that have ended, of offsets or of replication, beyond which the oldest go after "
-        "the next look: some 400 bytes each, or as large as the health of a cluster.",
+        description="Rows of the past that have ended, of offsets or of replication, beyond which the oldest go "
+        "after the next look: some 400 bytes each, or as large as the health of a cluster.",
     )
     broker_settled_seconds: float = Field(
         60.0,
