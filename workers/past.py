@@ -50,15 +50,17 @@ class PastKeeper:
 
     def _run(self) -> None:
         began = self._clock()
-        pause = self._settings.past_every_seconds
+        pauses = 2
         try:
             past.take(self._engine)
             past.forget(self._engine, self._settings.past_hours, self._settings.past_rows)
-            pause = max(pause, PAUSES * (self._clock() - began))
+            pauses = PAUSES
         except DomainError as error:
             log.warning("what is observed is not kept", reason=error.detail)
         except Exception:
             log.exception("what is observed is not kept")
         finally:
-            self._due = began + pause
+            # One that fails may have waited for the database most of the time; yet it must not go on for ever.
+            took = self._clock() - began
+            self._due = began + max(self._settings.past_every_seconds, pauses * took)
             self._running.release()
