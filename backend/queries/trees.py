@@ -67,6 +67,12 @@ def get_tree(connection: Connection, at: int | None = None, name: str = MAIN) ->
     )
 
 
+def tree_position(connection: Connection, name: str = MAIN) -> int | None:
+    """The position of a tree's last event, by which is seen whether one that was read is still the present one."""
+    query = sa.select(trees.c.valid_from).where(trees.c.name == name, as_of(trees, None))
+    return connection.execute(query).scalar_one_or_none()
+
+
 def primary_for(connection: Connection, cluster: str) -> str:
     """Who writes a cluster's schemas: the primary of its tree, or the cluster itself outside of all trees."""
     query = (

@@ -23,6 +23,7 @@ from backend.domain.access import Action
 from backend.domain.errors import DomainError, StaleVersion, ValueInvalid
 from backend.queries import events
 from backend.queries.at_risk import records_at_risk
+from backend.queries.trees import TreeRow
 from backend.web.asked import Asked
 from backend.web.effect import Effect, fields_of
 from backend.web.figures import counted
@@ -81,7 +82,11 @@ class Saving:
         """By a dry run."""
         edit = self._edit(given)
         change = _change(edit, _as_opened(edit))
-        return asked.try_out(change, lambda connection, outcome: effect_of(connection, outcome, edit))
+
+        def look(connection: Connection, outcome: Outcome) -> Effect:
+            return effect_of(connection, outcome, edit, existing_tree(connection))
+
+        return asked.try_out(change, look)
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """Set the tree, if it is still the one that was opened."""
@@ -94,9 +99,9 @@ class Saving:
             return editing(connection, state_of(given, events.head(connection).position))
 
 
-def effect_of(connection: Connection, outcome: Outcome, edit: Editing) -> Effect:
-    """What setting the draft would do; sees the tree as if it were set."""
-    after, before = existing_tree(connection), edit.base
+def effect_of(connection: Connection, outcome: Outcome, edit: Editing, after: TreeRow) -> Effect:
+    """What setting the draft would do; `after`: the tree as if it were set."""
+    before = edit.base
     told = difference(None if before is None else (before.shape, before.targets), (after.shape, after.targets))
     is_new = before is None or before.primary_cluster != after.primary_cluster
     query = f"?primary={after.primary_cluster}" if is_new else ""
@@ -117,14 +122,14 @@ def effect_of(connection: Connection, outcome: Outcome, edit: Editing) -> Effect
                 "Primary": before.primary_cluster if before else "none",
             },
         ),
-        notes=() if nothing else _notes(connection, edit, told.leaving, told.barriers),
+        notes=() if nothing else _notes(connection, edit, after, told.leaving, told.barriers),
         lists=() if nothing else told.lists,
         nothing=nothing,
     )
 
 
 def _notes(
-    connection: Connection, edit: Editing, leaving: tuple[str, ...], barriers: tuple[str, ...]
+    connection: Connection, edit: Editing, after: TreeRow, leaving: tuple[str, ...], barriers: tuple[str, ...]
 ) -> tuple[str, ...]:
     notes = []
     at_risk = records_at_risk(connection)
@@ -141,9 +146,7 @@ def _notes(
             f"Copies to {', '.join(barriers)} stop for the moment in which everybody who copied there is fenced; "
             "then it goes on by the new ways. Nothing is lost, and nothing comes twice."
         )
-    ended = [
-        key for key in (edit.base.settings if edit.base else {}) if key not in existing_tree(connection).targets
-    ]
+    ended = [key for key in (edit.base.settings if edit.base else {}) if key not in after.targets]
     if ended:
         names = ", ".join(f"{cluster}:{level}" for cluster, level in sorted(ended))
         notes.append(f"What was set of {names} (paused, limit, compression) is forgotten with the distributor.")
@@ -161,7 +164,8 @@ def _page(services: ConsoleServices, asked: Asked, state: EditState, step_refuse
     elif edit.draft.root is not None and not errors:
 
         def look(connection: Connection, outcome: Outcome) -> tuple[Effect, Any]:
-            return effect_of(connection, outcome, edit), existing_tree(connection).targets
+            after = existing_tree(connection)
+            return effect_of(connection, outcome, edit, after), after.targets
 
         try:
             verdict, targets = asked.try_out(_change(edit, _whatever), look)

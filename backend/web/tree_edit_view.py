@@ -13,7 +13,7 @@ from backend.domain.errors import DomainError, TreeInvalid, ValueInvalid
 from backend.domain.routes import Targets
 from backend.domain.tree_edit import Document, Draft, Step, clusters_of, edited, place_of
 from backend.queries.clusters import list_clusters
-from backend.queries.trees import TreeRow, get_tree
+from backend.queries.trees import TreeRow, get_tree, tree_position
 from backend.web.tree_edit_drawing import NodeView, Sketch, sketch
 from backend.web.tree_edit_proof import ProofView, proof_of
 from backend.web.tree_edit_state import EditState, in_words
@@ -99,7 +99,10 @@ def editing(connection: Connection, state: EditState) -> Editing:
     draft, told, problem = _followed(
         Draft(None if base is None else base.root), state.steps, state.done, len(clusters)
     )
-    return Editing(state, base, get_tree(connection), clusters, draft, told, problem)
+    # Read once, as it mostly still is the one that was opened: fifty clusters have some hundred targets.
+    is_present = base is not None and base.position == tree_position(connection)
+    present = base if is_present else get_tree(connection)
+    return Editing(state, base, present, clusters, draft, told, problem)
 
 
 def _followed(
