@@ -7,6 +7,8 @@ Workers write these tables, and the API what nodes of the zone router report; qu
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -91,6 +93,9 @@ cluster_replication = sa.Table(
     # Why the looks since have failed.
     sa.Column("reason", sa.Text),
 )
+
+STALE = timedelta(minutes=1)
+"""After which what was seen of a cluster's replication is old: a worker looks every ten seconds or so."""
 
 cluster_brokers = sa.Table(
     "cluster_brokers",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,11 +16,8 @@ from sqlalchemy import ColumnElement, Table
 from sqlalchemy.dialects.postgresql import JSONB
 
 from backend.eventlog.tables import METADATA
-from backend.queries.observed import cluster_replication
+from backend.queries.observed import STALE, cluster_replication
 from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
-
-STALE = timedelta(minutes=1)
-"""A worker looks at each cluster every ten seconds or so."""
 
 looks = sa.Table("looks", METADATA, sa.Column("at", sa.DateTime(timezone=True), primary_key=True))
 """When was looked, as far as what was seen then is still kept."""

@@ -33,8 +33,8 @@ from backend.queries.past_offsets import list_not_followed as list_past_not_foll
 from backend.web import templates
 from backend.web.figures import moment, plain
 from backend.web.pages import PageRoute, enter_somewhere
-from backend.web.position_asked import At, position_asked
-from backend.web.seen_then import SeenThen, own_position, seen_then
+from backend.web.position_asked import At
+from backend.web.seen_then import SeenThen, position_seen, seen_then
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -110,8 +110,7 @@ def offsets_export(
     """All of them as comma-separated values: a line for each cluster where a group goes on."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     with services.reading() as connection:
-        asked_for, _ = position_asked(connection, caller, at)
-        position = own_position(connection, caller, asked_for)
+        position, _ = position_seen(connection, caller, at)
         then = seen_then(connection, caller, position)
     if then is not None and then.look is None:
         raise NotFound(then.sentence)
@@ -145,8 +144,7 @@ def _listed(
     services: ConsoleServices, caller: Caller, asked: Asked, after: Place | None, at: str | None = None
 ) -> Mapping[str, Any]:
     with services.reading() as connection:
-        asked_for, past = position_asked(connection, caller, at)
-        position = own_position(connection, caller, asked_for)
+        position, past = position_seen(connection, caller, at)
         then = seen_then(connection, caller, position)
         rows = _rows(connection, asked.wanted(caller, after, MOST_SHOWN + 1), then)
         others = _others(connection, then) if may(caller, Action.READ_ESTATE) else []

@@ -13,6 +13,7 @@ from typing import Any
 from backend.domain.names import StreamName
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.clusters import ClusterRow
+from backend.queries.observed import STALE
 from backend.queries.replication import ReplicationRow
 from backend.web.figures import clock, counted, day, full
 from backend.web.placement_view import id_ranges
@@ -21,7 +22,6 @@ from backend.web.switch_words import span
 
 BROKERS_SHOWN = 200
 _EXAMPLES, _FEW = 8, 3
-_STALE_SECONDS = 60.0
 _TONES = {"critical": "bad", "warning": "warn", "advice": "plain"}
 _ALERTS = {
     "partition-without-leader": ("partition", "without a leader"),
@@ -129,7 +129,7 @@ class ReplicationView:
         if seconds is not None and self.then is not None and self.then.look is not None:
             # When it was looked at, and not when the event was.
             seconds -= self.then.look.seconds_before
-        return seconds is not None and seconds > _STALE_SECONDS
+        return seconds is not None and seconds > STALE.total_seconds()
 
     @property
     def age_text(self) -> str:

@@ -31,8 +31,8 @@ from backend.registry.catalog import Catalog
 from backend.registry.directory import Directory
 from backend.registry.records import SchemaVersion, dump_json
 from backend.registry.refusals import Refusal
-from backend.web.position_asked import Past, position_asked
-from backend.web.seen_then import milliseconds_of, own_position
+from backend.web.position_asked import Past
+from backend.web.seen_then import milliseconds_of, position_seen
 from backend.web.services import ConsoleServices, Registries
 
 
@@ -107,8 +107,7 @@ def schemas_then(
     """What there was at the position that is asked for of what the caller sees now, None if there was no tree yet;
     and what a page says of the position."""
     with services.reading() as connection:
-        asked_for, past = position_asked(connection, caller, at)
-        position = own_position(connection, caller, asked_for)
+        position, past = position_seen(connection, caller, at)
         wanted = wanted_schemas(connection, position)
         until_ms = inf if position is None else milliseconds_of(connection, position)
     if wanted is None or not wanted.leaves:

@@ -11,6 +11,7 @@ from backend.domain.access import Caller, tenants_read
 from backend.queries.events import newest_up_to, times_of
 from backend.queries.past import Look, look_before, oldest_look
 from backend.web.figures import instant
+from backend.web.position_asked import Past, position_asked
 from backend.web.switch_words import span
 
 
@@ -37,13 +38,17 @@ class SeenThen:
         return f"what was observed {when} is not kept; it is from {instant(self.oldest)} UTC on"
 
 
-def own_position(connection: Connection, viewer: Caller, position: int | None) -> int | None:
-    """The position that a page of what is observed shows: for tenants that of the newest of their own events up to
-    the one that is asked for. When others did something, and where the log ends, is nothing for them."""
+def position_seen(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
+    """As `position_asked`, of a page of what is observed. Raises NoSuchPosition.
+
+    For tenants it shows the position of the newest of their own events up to the one that they ask for: when others
+    did something, and where the log ends, is nothing for them.
+    """
+    position, past = position_asked(connection, viewer, at)
     tenants = tenants_read(viewer)
     if position is None or tenants is None:
-        return position
-    return newest_up_to(connection, position, tenants)
+        return position, past
+    return newest_up_to(connection, position, tenants), past
 
 
 def seen_then(connection: Connection, viewer: Caller, position: int | None) -> SeenThen | None:

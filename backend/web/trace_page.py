@@ -23,8 +23,8 @@ from backend.tracing.run import Trace, TracedCopy
 from backend.web import templates
 from backend.web.figures import NOTHING, moment
 from backend.web.pages import PageRoute, enter_somewhere
-from backend.web.position_asked import At, position_asked
-from backend.web.seen_then import milliseconds_of, own_position
+from backend.web.position_asked import At
+from backend.web.seen_then import milliseconds_of, position_seen
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -76,12 +76,15 @@ class TraceView:
     @property
     def copies(self) -> list[TracedCopy]:
         """Those that had come by then, as far as that can be known."""
-        return [each for each in self.found.copies if each not in self.later]
+        return [each for each in self.found.copies if not self._is_later(each)]
 
     @property
     def later(self) -> list[TracedCopy]:
         """Those that came later."""
-        return [each for each in self.found.copies if (each.arrived_at_ms or 0) > self.until_ms]
+        return [each for each in self.found.copies if self._is_later(each)]
+
+    def _is_later(self, copy: TracedCopy) -> bool:
+        return (copy.arrived_at_ms or 0) > self.until_ms
 
     @property
     def is_produced(self) -> bool:
@@ -127,8 +130,7 @@ def trace_page(
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     asked = Asked(*(text.strip() for text in (stream, cluster, partition, offset)))
     with services.reading() as connection:
-        asked_for, past = position_asked(connection, caller, at)
-        position = own_position(connection, caller, asked_for)
+        position, past = position_seen(connection, caller, at)
         clusters = leaves(connection, position)
         until_ms = inf if position is None else milliseconds_of(connection, position)
     trace, refused, status = None, "", 200
