@@ -41,8 +41,8 @@ class SeenThen:
 def position_seen(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
     """As `position_asked`, of a page of what is observed. Raises NoSuchPosition.
 
-    For tenants it shows the position of the newest of their own events up to the one that they ask for: when others
-    did something, and where the log ends, is nothing for them.
+    For tenants it shows the position of the newest of their own events up to the one that they ask for: when
+    others did something, and where the log ends, is nothing for them.
     """
     position, past = position_asked(connection, viewer, at)
     tenants = tenants_read(viewer)
