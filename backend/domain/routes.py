@@ -21,8 +21,10 @@ tree all the same, by following the rule, before the tree is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from backend.domain import copy_flags
 from backend.domain.tree_shape import Node, leaves, siblings
@@ -30,8 +32,7 @@ from backend.domain.tree_shape import Node, leaves, siblings
 Targets = Mapping[tuple[str, int], str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Edge:
+class Edge(NamedTuple):
     """A distributor as part of one origin's route: who copies, to whom, and with which flags on the copy."""
 
     source: str
@@ -52,31 +53,27 @@ class Coverage:
 
 def routes(root: Node, targets: Targets) -> dict[str, tuple[Edge, ...]]:
     """For each origin the edges that its records take, in the order in which they are reached."""
-    levels: dict[str, list[int]] = {cluster: [] for cluster in leaves(root)}
+    ahead: dict[str, list[Edge]] = {cluster: [] for cluster in leaves(root)}
     for cluster, level, _ in siblings(root):
-        levels[cluster].append(level)
-    return {origin: _route(origin, levels, targets) for origin in levels}
+        ahead[cluster].append(Edge(cluster, level, targets[cluster, level], copy_flags.flag(level)))
+    return {origin: _route(origin, ahead) for origin in ahead}
 
 
-def _route(origin: str, levels: Mapping[str, list[int]], targets: Targets) -> tuple[Edge, ...]:
-    edges: list[Edge] = []
-    held = [(origin, 0)]
+def _route(origin: str, ahead: Mapping[str, Sequence[Edge]]) -> tuple[Edge, ...]:
+    """`ahead`: the edges from each cluster for a record without flags, the lowest level first."""
+    edges = list(ahead[origin])
     # Each edge adds a bit below or beside those there, so a record can travel no further than there are
     # levels; the bound keeps a wrong target map from looping for ever.
-    bound = len(levels) * (copy_flags.HIGHEST_LEVEL + 1)
-    while held and len(edges) <= bound:
-        cluster, flags = held.pop(0)
-        for level in levels[cluster]:
-            if copy_flags.skips(flags, level):
-                continue
-            edge = Edge(
-                source=cluster,
-                level=level,
-                target=targets[cluster, level],
-                flags=flags | copy_flags.flag(level),
-            )
-            edges.append(edge)
-            held.append((edge.target, edge.flags))
+    bound = len(ahead) * (copy_flags.HIGHEST_LEVEL + 1)
+    followed = 0
+    while followed < len(edges) <= bound:
+        _, _, cluster, flags = edges[followed]
+        followed += 1
+        for edge in ahead[cluster]:
+            # Masks lie within each other: who skips a record at one level does at all above it.
+            if copy_flags.skips(flags, edge.level):
+                break
+            edges.append(Edge(cluster, edge.level, edge.target, flags | edge.flags))
     return tuple(edges)
 
 
@@ -98,10 +95,11 @@ def coverage(root: Node, targets: Targets) -> Coverage:
     missing: list[tuple[str, str]] = []
     doubled: list[tuple[str, str]] = []
     pairs = 0
+    names = leaves(root)
     for origin, edges in routes(root, targets).items():
-        arrivals = [edge.target for edge in edges]
-        for cluster in leaves(root):
-            count = arrivals.count(cluster) + (cluster == origin)
+        arrivals = Counter(edge.target for edge in edges)
+        for cluster in names:
+            count = arrivals[cluster] + (cluster == origin)
             if count == 0:
                 missing.append((origin, cluster))
             elif count > 1:

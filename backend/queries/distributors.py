@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.edge_losses import open_troubles
 from backend.queries.observed import leases, unit_states
 from backend.queries.streams import troubles
-from backend.queries.trees import get_tree
+from backend.queries.trees import TreeRow, get_tree
 from backend.settings import settings
 
 _REFUSALS_SHOWN = 3
@@ -95,16 +95,20 @@ def list_distributors(connection: Connection, at: int | None = None) -> list[dic
 def read_distributors(connection: Connection, at: int | None = None) -> list[DistributorRow]:
     """Every distributor of the tree, clusters from left to right, lowest level first."""
     tree = get_tree(connection, at)
-    if tree is None:
-        return []
-    root = tree.shape
-    clusters = {row.name: row for row in list_clusters(connection, at)}
+    return [] if tree is None else distributors_of(connection, tree, list_clusters(connection, at), at)
+
+
+def distributors_of(
+    connection: Connection, tree: TreeRow, known: Iterable[ClusterRow], at: int | None = None
+) -> list[DistributorRow]:
+    """`read_distributors` for who has read the tree and the clusters already."""
+    clusters = {row.name: row for row in known}
     units = {} if at is not None else units_seen(connection)
     refused = {} if at is not None else troubles(connection)
     left_out = {} if at is not None else open_troubles(connection)
     since = 0 if at is not None else asked_since(connection)
     found = []
-    for cluster, level, allowed in tree_shape.siblings(root):
+    for cluster, level, allowed in tree_shape.siblings(tree.shape):
         target = tree.targets[cluster, level]
         observed = None
         chosen = tree.settings.get((cluster, level), DEFAULTS)

@@ -52,11 +52,11 @@ def proof_of(root: dict[str, Any] | None, targets: Targets | None) -> ProofView 
     if len(set(names)) != len(names):
         return None
     aims = default_targets(node) if targets is None else targets
-    ways = routes.routes(node, aims)
     proof = routes.coverage(node, aims)
     bad = [*((pair, "missing") for pair in proof.missing), *((pair, "doubled") for pair in proof.doubled)]
     failing = tuple(_why(node, aims, *pair, kind) for pair, kind in bad[:_MOST_FAILING])
     shown = names if 1 < len(names) <= MOST_SHOWN else ()
+    ways = routes.routes(node, aims) if shown else {}
     return ProofView(
         proven=proof.proven,
         pairs=proof.pairs,

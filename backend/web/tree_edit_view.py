@@ -64,10 +64,15 @@ class Editing:
             return by_place(error)
         return {}
 
-    @property
+    @cached_property
     def leaves(self) -> tuple[str, ...]:
         """Of the draft, from left to right."""
         return () if self.draft.root is None else clusters_of(self.draft.root)
+
+    @cached_property
+    def leaves_before(self) -> frozenset[str]:
+        """Of the tree as it was opened."""
+        return frozenset() if self.base is None else frozenset(clusters_of(self.base.root))
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -75,7 +80,7 @@ class Editing:
         inside = set(self.leaves)
         return tuple(name for name in self.clusters if name not in inside)
 
-    @property
+    @cached_property
     def primary(self) -> str | None:
         """Who is to be the only writer of schemas; None: that has to be chosen."""
         present = None if self.base is None else self.base.primary_cluster
@@ -172,8 +177,7 @@ class EditView:
 
     def is_new(self, node: NodeView) -> bool:
         """Whether its cluster joins the tree."""
-        base = self.edit.base
-        return node.cluster is not None and (base is None or node.cluster not in tree_shape.leaves(base.shape))
+        return node.cluster is not None and node.cluster not in self.edit.leaves_before
 
     def mark(self, node: NodeView) -> str:
         """What a leaf's second line says."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from backend.domain.tree_shape import Inner, Node, leaves
 
@@ -164,15 +164,12 @@ class _Run:
     target_column: int
     lane: int
 
-    def other_column(self, column: int) -> int:
-        return self.target_column if column == self.source_column else self.source_column
-
 
 def layout(root: Node, targets: Mapping[tuple[str, int], str], reason_lines: int = 0) -> Diagram:
     """Places of a tree and the distributors in `targets`; `reason_lines` is room below each card's state."""
     names = leaves(root)
     lanes = _lanes(names, targets)
-    ports = [_ports(lanes, column) for column in range(len(names))]
+    ports = _ports(lanes, len(names))
     zones = [len(column) * PORT_PITCH for column in ports]
     cards = [max(CARD_WIDTH, zone + PORT_PITCH) for zone in zones]
     centres, width = _columns(zones, cards)
@@ -188,7 +185,7 @@ def layout(root: Node, targets: Mapping[tuple[str, int], str], reason_lines: int
     lane_tops, bands, bottom = _lane_tops(lanes, top + height, width)
     nodes = {(leaf, node.level): node.name for node in inner for leaf in node.leaves}
     port_of = {
-        (run, column): centres[column] + (n - (len(ordered) - 1) / 2) * PORT_PITCH
+        (run.cluster, run.level, column): centres[column] + (n - (len(ordered) - 1) / 2) * PORT_PITCH
         for column, ordered in enumerate(ports)
         for n, run in enumerate(ordered)
     }
@@ -216,31 +213,37 @@ def _lanes(names: tuple[str, ...], targets: Mapping[tuple[str, int], str]) -> li
         return key[1], last - first, first, column[key[0]]
 
     found: list[_Run] = []
-    lanes: list[tuple[int, list[tuple[int, int]]]] = []
-    for key in sorted(targets, key=order):
-        cluster, level = key
-        first, last = span(key)
-        for n, (lane_level, taken) in enumerate(lanes):
-            if lane_level == level and all(last < low or high < first for low, high in taken):
-                taken.append((first, last))
-                lane = n
-                break
-        else:
-            lane = len(lanes)
-            lanes.append((level, [(first, last)]))
-        found.append(_Run(cluster, level, targets[key], column[cluster], column[targets[key]], lane))
+    lanes_below = 0
+    for level, keys in groupby(sorted(targets, key=order), key=lambda key: key[1]):
+        lanes: list[list[tuple[int, int]]] = []
+        for key in keys:
+            first, last = span(key)
+            free = (n for n, taken in enumerate(lanes) if all(last < low or high < first for low, high in taken))
+            lane = next(free, len(lanes))
+            if lane == len(lanes):
+                lanes.append([])
+            lanes[lane].append((first, last))
+            ends = column[key[0]], column[targets[key]]
+            found.append(_Run(key[0], level, targets[key], *ends, lanes_below + lane))
+        lanes_below += len(lanes)
     return found
 
 
-def _ports(runs: list[_Run], column: int) -> list[_Run]:
-    """The distributors that touch a column, left to right, so that lines nest instead of crossing.
+def _ports(runs: list[_Run], columns: int) -> list[list[_Run]]:
+    """For each column the distributors that touch it, left to right, so that lines nest instead of crossing.
 
     What leads away to the left stands left, to the right right, and the deeper its lane the further inside.
     """
-    touching = [run for run in runs if column in (run.source_column, run.target_column)]
-    left = [run for run in touching if run.other_column(column) < column]
-    right = [run for run in touching if run.other_column(column) > column]
-    return sorted(left, key=lambda run: run.lane) + sorted(right, key=lambda run: -run.lane)
+    left: list[list[_Run]] = [[] for _ in range(columns)]
+    right: list[list[_Run]] = [[] for _ in range(columns)]
+    for run in runs:
+        first, last = sorted((run.source_column, run.target_column))
+        right[first].append(run)
+        left[last].append(run)
+    return [
+        sorted(to_left, key=lambda run: run.lane) + sorted(to_right, key=lambda run: -run.lane)
+        for to_left, to_right in zip(left, right, strict=True)
+    ]
 
 
 def _columns(zones: list[float], cards: list[float]) -> tuple[list[float], float]:
@@ -311,14 +314,14 @@ def _lane_tops(runs: list[_Run], top: float, width: float) -> tuple[list[float],
 
 def _arrow(
     run: _Run,
-    port_of: Mapping[tuple[_Run, int], float],
+    port_of: Mapping[tuple[str, int, int], float],
     centres: list[float],
     zones: list[float],
     lane: float,
     top: float,
     nodes: Mapping[tuple[str, int], str],
 ) -> Arrow:
-    start, end = port_of[run, run.source_column], port_of[run, run.target_column]
+    start, end = (port_of[run.cluster, run.level, column] for column in (run.source_column, run.target_column))
     turn = CORNER if end > start else -CORNER
     path = (
         f"M{start:g} {top:g}V{lane - CORNER:g}q0 {CORNER:g} {turn:g} {CORNER:g}"

@@ -17,13 +17,12 @@ from sqlalchemy import Connection
 
 from backend.domain import copy_flags, tree_shape
 from backend.domain.distributor_settings import DEFAULTS
-from backend.domain.tree import clusters_of
 from backend.eventlog.recorded import StoredEvent
 from backend.queries import events as event_queries
 from backend.queries.active_clusters import list_active
 from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.distributors import DistributorRow, read_distributors
+from backend.queries.distributors import DistributorRow, distributors_of
 from backend.queries.trees import TreeRow, get_tree
 from backend.web.figures import compact, counted, full, wrapped
 from backend.web.timeline_view import TimelineItem, timeline_item
@@ -59,12 +58,13 @@ def read(connection: Connection, at: int | None = None) -> TreeState:
     """The state now, or at a position that exists."""
     head = event_queries.head(connection).position
     position = head if at is None else at
+    tree, clusters = get_tree(connection, at), tuple(list_clusters(connection, at))
     return TreeState(
         position=position,
         head=head,
-        tree=get_tree(connection, at),
-        clusters=tuple(list_clusters(connection, at)),
-        distributors=_distributors(connection, at),
+        tree=tree,
+        clusters=clusters,
+        distributors=_distributors(connection, tree, clusters, at),
         events=tuple(event_queries.newest_events(connection, position, EVENTS_SHOWN)),
         active=_active(connection, at),
         at_risk={} if at is not None else records_at_risk(connection),
@@ -75,7 +75,8 @@ def read_again(connection: Connection, before: TreeState) -> TreeState:
     """The state now; what only events change is read only if there are new ones."""
     if event_queries.head(connection).position != before.head:
         return read(connection)
-    return replace(before, distributors=_distributors(connection, None), at_risk=records_at_risk(connection))
+    distributors = _distributors(connection, before.tree, before.clusters, None)
+    return replace(before, distributors=distributors, at_risk=records_at_risk(connection))
 
 
 def _active(connection: Connection, at: int | None) -> Mapping[str, int]:
@@ -83,8 +84,11 @@ def _active(connection: Connection, at: int | None) -> Mapping[str, int]:
     return Counter(cluster for cluster, _ in places if cluster is not None)
 
 
-def _distributors(connection: Connection, at: int | None) -> tuple[DistributorRow, ...]:
-    return tuple(_without_totals(row) for row in read_distributors(connection, at))
+def _distributors(
+    connection: Connection, tree: TreeRow | None, clusters: Iterable[ClusterRow], at: int | None
+) -> tuple[DistributorRow, ...]:
+    found = () if tree is None else distributors_of(connection, tree, clusters, at)
+    return tuple(_without_totals(row) for row in found)
 
 
 def _without_totals(row: DistributorRow) -> DistributorRow:
@@ -123,7 +127,7 @@ class Distributor:
 
     row: DistributorRow
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.row.cluster}:{self.row.level}"
 
@@ -132,7 +136,7 @@ class Distributor:
         """As the last parts of its forms' addresses."""
         return f"{quote(self.row.cluster, safe='')}/{self.row.level}"
 
-    @property
+    @cached_property
     def state(self) -> str:
         return self.row.observed.state if self.row.observed else UNOBSERVED
 
@@ -162,7 +166,7 @@ class Distributor:
     def flag(self) -> str:
         return copy_flags.text(copy_flags.flag(self.row.level))
 
-    @property
+    @cached_property
     def settings(self) -> tuple[str, ...]:
         """What an operator has set, in words; nothing while all is as by default."""
         chosen = self.row.settings
@@ -178,7 +182,7 @@ class Distributor:
         """The whole, then what stands on the arrow, in its order: who speaks to the machine says what is seen."""
         return f"{self.spoken} L{self.row.level} {self.state} {compact(self.rate)}/s lag {compact(self.lag)}"
 
-    @property
+    @cached_property
     def spoken(self) -> str:
         """The whole arrow in words."""
         base = ", ".join((f"{self.row.cluster} level {self.row.level} to {self.row.target}", *self.settings))
@@ -208,16 +212,9 @@ class Picture:
         """Every cluster, by name; those of the tree first, in its order."""
         rows = {row.name: row for row in self.state.clusters}
         tree = self.state.tree
-        order = [*(tree_shape.leaves(self.root) if tree else ()), *rows]
+        order = [*(tree_shape.leaves(tree.shape) if tree else ()), *rows]
         primary = tree.primary_cluster if tree else None
         return {name: _leaf(rows[name], name == primary, self.state) for name in order if name in rows}
-
-    @cached_property
-    def root(self) -> tree_shape.Node:
-        """The tree's shape; only if there is a tree."""
-        assert self.state.tree is not None
-        document = self.state.tree.root
-        return tree_shape.parse(document, clusters_of(document))
 
     @cached_property
     def distributors(self) -> dict[str, Distributor]:
@@ -225,10 +222,11 @@ class Picture:
 
     @cached_property
     def diagram(self) -> Diagram | None:
-        if self.state.tree is None:
+        tree = self.state.tree
+        if tree is None:
             return None
         lines = max((len(leaf.reason_lines) for leaf in self.leaves.values()), default=0)
-        return layout(self.root, self.state.tree.targets, lines + self.has_marks)
+        return layout(tree.shape, tree.targets, lines + self.has_marks)
 
     @property
     def has_marks(self) -> bool:
