@@ -7,7 +7,6 @@ the same time, because a lease moved, do no harm: both lead to the same state.
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from backend.queries.clusters import ClusterRow, list_clusters
 from backend.settings import Settings
 from workers import access_recording, wanted, wanted_access
 from workers.access_changes import Changes
+from workers.one_thread import OneThread
 
 log = structlog.get_logger("access")
 
@@ -78,8 +78,7 @@ class ClusterAccess:
         self._engine = engine
         self._settings = settings
         self._admin: AccessAdmin | None = None
-        self._running = threading.Lock()
-        self._ended = False
+        self._thread = OneThread(f"access-{row.name}", self._close)
         self._last_look = float("-inf")
         self._looked_for: Sequence[WantedAccess] = ()
         self._work_left = True
@@ -90,32 +89,20 @@ class ClusterAccess:
 
     def same(self, row: ClusterRow) -> bool:
         """Whether this is still how the cluster is reached."""
-        ours = self._row
-        return (ours.bootstrap_servers, ours.properties, ours.kafka_cluster_id) == (
-            row.bootstrap_servers,
-            row.properties,
-            row.kafka_cluster_id,
-        )
+        return self._row.endpoint == row.endpoint
 
     def begin_if_due(self, principals: Sequence[WantedAccess]) -> None:
         """Begin a look in a thread, unless one is under way or nothing is new since the last, just now."""
         waited = time.monotonic() - self._last_look > LOOK_SECONDS
-        if not (waited or self._work_left or principals != self._looked_for):
-            return
-        if not self._running.acquire(blocking=False):
-            return
-        self._last_look, self._looked_for, self._work_left = time.monotonic(), principals, False
-        name = f"access-{self._row.name}"
-        threading.Thread(target=self._run, args=(principals,), name=name, daemon=True).start()
+        if waited or self._work_left or principals != self._looked_for:
+            self._thread.begin(lambda: self._run(principals))
 
     def end(self) -> None:
         """Not to be looked at any more; a look that is under way ends by itself."""
-        self._ended = True
-        if self._running.acquire(blocking=False):
-            self._close()
-            self._running.release()
+        self._thread.end()
 
     def _run(self, principals: Sequence[WantedAccess]) -> None:
+        self._last_look, self._looked_for, self._work_left = time.monotonic(), principals, False
         try:
             self._work_left = self._look(principals)
         except KafkaCallFailed as error:
@@ -123,10 +110,6 @@ class ClusterAccess:
             log.warning("access not looked at", cluster=self._row.name, reason=error.reason)
         except DomainError as error:
             log.warning("access not set; it is planned again", cluster=self._row.name, reason=error.detail)
-        finally:
-            if self._ended:
-                self._close()
-            self._running.release()
 
     def _look(self, principals: Sequence[WantedAccess]) -> bool:
         """Look and act; whether there is more to do at once."""

@@ -6,7 +6,6 @@ how many offsets there are, and so does the pause after it: a fiftieth of a proc
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
@@ -16,6 +15,7 @@ from sqlalchemy import Engine
 from backend.domain.errors import DomainError
 from backend.queries import past
 from backend.settings import Settings
+from workers.one_thread import OneThread
 
 log = structlog.get_logger("past")
 
@@ -28,25 +28,18 @@ class PastKeeper:
 
     def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine, self._settings, self._clock = engine, settings, clock
-        self._running = threading.Lock()
+        self._thread = OneThread("past")
         self._due = float("-inf")
 
     def tick(self) -> None:
         """Begin a look in a thread, unless one is under way or the last was just now."""
-        if self._clock() < self._due or not self._running.acquire(blocking=False):
-            return
-        try:
-            # A daemon: a process that ends shall not wait.
-            threading.Thread(target=self._run, name="past", daemon=True).start()
-        except RuntimeError:
-            # No more threads may be had now.
-            self._running.release()
-            raise
+        if self._clock() >= self._due:
+            self._thread.begin(self._run)
 
     @property
     def is_looking(self) -> bool:
         """Whether a look is under way."""
-        return self._running.locked()
+        return self._thread.is_working
 
     def _run(self) -> None:
         began = self._clock()
@@ -63,4 +56,3 @@ class PastKeeper:
             # One that fails may have waited for the database most of the time; yet it must not go on for ever.
             took = self._clock() - began
             self._due = began + max(self._settings.past_every_seconds, pauses * took)
-            self._running.release()

@@ -7,7 +7,6 @@ time, because a lease moved, do no harm.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -27,6 +26,7 @@ from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.declared_factors import declared_factors
 from backend.settings import Settings
 from workers import AN_ERROR_OF_OURS, wanted
+from workers.one_thread import OneThread
 
 log = structlog.get_logger("replication")
 
@@ -86,8 +86,7 @@ class ClusterWatch:
         self._row, self._id = row, row.kafka_cluster_id
         self._engine, self._settings = engine, settings
         self._admin: ReplicaAdmin | None = None
-        self._running = threading.Lock()
-        self._ended = False
+        self._thread = OneThread(f"replication-{row.name}", self._close)
         self._due = float("-inf")
         self._settings_due = float("-inf")
         self._topics: Mapping[str, TopicSettings] = {}
@@ -100,26 +99,16 @@ class ClusterWatch:
 
     def same(self, row: ClusterRow) -> bool:
         """Whether this is still how the cluster is reached."""
-        ours = self._row
-        return (ours.bootstrap_servers, ours.properties, ours.kafka_cluster_id) == (
-            row.bootstrap_servers,
-            row.properties,
-            row.kafka_cluster_id,
-        )
+        return self._row.endpoint == row.endpoint
 
     def begin_if_due(self) -> None:
         """Begin a look in a thread, unless one is under way or the last was just now."""
-        if time.monotonic() < self._due or not self._running.acquire(blocking=False):
-            return
-        # A daemon: a process that ends shall not wait.
-        threading.Thread(target=self._run, name=f"replication-{self._row.name}", daemon=True).start()
+        if time.monotonic() >= self._due:
+            self._thread.begin(self._run)
 
     def end(self) -> None:
         """Not to be looked at any more; a look that is under way ends by itself."""
-        self._ended = True
-        if self._running.acquire(blocking=False):
-            self._close()
-            self._running.release()
+        self._thread.end()
 
     def _run(self) -> None:
         began = time.monotonic()
@@ -131,9 +120,6 @@ class ClusterWatch:
             self._due = began + max(
                 self._settings.replication_look_seconds, self._partitions / PARTITIONS_A_SECOND
             )
-            if self._ended:
-                self._close()
-            self._running.release()
 
     def _look_and_keep(self) -> None:
         try:
