@@ -64,6 +64,8 @@ past_commits = _past(
 
 for _name in ("stream", "group"):
     sa.Index(f"past_commits_{_name}", past_commits.c[_name], postgresql_where=past_commits.c.is_newest)
+# Also of rows that are not the newest: a group may have been called otherwise. Those of one place are together.
+sa.Index("past_commits_called", past_commits.c.technical_group, *(past_commits.c[key.name] for key in _place()))
 
 past_applied = _past(
     "past_applied",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -278,6 +279,9 @@ def test_a_look_sees_what_the_page_of_now_showed(database: Database, rounds: lis
     for at, now in showed:
         with database.engine.connect() as connection:
             then = list_commits(connection, ALL, at)
+            for name in ("billing", "billing-0", "billing-1", "audit-0", "nobody"):
+                found = list_commits(connection, replace(ALL, group=name), at)
+                assert found == [each for each in then if name in (each.group, each.technical_group)]
         assert [vars(each) for each in then] == [
             {name: vars(each)[name] for name in vars(then[0])} for each in now
         ]
