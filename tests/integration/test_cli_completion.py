@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.database_fixture import RunningPostgres, create_database
+from tests.database_fixture import RunningPostgres, fresh_database
 from tests.integration.program import Program, program_of
 from tests.integration.test_rest_commands import FILE
 
@@ -26,9 +26,9 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 @pytest.fixture(scope="module")
 def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    create_database(postgres.server, "completion", template=postgres.template(None))
-    with program_of(postgres.server.url("completion"), tmp_path_factory.mktemp("completion")) as found:
-        file = found.folder / "declared.yaml"
+    folder = tmp_path_factory.mktemp("completion")
+    with fresh_database(postgres) as database, program_of(database.url, folder) as found:
+        file = folder / "declared.yaml"
         globex = {"instances": {"shop": {"environments": {"prod": {"streams": {"items": None}}}}}}
         users = {"ada": {"role": "viewer"}, "bob": {"role": "viewer"}}
         file.write_text(json.dumps({**FILE, "tenants": {**FILE["tenants"], "globex": globex}, "users": users}))
