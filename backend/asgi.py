@@ -10,7 +10,7 @@ from backend.registry.app import with_registries
 
 logs.configure()
 api = create_app()
-api.router.routes.extend(web.routes())
+web.add_pages(api)
 app = with_registries(api, api.state.services)
 # Pages of schemas read what the registries have read, and show it by the registries' rules.
 api.state.registries = app

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
 from backend.shared_routes import shared_routes
@@ -62,6 +63,13 @@ from backend.web import (
     webhooks_page,
     zones_page,
 )
+from backend.web.refusals import show_refusals
+
+
+def add_pages(app: FastAPI) -> None:
+    """Let an application show the pages, and its refusals as pages too."""
+    app.router.routes.extend(routes())
+    show_refusals(app)
 
 
 @functools.cache

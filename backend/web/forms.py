@@ -30,6 +30,14 @@ _OURS = ("same-origin", "none")
 Fields = dict[str, str]
 
 
+class FormOfAnotherSession(HTTPException):
+    """A form whose key is not that of the browser's session; `fields`: what was typed."""
+
+    def __init__(self, fields: Fields) -> None:
+        super().__init__(403, "this form is of another session: load its page again")
+        self.fields = fields
+
+
 def form_key(request: Request) -> str:
     """The key that forms of this browser's session carry; none without a session."""
     return _key_of(request.cookies.get(SESSION_COOKIE, ""))
@@ -62,7 +70,7 @@ def _taken_by(cookie: str) -> Callable[[Request], object]:
             given = {name: value for name, value in form.items() if isinstance(value, str)}
         key = _key_of(request.cookies.get(cookie, ""))
         if not key or not hmac.compare_digest(given.pop(KEY_FIELD, "").encode(), key.encode()):
-            raise HTTPException(403, "this form is of another session: load its page again")
+            raise FormOfAnotherSession(given)
         return given
 
     return fields

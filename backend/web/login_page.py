@@ -36,6 +36,7 @@ from backend.web.sessions import (
 
 router = APIRouter(include_in_schema=False)
 
+LOGIN = "/login"
 LONGEST = 300
 _WRONG = "User and password do not belong together."
 _LINK_GONE = "This link does not work any more: it was used already, or is too old."
@@ -73,7 +74,7 @@ def provider_of(request: Request) -> Provider | None:
     return found
 
 
-@router.get("/login")
+@router.get(LOGIN)
 def login(
     request: Request,
     services: Shared,
@@ -96,7 +97,7 @@ def login(
     return logged_in(request, services, used[1])
 
 
-@router.post("/login")
+@router.post(LOGIN)
 def login_by_password(request: Request, services: Shared, fields: LoginForm) -> Response:
     """Turn user and password into a session and go to the console."""
     place = place_asked(fields.get("next", ""))

@@ -6,6 +6,8 @@
     if (event.defaultPrevented || form.method !== "post") return;
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "yes";
+    // What comes behind is gone back from to the form, not to the answer of its preview, which is kept nowhere.
+    if (event.submitter?.name === "step" && event.submitter.value === "confirm") history.replaceState(null, "", location.href);
     setTimeout(() => delete form.dataset.sent, 10000); // where no answer came
   });
   // A page that is shown again by "back" is as it was left.

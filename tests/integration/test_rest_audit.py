@@ -33,7 +33,7 @@ HERE = Provenance("", "10.0.0.7", "a browser")
 @pytest.fixture
 def rest(rest: Rest) -> Rest:
     """With the console's pages."""
-    rest.client.app.router.routes.extend(web.routes())  # type: ignore[attr-defined]
+    web.add_pages(rest.client.app)  # type: ignore[arg-type]
     return rest
 
 

@@ -22,7 +22,7 @@ from tests.integration.conftest import TREE, Rest, problem, rest_settings
 @pytest.fixture
 def rest(rest: Rest) -> Rest:
     """With the console's pages."""
-    rest.client.app.router.routes.extend(web.routes())  # type: ignore[attr-defined]
+    web.add_pages(rest.client.app)  # type: ignore[arg-type]
     return rest
 
 

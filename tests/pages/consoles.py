@@ -71,7 +71,7 @@ def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any
         "secrets_key": SecretStr(SECRETS_KEY),
     }
     app = create_app(Settings(**{**known, **settings}))
-    app.router.routes.extend(web.routes())
+    web.add_pages(app)
     served = with_registries(app, app.state.services)
     app.state.registries = served
     # Following clusters that are away costs their threads' time; few pages ask for it.
