@@ -47,6 +47,11 @@ def may_be_known(headers: Headers, *, by_session: bool) -> bool:
     return _user_token(headers) is not None or (by_session and _session(headers) is not None)
 
 
+def has_token(headers: Headers) -> bool:
+    """Whether who asks gives one, whatever it is."""
+    return _bearer(headers) is not None
+
+
 def find_caller(services: Services, headers: Headers, *, by_session: bool) -> Caller | None:
     """Who asks at this moment, None if nobody who may; `by_session`: by a browser's session too."""
     found = caller_at_hand(services, headers)

@@ -202,7 +202,7 @@ def _place(caller: Caller, action: Action, tenant: str, instance: str, environme
 
 def _unknown(place: Place) -> NotFound:
     tenant, instance, environment = place
-    return NotFound(f"there is no environment {environment[:60]!a} of {instance[:60]!a} of tenant {tenant[:60]!a}")
+    return NotFound(f"there is no environment {environment[:60]!r} of {instance[:60]!r} of tenant {tenant[:60]!r}")
 
 
 def _ends_hold(told: str, active: ActiveRow, report: Report) -> bool:
@@ -308,7 +308,7 @@ def say_goodbye(
     place = _place(caller, Action.DECLARE_STREAMS, tenant, instance, environment)
     with services.engine.connect() as connection:
         if not clients.forget(connection, place, client_id):
-            raise NotFound(f"{'/'.join(place)} has heard of no client {client_id[:60]!a}")
+            raise NotFound(f"{'/'.join(place)} has heard of no client {client_id[:60]!r}")
         if not dry_run:
             connection.commit()
     return Response(status_code=204)

@@ -86,7 +86,7 @@ def play_schedule(
 def play_drill(scenario: str, mode: Mode = FAITHFUL.mode, seed: Seed = 1, frames: Frames = False) -> Response:
     """Play a scenario: the invariant that is violated, if one is, and the run as a story in the fewest steps."""
     if scenario not in SCENARIOS:
-        raise NotFound(f"there is no scenario {scenario[:60]!a}; GET /api/v1/drills/replication lists them")
+        raise NotFound(f"there is no scenario {scenario[:60]!r}; GET /api/v1/drills/replication lists them")
     try:
         played = drill(scenario, mode, seed, with_frames=frames)
     except ImpossibleDrill as why:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend import callers
-from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, may_be_known
+from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, has_token, may_be_known
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
 from backend.domain.access import Provenance
@@ -95,16 +95,20 @@ class Gate:
         if not path.startswith(API):
             return None
         if caller is None:
-            return problem(
-                401,
-                "not-authenticated",
-                "A token is needed",
-                "send Authorization: Bearer <token>; of the local estate, `treeline status --json` shows it",
-                headers={"WWW-Authenticate": 'Bearer realm="treeline"'},
-            )
+            return _nobody(headers)
         return _refuse_size(headers.get("content-length"), _most(path)) or _refuse_content_type(
             headers.get("content-type")
         )
+
+
+def _nobody(headers: Headers) -> Response:
+    title = "A token is needed"
+    detail = "send Authorization: Bearer <token>; of the local estate, `treeline status --json` shows it"
+    if has_token(headers):
+        title = "This token is nobody's"
+        detail = "the token is unknown, has expired, or was revoked: issue another one on the page /account"
+    asked = {"WWW-Authenticate": 'Bearer realm="treeline"'}
+    return problem(401, "not-authenticated", title, detail, headers=asked)
 
 
 def _tenant_of(path: str) -> dict[str, str]:
@@ -154,7 +158,7 @@ def _refuse_content_type(content_type: str | None) -> Response | None:
     kind = (content_type or "application/json").partition(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
         return None
-    detail = f"bodies are JSON: send Content-Type: application/json, not {kind[:60]!a}"
+    detail = f"bodies are JSON: send Content-Type: application/json, not {kind[:60]!r}"
     return problem(415, "unsupported-media-type", "Unsupported Media Type", detail)
 
 

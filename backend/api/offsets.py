@@ -44,7 +44,7 @@ def list_offsets(
 ) -> dict[str, Any]:
     """What groups have committed by themselves, and where they go on on the other clusters."""
     if cluster is not None and clusters.get_cluster(connection, cluster) is None:
-        raise NotFound(f"there is no cluster {cluster[:300]!a}")
+        raise NotFound(f"there is no cluster {cluster[:300]!r}")
     after = None if page.after is None else _place(page.after)
     tenants = caller.tenants_for(Action.READ_TENANT)
     wanted = Wanted(

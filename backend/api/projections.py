@@ -26,7 +26,7 @@ def rebuild(
     chosen = [projection for projection in PROJECTIONS if name in (None, projection.name)]
     if not chosen:
         known = ", ".join(sorted(projection.name for projection in PROJECTIONS))
-        raise NotFound(f"there is no projection {name!a}; there are: {known}")
+        raise NotFound(f"there is no projection {name!r}; there are: {known}")
     return {
         "items": [
             {

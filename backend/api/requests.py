@@ -67,7 +67,7 @@ async def plausible_names(request: Request) -> None:
     """Answer 404 for a path with a part that nothing can be called, before it gets near the database."""
     for name, value in request.path_params.items():
         if isinstance(value, str) and not is_name(value):
-            raise NotFound(f"there is no {name} {value[:60]!a}")
+            raise NotFound(f"there is no {name} {value[:60]!r}")
 
 
 async def known_parameters(request: Request) -> None:
@@ -79,7 +79,7 @@ async def known_parameters(request: Request) -> None:
     unknown = sorted(set(request.query_params) - taken)
     if unknown:
         listed = ", ".join(sorted(taken)) or "none"
-        raise ValueInvalid(f"unknown query parameter {unknown[0][:60]!a}; this route takes {listed}")
+        raise ValueInvalid(f"unknown query parameter {unknown[0][:60]!r}; this route takes {listed}")
     given = [name for name, _ in request.query_params.multi_items()]
     for field in queries:
         if given.count(field.alias) > 1 and not _takes_many(field.field_info.annotation):
@@ -183,7 +183,7 @@ class Write:
         wanted = [tag.strip() for tag in self.if_match.split(",")]
         if version is None or etag(version) not in wanted:
             present = "does not exist" if version is None else f"is at {etag(version)}"
-            raise StaleVersion(f"the resource {present}, If-Match says {self.if_match[:60]!a}; read it again")
+            raise StaleVersion(f"the resource {present}, If-Match says {self.if_match[:60]!r}; read it again")
 
     def first_answer(self) -> Response | None:
         """What this request was answered when it was carried out before, if it was."""

@@ -134,7 +134,7 @@ def force_switch(switch: str, write: Writing, body: Clients | None = None) -> Re
 def _check_known(named: Sequence[str], known: Collection[str]) -> None:
     """A name with a slip would be forced, and whoever was meant be waited for."""
     errors = [
-        FieldError(f"/clients/{number}", f"discovery knows no client {name[:60]!a} that this switch moves")
+        FieldError(f"/clients/{number}", f"discovery knows no client {name[:60]!r} that this switch moves")
         for number, name in enumerate(named)
         if name not in known
     ]

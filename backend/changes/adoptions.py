@@ -117,7 +117,7 @@ def _named(given: list[str]) -> dict[str, StreamName]:
         parts = stream.split("/")
         if len(parts) != 4 or not topic or topic in found:
             problem = "is named twice" if topic in found else f"is not {NAMED}"
-            detail = f"{text[:300]!a} {problem}"
+            detail = f"{text[:300]!r} {problem}"
             raise ValueInvalid(detail, (FieldError(f"/as/{number}", detail),))
         for part, what in zip(parts, ("tenant", "instance", "environment", "stream"), strict=True):
             longest = LONGEST_STREAM if what == "stream" else LONGEST_NAME

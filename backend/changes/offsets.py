@@ -22,11 +22,11 @@ def wish(connection: Connection, cluster: str, stream: str, group: str, partitio
     Raises NameInvalid, NotFound, ValueInvalid.
     """
     if not is_group_name(group):
-        detail = f"{ascii(group)[:60]} cannot name a group: use letters, digits, '.', '_' and '-'"
+        detail = f"{group[:60]!r} cannot name a group: use letters, digits, '.', '_' and '-'"
         raise NameInvalid(detail, (FieldError("/group", detail),))
     there = clusters.get_cluster(connection, cluster)
     if there is None:
-        raise NotFound(f"there is no cluster {cluster[:300]!a}")
+        raise NotFound(f"there is no cluster {cluster[:300]!r}")
     row = _stream(connection, stream)
     if row is None:
         raise no_stream(stream)
@@ -58,7 +58,7 @@ def record_reset(asked: Wish, offsets: Mapping[int, int]) -> Change[Resets, Reco
 
 def no_stream(stream: str) -> NotFound:
     """The same for a stream that nobody has and one that is another tenant's."""
-    return NotFound(f"there is no stream {stream[:300]!a}")
+    return NotFound(f"there is no stream {stream[:300]!r}")
 
 
 def _stream(connection: Connection, name: str) -> StreamRow | None:

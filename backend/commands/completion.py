@@ -49,6 +49,11 @@ def kinds_beginning(incomplete: str) -> list[str]:
     return _beginning(incomplete, list(kinds.WORDS))
 
 
+def deletable_beginning(incomplete: str) -> list[str]:
+    """Words for kinds that `delete` takes."""
+    return _beginning(incomplete, [each.name for each in kinds.DELETABLE])
+
+
 def contexts_beginning(incomplete: str) -> list[str]:
     """Names of contexts."""
     try:

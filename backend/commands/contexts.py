@@ -140,7 +140,7 @@ def check_name(name: str) -> str:
         raise ContextInvalid("'local' is the local estate, that of TREELINE_HOME; call the context otherwise")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ContextInvalid(
-            f"{str(name)[:60]!a} cannot be a context's name: 1 to 100 letters, digits, '.', '_' and '-'"
+            f"{str(name)[:60]!r} cannot be a context's name: 1 to 100 letters, digits, '.', '_' and '-'"
         )
     return name
 
@@ -154,7 +154,7 @@ def check_url(url: str) -> str:
         is_whole = False
     if not is_whole:
         raise ContextInvalid(
-            f"{url[:200]!a} is no address of a control plane, such as https://treeline.example.org"
+            f"{url[:200]!r} is no address of a control plane, such as https://treeline.example.org"
         )
     if "@" in parts.netloc:
         raise ContextInvalid("the address has a user or a password in it: give the token instead")

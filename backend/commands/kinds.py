@@ -104,6 +104,8 @@ _KINDS: Mapping[str, Kind] = {
 """Operations have no list: the answer to what began one names it."""
 WORDS = (*sorted(_KINDS), DISTRIBUTORS, OFFSETS)
 KNOWN = ", ".join(WORDS)
+DELETABLE = (CLUSTER, STREAM, APPLICATION, WEBHOOK)
+"""What `delete` takes."""
 
 
 def kind_of(word: str) -> Kind:

@@ -100,7 +100,10 @@ def _of_variables() -> ControlPlane:
         token = contexts.check_token(config.token.get_secret_value())
     except contexts.ContextInvalid as error:
         raise _refused(f"TREELINE_TOKEN: {error}.") from None
-    return ControlPlane(config.url, token, "TREELINE_URL")
+    try:
+        return ControlPlane(contexts.check_url(config.url), token, "TREELINE_URL")
+    except contexts.ContextInvalid as error:
+        raise _refused(f"TREELINE_URL: {error}.") from None
 
 
 def _estate() -> ControlPlane:

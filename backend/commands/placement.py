@@ -98,7 +98,7 @@ def _ids(text: str) -> list[int]:
     try:
         return [int(each) for each in text.split(",")]
     except ValueError:
-        fail(f"--target-brokers: {text[:60]!a} is no list of broker ids like 1,2,3", 2)
+        fail(f"--target-brokers: {text[:60]!r} is no list of broker ids like 1,2,3", 2)
 
 
 def _factor(text: str) -> int | str:
@@ -107,7 +107,7 @@ def _factor(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        fail(f"--replication-factor: {text[:60]!a} is no number, and not the word declared", 2)
+        fail(f"--replication-factor: {text[:60]!r} is no number, and not the word declared", 2)
 
 
 def _plan_file(question: Path, given: Path | None, reassignment: Path | None) -> Plan:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from backend.commands import kinds, offsets
-from backend.commands.completion import kinds_beginning, places_beginning
+from backend.commands.completion import deletable_beginning, kinds_beginning, places_beginning
 from backend.commands.exit_codes import Code
 from backend.commands.kinds import DISTRIBUTOR_COLUMNS, DISTRIBUTORS, KNOWN, OFFSETS, Kind, kind_of
 from backend.commands.output import Form, FormOption, JsonOption, Shown, fields_of, listed
@@ -104,7 +104,14 @@ def _as_of(at: int | None, every: float | None) -> dict[str, Any]:
 
 
 def delete(
-    kind: KindWord,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help=f"One of {', '.join(each.name for each in kinds.DELETABLE)}.",
+            autocompletion=deletable_beginning,
+        ),
+    ],
     place: Annotated[str, typer.Argument(help="Which one.", autocompletion=places_beginning)],
     confirm: Annotated[str | None, typer.Option(help="STREAM in full: delete it with its records.")] = None,
     dry_run: DryRun = False,
@@ -114,7 +121,7 @@ def delete(
     of = kind_of(kind)
     if of is kinds.USER:
         fail(f"A user is not deleted, since events name it: `treeline user disable {place}`.", 2)
-    if of not in (kinds.CLUSTER, kinds.STREAM, kinds.APPLICATION, kinds.WEBHOOK):
+    if of not in kinds.DELETABLE:
         fail(f"A {of.name} cannot be deleted (yet); clusters, streams, applications and webhooks can.", 2)
     params = {"dry_run": "true"} if dry_run else {}
     if confirm is not None:

@@ -103,13 +103,23 @@ def answer(response: httpx2.Response, called: Callable[[str], str] = str) -> Any
     code = code_of(response.status_code)
     try:
         problem = response.json()
-        places = [f"  {called(error['pointer'])}: {error['detail']}" for error in problem.get("errors", [])]
-        sentence = "\n".join([f"{problem['title']} {problem.get('detail') or ''}".strip(), *places])
+        # What is wrong with a parameter has no place in a body, and stands in the detail.
+        wrong = [error for error in problem.get("errors", []) if "parameter" not in error]
+        places = [f"  {called(error['pointer'])}: {error['detail']}" for error in wrong]
+        sentence = "\n".join([_said(problem["title"], problem.get("detail")), *places])
     except (ValueError, KeyError, TypeError):
         sentence = f"The control plane answered {response.status_code}, not as Treeline does."
+    if response.status_code == 401:
+        sentence += "\n`treeline context show` tells what was asked, and where its token is from."
     if code is Code.AWAY:
         raise ControlPlaneAway(sentence)
     fail(sentence, code)
+
+
+def _said(title: str, detail: str | None) -> str:
+    if not detail:
+        return title
+    return f"{title} {detail}" if title.endswith((".", "!", "?", ":")) else f"{title}: {detail}"
 
 
 def done(response: httpx2.Response) -> None:

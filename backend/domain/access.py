@@ -152,7 +152,7 @@ def refusal(caller: Caller, action: Action, tenant: str | None = None) -> Domain
 
 def no_tenant(tenant: str) -> NotFound:
     """The one answer for a tenant that there is not, and for one that the caller may not know of."""
-    return NotFound(f"there is no tenant {tenant[:300]!a}")
+    return NotFound(f"there is no tenant {tenant[:300]!r}")
 
 
 def _who_may(action: Action, tenant: str | None) -> str:

@@ -132,7 +132,7 @@ class AdoptionPlan:
         for number, name in enumerate(topics or ()):
             row = by_name.get(name)
             if row is None or row.action in (AMBIGUOUS, UNMANAGED):
-                why = row.reason if row else f"{self.cluster} has no topic {name[:300]!a}"
+                why = row.reason if row else f"{self.cluster} has no topic {name[:300]!r}"
                 errors.append(FieldError(f"/topics/{number}", str(why)))
         if errors:
             raise ValueInvalid(errors[0].detail, tuple(errors))

@@ -147,7 +147,7 @@ def decide(state: Application | None, command: ApplicationCommand) -> Sequence[A
 
 def not_asked(application: object, operation: str, stream: str) -> NotFound:
     """The one answer for what an application does not ask, and for an application that there is not."""
-    return NotFound(f"{str(application)[:1000]!a} does not ask to {operation[:60]}: {stream[:1000]!a}")
+    return NotFound(f"{str(application)[:1000]!r} does not ask to {operation[:60]}: {stream[:1000]!r}")
 
 
 def stream_named(text: str, within: ApplicationName) -> StreamName | None:
@@ -244,7 +244,7 @@ def _wished(
         stream = stream_named(text, name)
         pointer = f"/{place}/{number}"
         if stream is None:
-            detail = f"{text[:60]!a} names no stream: STREAM, or TENANT/INSTANCE/ENVIRONMENT/STREAM, is wanted"
+            detail = f"{text[:60]!r} names no stream: STREAM, or TENANT/INSTANCE/ENVIRONMENT/STREAM, is wanted"
             errors.append(FieldError(pointer, detail))
         elif str(stream) in command.facts.missing - known:
             errors.append(FieldError(pointer, f"there is no stream {stream}"))
@@ -289,7 +289,7 @@ def _decide_access(state: Application | None, command: DecideAccess) -> list[App
         (command.decision, DECISIONS, "/decision"),
     ):
         if value not in words:
-            detail = f"must be one of {', '.join(words)}, not {value[:60]!a}"
+            detail = f"must be one of {', '.join(words)}, not {value[:60]!r}"
             raise ValueInvalid(detail, (FieldError(pointer, detail),))
     present = state.grants.get((command.operation, command.stream)) if state else None
     if state is None or present is None:

@@ -40,7 +40,7 @@ def check_groups(
     for group, pointer in groups.items():
         if not is_group_name(group):
             detail = "use letters, digits, '.', '_' and '-', with a letter or digit first, at most 249 of them"
-            raise NameInvalid(f"{group[:60]!a} cannot name a group: {detail}", (FieldError(pointer, detail),))
+            raise NameInvalid(f"{group[:60]!r} cannot name a group: {detail}", (FieldError(pointer, detail),))
     for of in clusters:
         for group, pointer in groups.items():
             technical = of.technical(name, group)

@@ -66,7 +66,7 @@ def check_properties(properties: Mapping[str, str], pointer: str = "/properties"
 
 def _problem(key: str, value: str) -> str | None:
     if key not in PLAIN_KEYS and key not in SECRET_KEYS:
-        return f"the key {key[:60]!a} is not among the connection keys that may be set"
+        return f"the key {key[:60]!r} is not among the connection keys that may be set"
     if problem := reference_problem(key, value):
         return problem
     if key in SECRET_KEYS and not is_reference(value):

@@ -343,7 +343,7 @@ def check_bootstrap_servers(servers: str) -> None:
         host, _, port = server.strip().rpartition(":")
         number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
         if not _HOST.fullmatch(host) or not 1 <= number <= 65535 or len(servers) > LONGEST_BOOTSTRAP:
-            detail = f"{server.strip()[:100]!a} is not host:port; give one or several, separated by commas"
+            detail = f"{server.strip()[:100]!r} is not host:port; give one or several, separated by commas"
             raise ValueInvalid(f"bootstrap_servers: {detail}", (FieldError("/bootstrap_servers", detail),))
 
 

@@ -67,7 +67,7 @@ def _format_problem(text: str, name_part: str) -> str | None:
             return "only letters, digits, '.', '_' and '-' may stand around the placeholders"
         if part is not None:
             if part not in known or spec or conversion:
-                return f"unknown placeholder {'{' + part + '}'!a}; known are {listed}"
+                return f"unknown placeholder {'{' + part + '}'!r}; known are {listed}"
             parts.append(part)
     if name_part not in parts:
         return f"it must contain {{{name_part}}}, or all names of an environment would be one"

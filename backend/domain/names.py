@@ -84,4 +84,4 @@ def _problem(name: str, longest: int) -> str | None:
 
 
 def _shown(name: str) -> str:
-    return ascii(name if len(name) <= 60 else name[:57] + "...")
+    return repr(name if len(name) <= 60 else name[:57] + "...")

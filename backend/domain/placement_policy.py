@@ -83,7 +83,7 @@ INITIAL = Policies()
 def decide(state: Policies, command: SetPolicy) -> list[PlacementPolicySet]:
     """Nothing, if it is so already. Raises NotFound or ValueInvalid."""
     if command.cluster not in command.known_clusters:
-        raise NotFound(f"there is no cluster {command.cluster[:60]!a}; GET /clusters lists them")
+        raise NotFound(f"there is no cluster {command.cluster[:60]!r}; GET /clusters lists them")
     wanted = command.wanted
     errors = wrong_limits(wanted.limits, "/limits")
     if not 1 <= wanted.away_minutes <= LONGEST_AWAY_MINUTES:

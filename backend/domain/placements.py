@@ -199,7 +199,7 @@ def decide(state: Placement | None, command: PlacementCommand) -> list[Placement
 def _decide_new(command: RequestPlacement | GivePlacement) -> list[PlacementEvent]:
     errors = []
     if command.cluster not in command.known_clusters:
-        errors.append(FieldError("/cluster", f"there is no cluster {command.cluster[:60]!a}"))
+        errors.append(FieldError("/cluster", f"there is no cluster {command.cluster[:60]!r}"))
     new = {"placement": command.placement, "cluster": command.cluster}
     if isinstance(command, GivePlacement):
         refuse(errors)
@@ -248,7 +248,7 @@ def _decide_apply(state: Placement, command: StartApplying) -> list[PlacementEve
         raise StateConflict(f"placement {state.id} has no plan that could be applied: it is {state.state}")
     if command.digest != state.digest:
         raise PlanStale(
-            f"the plan of placement {state.id} is {state.digest[:12]}, not {command.digest[:12]!a}: look at it",
+            f"the plan of placement {state.id} is {state.digest[:12]}, not {command.digest[:12]!r}: look at it",
             (FieldError("/digest", "is of another plan"),),
         )
     limits = _limits(state, command.limits)

@@ -36,7 +36,7 @@ class Rules:
                 tenant, _, membership = word.partition("/")
                 if word not in _ROLES and not (is_name(tenant) and membership in set(Membership)):
                     raise ValueInvalid(
-                        f"group {group[:60]!a} gives {word[:60]!a}: it must be one of {', '.join(_ROLES)}, "
+                        f"group {group[:60]!r} gives {word[:60]!r}: it must be one of {', '.join(_ROLES)}, "
                         "or tenant/member or tenant/owner"
                     )
 

@@ -143,7 +143,7 @@ def _start(state: Switch | None, command: StartSwitch) -> list[SwitchEvent]:
     for value, allowed, name in ((command.mode, MODES, "mode"), (command.drain, DRAINS, "drain")):
         if value not in allowed:
             raise ValueInvalid(
-                f"{name} is {' or '.join(allowed)}, not {value[:60]!a}",
+                f"{name} is {' or '.join(allowed)}, not {value[:60]!r}",
                 (FieldError(f"/{name}", f"must be {' or '.join(allowed)}"),),
             )
     if command.source == command.target:

@@ -190,7 +190,7 @@ def _create_instance(state: Tenant, command: CreateInstance) -> list[TenantEvent
     check_name(command.instance, "instance")
     if command.tree not in command.known_trees:
         known = ", ".join(sorted(command.known_trees)) or "none yet; PUT /trees/main first"
-        detail = f"unknown tree {command.tree[:60]!a}; known: {known}"
+        detail = f"unknown tree {command.tree[:60]!r}; known: {known}"
         raise ValueInvalid(detail, (FieldError("/tree", detail),))
     if command.instance in state.instances:
         raise AlreadyExists(f"{state.name} has an instance {command.instance!r} already", TAKEN)
@@ -342,7 +342,7 @@ def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEv
 
 def _check_confirmation(name: StreamName, confirm: str | None) -> None:
     if confirm is not None and confirm != str(name):
-        raise StateConflict(f"the confirmation names {confirm[:300]!a}, not {name}")
+        raise StateConflict(f"the confirmation names {confirm[:300]!r}, not {name}")
 
 
 def _fields(name: StreamName, revision: int, settings: StreamSettings) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _read(text: str) -> Step:
     kind, _, rest = text.partition(":")
     place, _, argument = rest.partition(":")
     if kind not in _KINDS or not _PLACE.fullmatch(place) or bool(argument) == (kind in _KINDS_WITHOUT_ARGUMENT):
-        raise ValueInvalid(f"{text[:60]!a} is no step of an edit")
+        raise ValueInvalid(f"{text[:60]!r} is no step of an edit")
     if kind == "level" and not re.fullmatch(r"-?[0-9]{1,3}", argument):
         raise ValueInvalid("a level is a whole number", (FieldError("/level", "must be a whole number"),))
     return Step(kind, place, argument)

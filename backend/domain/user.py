@@ -306,7 +306,7 @@ def _memberships(
     found: list[UserEvent] = []
     for tenant, membership in sorted(wished.items()):
         if tenant not in known:
-            detail = f"there is no tenant {tenant[:60]!a}"
+            detail = f"there is no tenant {tenant[:60]!r}"
             raise ValueInvalid(detail, (FieldError("/tenants", detail),))
         if present.get(tenant) != membership:
             given = _one_of(Membership, membership, pointer or f"/tenants/{tenant}")
@@ -344,7 +344,7 @@ def _link(state: User, command: LinkIdentity) -> list[UserEvent]:
 
 def _one_of(words: type[W], word: str, pointer: str) -> str:
     if word not in set(words):
-        detail = f"must be one of {', '.join(words)}, not {word[:60]!a}"
+        detail = f"must be one of {', '.join(words)}, not {word[:60]!r}"
         raise ValueInvalid(detail, (FieldError(pointer, detail),))
     return str(word)
 

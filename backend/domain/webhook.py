@@ -232,7 +232,7 @@ def _wrong_events(events: Collection[str]) -> list[FieldError]:
     known = ", ".join(EventKind)
     unknown = sorted(set(events) - set(EventKind))
     if unknown:
-        return [FieldError("/events", f"{unknown[0][:60]!a} is no kind of events; there are: {known}")]
+        return [FieldError("/events", f"{unknown[0][:60]!r} is no kind of events; there are: {known}")]
     return [] if events else [FieldError("/events", f"name one kind at least of: {known}")]
 
 

@@ -187,7 +187,7 @@ def _notes(brokers: Brokers) -> list[str]:
     if len(brokers.racks) == 1:
         named = brokers.racks[0]
         found.append(
-            f"all brokers are in rack {named!a}: no placement survives its loss"
+            f"all brokers are in rack {named!r}: no placement survives its loss"
             if named
             else "no broker has a rack: replicas are spread over brokers only"
         )

@@ -108,7 +108,7 @@ def find_placement(connection: Connection, placement: str, at: int | None = None
     query = sa.select(placements).where(placements.c.id == placement, as_of(placements, at))
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise NotFound(f"there is no placement {placement[:60]!a}; GET /placements lists them")
+        raise NotFound(f"there is no placement {placement[:60]!r}; GET /placements lists them")
     return _row(row)
 
 
@@ -124,7 +124,7 @@ def read_documents(connection: Connection, placement: str) -> PlanDocuments:
     query = sa.select(placement_plans).where(placement_plans.c.placement == placement)
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise NotFound(f"placement {placement[:60]!a} has no plan")
+        raise NotFound(f"placement {placement[:60]!r} has no plan")
     return PlanDocuments(question=_unpacked(row.question), plan=_unpacked(row.plan))
 
 
@@ -138,7 +138,7 @@ def read_reassignment(connection: Connection, placement: str) -> dict[str, Any]:
     query = sa.select(placement_reassignments.c.document).where(placement_reassignments.c.placement == placement)
     packed = connection.execute(query).scalar_one_or_none()
     if packed is None:
-        raise NotFound(f"no reassignment was handed in for placement {placement[:60]!a}")
+        raise NotFound(f"no reassignment was handed in for placement {placement[:60]!r}")
     return _unpacked(packed)
 
 

@@ -102,7 +102,7 @@ def find_switch(connection: Connection, switch: str, at: int | None = None) -> S
     """The switch, or NotFound."""
     row = connection.execute(sa.select(switches).where(switches.c.id == switch, as_of(switches, at))).one_or_none()
     if row is None:
-        raise NotFound(f"there is no switch {switch[:60]!a}")
+        raise NotFound(f"there is no switch {switch[:60]!r}")
     return _switch(row)
 
 

@@ -35,7 +35,7 @@ def find_webhook(connection: Connection, webhook: str, at: int | None = None) ->
     """The webhook, or NotFound."""
     for row in _webhooks(connection, at, webhooks.c.name == webhook):
         return row
-    raise NotFound(f"there is no webhook {webhook[:60]!a}; GET /webhooks lists them")
+    raise NotFound(f"there is no webhook {webhook[:60]!r}; GET /webhooks lists them")
 
 
 def count_webhooks(connection: Connection) -> int:

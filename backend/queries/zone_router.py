@@ -184,7 +184,7 @@ def forget_node(connection: Connection, node: str) -> None:
     """Raises NotFound; StateConflict for one that is not dead."""
     row = next((each for each in list_nodes(connection) if each.report.node == node), None)
     if row is None:
-        raise NotFound(f"no node {node[:60]!a} has reported; GET /zones lists those that have")
+        raise NotFound(f"no node {node[:60]!r} has reported; GET /zones lists those that have")
     if not row.is_dead:
         raise StateConflict(f"{node} lives: it has reported {row.heard.silent_seconds:.0f} s ago")
     connection.execute(sa.delete(zone_router_nodes).where(zone_router_nodes.c.node == node))

@@ -257,7 +257,7 @@ async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
     """The whole body. Raises Refusal for one that is too large, or of a type that is no JSON."""
     kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if kind and kind not in _REQUEST_TYPES:
-        raise Refusal(415, f"Bodies are {_MEDIA_TYPES[0]} or {_MEDIA_TYPES[2]}, not {kind[:60]!a}")
+        raise Refusal(415, f"Bodies are {_MEDIA_TYPES[0]} or {_MEDIA_TYPES[2]}, not {kind[:60]!r}")
     length = headers.get(b"content-length", b"0")
     parts, size = [], int(length[:20]) if length.isdigit() else 0
     too_large = Refusal(413, f"A body has at most {MOST_BODY_BYTES} bytes")

@@ -170,12 +170,12 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
         case "NOOP":
             highest = None if said is None else said.get("highestId")
             return Noop(highest_id=highest if type(highest) is int else None)
-    raise Unreadable(f"records of keytype {str(kind)[:40]!a} are not known here")
+    raise Unreadable(f"records of keytype {str(kind)[:40]!r} are not known here")
 
 
 def _schema(named: Mapping[str, Any], subject: str, said: Mapping[str, Any] | None) -> Record:
     if named.get("magic") not in (0, 1):
-        raise Unreadable(f"a schema's key has magic 1, not {str(named.get('magic'))[:20]!a}")
+        raise Unreadable(f"a schema's key has magic 1, not {str(named.get('magic'))[:20]!r}")
     version = _number(named, "version", lowest=1)
     if said is None:
         return VersionGone(subject=subject, version=version)
@@ -252,7 +252,7 @@ def _subject(named: Mapping[str, Any]) -> str | None:
         return None
     plain = plain_subject(_text(named, "subject"))
     if plain is None:
-        raise Unreadable(f"{subject[:60]!a} is in a context; only the default context is known here")
+        raise Unreadable(f"{subject[:60]!r} is in a context; only the default context is known here")
     return plain
 
 

@@ -184,7 +184,7 @@ def not_allowed(why: str) -> Refusal:
 
 
 def cluster_unknown(cluster: str) -> Refusal:
-    return Refusal(404, f"There is no cluster {cluster[:60]!a}")
+    return Refusal(404, f"There is no cluster {cluster[:60]!r}")
 
 
 def store_failed(why: str) -> Refusal:

@@ -107,17 +107,17 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
     )
     for pointer, cluster in named:
         if cluster not in clusters:
-            detail = f"there is no cluster {cluster[:60]!a}; GET /clusters lists them"
+            detail = f"there is no cluster {cluster[:60]!r}; GET /clusters lists them"
             raise NotFound(detail, (FieldError(pointer, detail),))
     for zone in sorted(wish.without.zones):
         if zone not in zones:
-            detail = f"no cluster is in zone {zone[:60]!a}"
+            detail = f"no cluster is in zone {zone[:60]!r}"
             raise NotFound(detail, (FieldError("/without/zones", detail),))
     _check_brokers(wish, gone_of(clusters, wish.without))
     place = (wish.tenant, wish.instance, wish.environment)
     for part, name in zip(("tenant", "instance", "environment"), place, strict=True):
         if name is not None and not is_name(name):
-            detail = f"there is no {part} {name[:60]!a}"
+            detail = f"there is no {part} {name[:60]!r}"
             raise NotFound(detail, (FieldError(f"/{part}", detail),))
     match place:
         case (str(tenant), str(instance), str(environment)):

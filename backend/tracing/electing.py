@@ -81,7 +81,7 @@ def _chosen(seen: ClusterSeen, topics: Sequence[str] | None, cluster: str) -> El
     """What would come of it."""
     known = {topic for topic, _ in seen.partitions}
     unknown = [
-        FieldError(f"/topics/{at}", f"there is no topic {topic[:249]!a} on {cluster}")
+        FieldError(f"/topics/{at}", f"there is no topic {topic[:249]!r} on {cluster}")
         for at, topic in enumerate(topics or ())
         if topic not in known
     ]

@@ -96,6 +96,6 @@ def _milliseconds(text: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise ValueInvalid(
-            f"{text[:60]!a} is neither {EARLIEST}, {LATEST}, an offset, nor a time like 2026-01-31T12:00:00Z"
+            f"{text[:60]!r} is neither {EARLIEST}, {LATEST}, an offset, nor a time like 2026-01-31T12:00:00Z"
         ) from None
     return max(0, int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000))

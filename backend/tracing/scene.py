@@ -61,7 +61,7 @@ def read(connection: Connection, settings: Settings, cluster: str, stream: str, 
     tree = get_tree(connection)
     known = {row.name: row for row in list_clusters(connection)} if is_name(cluster) else {}
     if cluster not in known:
-        raise NotFound(f"there is no cluster {cluster[:60]!a}; GET /clusters lists them")
+        raise NotFound(f"there is no cluster {cluster[:60]!r}; GET /clusters lists them")
     leaves = () if tree is None else tree_shape.leaves(tree.shape)
     if cluster not in leaves:
         raise NotFound(f"cluster {cluster} is no leaf of a tree: nothing is copied from it or to it")
@@ -111,4 +111,4 @@ def read(connection: Connection, settings: Settings, cluster: str, stream: str, 
 
 def no_stream(stream: str) -> NotFound:
     """The answer for a stream that there is not."""
-    return NotFound(f"there is no stream {stream[:300]!a}; name it as tenant/instance/environment/stream")
+    return NotFound(f"there is no stream {stream[:300]!r}; name it as tenant/instance/environment/stream")

@@ -41,7 +41,7 @@ def properties_given(text: str) -> dict[str, str]:
         if not sign or not key:
             raise _wrong(f"line {number} is not key=value")
         if key in found:
-            raise _wrong(f"line {number} gives {key[:60]!a} a second time")
+            raise _wrong(f"line {number} gives {key[:60]!r} a second time")
         # A certificate is one line here.
         found[key] = value.replace("\\n", "\n")
     return found

@@ -52,7 +52,7 @@ def _distributor(connection: Connection, cluster: str, level: str) -> Distributo
     for row in read_distributors(connection):
         if row.cluster == cluster and str(row.level) == level:
             return row
-    raise NotFound(f"there is no distributor of {cluster[:60]!a} at level {level[:9]!a}: the Tree page has them")
+    raise NotFound(f"there is no distributor of {cluster[:60]!r} at level {level[:9]!r}: the Tree page has them")
 
 
 def _changed_routes(before: TreeRow, after: TreeRow) -> dict[str, tuple[str, str]]:

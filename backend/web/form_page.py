@@ -275,4 +275,4 @@ def _about(page: FormPage) -> dict[str, Any]:
 def _check_texts(given: Fields) -> None:
     for name, value in given.items():
         if "\x00" in value:
-            raise ValueInvalid(f"{name[:60]!a} contains NUL, which no text can hold")
+            raise ValueInvalid(f"{name[:60]!r} contains NUL, which no text can hold")

@@ -50,7 +50,7 @@ def player_page(
     """One of them, played, at a step of its story; the list with the reason where it cannot be."""
     caller = enter(viewer, Action.READ_ESTATE)
     if scenario not in SCENARIOS:
-        raise NotFound(f"there is no scenario {scenario[:60]!a}")
+        raise NotFound(f"there is no scenario {scenario[:60]!r}")
     try:
         played = _played(scenario, mode or FAITHFUL.mode, _number("seed", seed, 1))
         asked = _number("step", step, 0)

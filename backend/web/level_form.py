@@ -162,7 +162,7 @@ def _page(services: ConsoleServices, registries: Registries, caller: Caller, nam
         permitted.check_settings(call, subject)
     except Refusal as refusal:
         if refusal.status == 404:
-            raise NotFound(f"there is no subject {named[:300]!a} on {primary}") from refusal
+            raise NotFound(f"there is no subject {named[:300]!r} on {primary}") from refusal
         raise as_said(refusal, "level") from refusal
     with call.registry.mirror.lock.looking():
         own, of_all = _own(call.catalog, subject), level_of(call.catalog, None)

@@ -165,7 +165,7 @@ def _range_in_words(row: LossRow) -> str:
 
 def _acknowledge_page(cluster: str, level: str) -> FormPage:
     if not _LEVEL.fullmatch(level):
-        raise NotFound(f"there is no distributor of {cluster[:60]!a} at level {level[:9]!a}")
+        raise NotFound(f"there is no distributor of {cluster[:60]!r} at level {level[:9]!r}")
     return FormPage(
         template="losses_acknowledge.html",
         address=ACKNOWLEDGE,

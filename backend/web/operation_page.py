@@ -75,7 +75,7 @@ def _found(connection: Connection, identity: str, position: int | None) -> dict[
     found = get_operation(connection, identity, position)
     if found is None:
         then = "" if position is None else " at that position"
-        raise NotFound(f"there is no operation {identity[:60]!a}{then}")
+        raise NotFound(f"there is no operation {identity[:60]!r}{then}")
     return found
 
 

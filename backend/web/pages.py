@@ -54,7 +54,7 @@ def enter_somewhere(viewer: Caller | None, action: Action) -> Caller:
 def refused_page(request: Request, viewer: Caller, error: DomainError) -> Response:
     """The page that says why there is no other one."""
     way = ("/tenants", "Tenants") if may_somewhere(viewer, Action.READ_TENANT) else ("/account", "Your account")
-    message = {"title": error.title, "message": error.detail, "way": way}
+    message = {"title": error.title, "message": error.detail, "way": way, "is_refused": True}
     return templates.page("message.html", {**frame(request, viewer), **message}, STATUS[error.kind])
 
 
@@ -95,12 +95,12 @@ def _check_names(parts: Mapping[str, Any], viewer: Caller) -> None:
     for kind in _OF_THE_ESTATE:
         value = parts.get(kind)
         if isinstance(value, str) and not is_name(value):
-            raise refusal(viewer, Action.READ_ESTATE) or NotFound(f"there is no {kind} {value[:60]!a}")
+            raise refusal(viewer, Action.READ_ESTATE) or NotFound(f"there is no {kind} {value[:60]!r}")
     for name in _NAMES:
         value = parts.get(name)
         if isinstance(value, str) and not is_name(value):
             unknown = refusal(viewer, Action.READ_TENANT, parts["tenant"])
-            raise unknown or NotFound(f"there is no {name} {value[:60]!a}")
+            raise unknown or NotFound(f"there is no {name} {value[:60]!r}")
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def broker_ids(text: str, pointer: str) -> tuple[int, ...]:
     for word in re.split(r"[,\s]+", re.sub(r"\s*-\s*", "-", text.strip())):
         run = _IDS.fullmatch(word)
         if word and run is None:
-            raise _invalid(pointer, f"must be broker ids like 1, 2, 5-8, and has {word[:60]!a}")
+            raise _invalid(pointer, f"must be broker ids like 1, 2, 5-8, and has {word[:60]!r}")
         if run is None:
             continue
         low, high = int(run[1]), int(run[2] or run[1])
@@ -129,7 +129,7 @@ def _factors(text: str) -> dict[str, Any]:
         said = _BY_TOPIC.fullmatch(word)
         if said is None:
             raise _invalid(
-                "/replication_factor", f"must be a number, {DECLARED}, or like orders=3, and has {word[:60]!a}"
+                "/replication_factor", f"must be a number, {DECLARED}, or like orders=3, and has {word[:60]!r}"
             )
         by_topic[said[1]] = int(said[2])
     return {"replication_factors": by_topic}
@@ -296,7 +296,7 @@ def new_placement(
     told = _NOTHING_MOVES
     if like:
         if not is_name(like):
-            raise NotFound(f"there is no placement {like[:60]!a}")
+            raise NotFound(f"there is no placement {like[:60]!r}")
         with services.reading() as connection:
             row = find_placement(connection, like)
             handed_in = None if row.given is None else read_reassignment(connection, like)

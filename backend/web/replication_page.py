@@ -102,5 +102,5 @@ def existing_cluster(connection: Connection, cluster: str, at: int | None = None
     """Raises NotFound."""
     row = get_cluster(connection, cluster, at)
     if row is None:
-        raise NotFound(f"there is no cluster {cluster[:60]!a}")
+        raise NotFound(f"there is no cluster {cluster[:60]!r}")
     return row

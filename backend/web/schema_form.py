@@ -148,7 +148,7 @@ def _incompatible(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted
 def _not_theirs(subject: str, primary: str) -> Refusal:
     return Refusal(
         404,
-        f"{subject[:300]!a} is not for you to register: on {primary} it begins with a name that is not yours. "
+        f"{subject[:300]!r} is not for you to register: on {primary} it begins with a name that is not yours. "
         "Take the name of a stream of yours, as its page shows it, and -value or -key behind it",
     )
 

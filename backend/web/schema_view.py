@@ -166,7 +166,7 @@ def subject_view(
         catalog = call.catalog
         versions = schemas.versions(catalog, name)
         if not versions:
-            raise NotFound(f"there is no subject {name[:300]!a} on {cluster}")
+            raise NotFound(f"there is no subject {name[:300]!r} on {cluster}")
         version = _chosen(versions, number) if number is not None else versions[-1]
         earlier = [each for each in versions if each.version < version.version]
         other = _chosen(versions, against) if against is not None else (earlier[-1] if earlier else None)
@@ -201,7 +201,7 @@ def subject_view(
 def _chosen(versions: Sequence[SchemaVersion], number: int) -> SchemaVersion:
     found = next((each for each in versions if each.version == number), None)
     if found is None:
-        raise NotFound(f"{versions[0].subject[:300]!a} has no version {number}")
+        raise NotFound(f"{versions[0].subject[:300]!r} has no version {number}")
     return found
 
 

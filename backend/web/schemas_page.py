@@ -94,7 +94,7 @@ def subject_page(
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     schemas, past = schemas_then(services, registries, caller, at)
     if schemas is None:
-        raise NotFound(f"there is no cluster {cluster[:60]!a} in the tree")
+        raise NotFound(f"there is no cluster {cluster[:60]!r} in the tree")
     view = subject_view(schemas, cluster, subject, _number(version), _number(against))
     on_primary = schemas.translated(cluster, subject)[schemas.primary]
     context = {
@@ -119,7 +119,7 @@ def _number(text: str) -> int | None:
     if not plain:
         return None
     if not (plain.isascii() and plain.isdigit() and 0 < int(plain[:12]) <= _HIGHEST):
-        raise ValueInvalid(f"{plain[:20]!a} is no version: a number from 1 on")
+        raise ValueInvalid(f"{plain[:20]!r} is no version: a number from 1 on")
     return int(plain)
 
 

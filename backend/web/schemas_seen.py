@@ -63,7 +63,7 @@ class Schemas:
             except Refusal:
                 # It has left the tree this moment.
                 pass
-        raise NotFound(f"there is no cluster {cluster[:60]!a} in the tree")
+        raise NotFound(f"there is no cluster {cluster[:60]!r} in the tree")
 
     def call(self, cluster: str, body: dict[str, Any] | None = None) -> Call:
         """A request to a cluster's registry. Raises NotFound; ClusterSilent until its schemas were read once."""

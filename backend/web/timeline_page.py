@@ -169,7 +169,7 @@ def existing_event(connection: Connection, caller: Caller, position: str) -> Sto
     number = int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else 0
     event = events.event_at(connection, number, tenants_read(caller)) if number else None
     if event is None:
-        raise NotFound(f"there is no event at position {position[:40]!a}")
+        raise NotFound(f"there is no event at position {position[:40]!r}")
     return event
 
 

@@ -160,5 +160,5 @@ def _traced(services: ConsoleServices, caller: Caller, asked: Asked) -> Trace:
 def _number(text: str, what: str, highest: int) -> int:
     number = int(text) if text.isascii() and text.isdigit() else -1
     if not 0 <= number <= highest:
-        raise ValueInvalid(f"{text!a} is no {what}: a whole number from 0 on")
+        raise ValueInvalid(f"{text!r} is no {what}: a whole number from 0 on")
     return number

@@ -69,7 +69,7 @@ class Rebuilding:
         chosen = [each for each in PROJECTIONS if name in (EVERY, each.name)]
         if not chosen:
             detail = "must be one of those that there are"
-            raise ValueInvalid(f"there is no read model {name[:60]!a}", (FieldError("/name", detail),))
+            raise ValueInvalid(f"there is no read model {name[:60]!r}", (FieldError("/name", detail),))
         return chosen
 
 
@@ -84,7 +84,7 @@ class Forgetting:
         with asked.services.reading() as connection:
             row = next((each for each in list_nodes(connection) if each.report.node == self.node), None)
         if row is None:
-            raise NotFound(f"no node {self.node[:60]!a} has reported")
+            raise NotFound(f"no node {self.node[:60]!r} has reported")
         if not row.is_dead:
             raise StateConflict(f"{self.node} lives: a node that reports is waited for")
         streams = counted(row.report.open_streams, "open stream")

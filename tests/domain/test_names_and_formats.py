@@ -18,6 +18,13 @@ names = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,20}", fullmatch=True)
 streams = st.builds(StreamName, names, names, names, names)
 
 
+def test_a_refused_name_is_shown_as_it_was_typed() -> None:
+    """What is printed, that is: what turns a line around, or is none, is shown as an escape."""
+    with pytest.raises(NameInvalid) as refused:
+        check_name("Ünïcødé\u202e\n", "stream")
+    assert refused.value.detail.startswith(r"'Ünïcødé\u202e\n' cannot name a stream")
+
+
 @pytest.mark.parametrize("name", ["acme", "a", "0", "a.b_c-d", "x" * 100, "9lives"])
 def test_a_plain_lower_case_name_is_accepted(name: str) -> None:
     check_name(name, "tenant")

@@ -69,12 +69,19 @@ def test_a_code_says_how_it_ended(program: Program, words: tuple[str, ...], code
         assert ended.stdout == "", "what went wrong is no data"
 
 
+def test_what_is_wrong_with_an_option_is_said_once(program: Program) -> None:
+    ended = program("audit", "--since", "abc")
+    assert ended.returncode == Code.BAD_INPUT and ended.stderr.count("since") == 1, ended.stderr
+    assert ended.stderr.startswith("The request is not as it should be: since: ")
+
+
 @pytest.mark.parametrize(
     ("changed", "code", "says"),
     [
-        ({"TREELINE_TOKEN": "of nobody"}, Code.NOT_ALLOWED, "token"),
+        ({"TREELINE_TOKEN": "of nobody"}, Code.NOT_ALLOWED, "the token is unknown, has expired, or was revoked"),
         ({"TREELINE_URL": f"http://{NOBODY_LISTENS}"}, Code.AWAY, "does not answer"),
-        ({"TREELINE_URL": "nonsense://"}, Code.AWAY, "nonsense://"),
+        ({"TREELINE_URL": "nonsense://"}, Code.BAD_INPUT, "TREELINE_URL: 'nonsense://' is no address"),
+        ({"TREELINE_URL": "nonsense"}, Code.BAD_INPUT, "TREELINE_URL: 'nonsense' is no address"),
         ({"TREELINE_URL": "http://[::1"}, Code.BAD_INPUT, "http://[::1"),
         ({"TREELINE_TOKEN": "two\nlines"}, Code.BAD_INPUT, "TREELINE_TOKEN: the token has characters"),
         ({"TREELINE_OFFSETS_PARTITIONS": "none"}, Code.BAD_INPUT, "TREELINE_OFFSETS_PARTITIONS"),

@@ -163,6 +163,14 @@ def test_a_tenant_does_not_learn_how_long_the_log_is(acme: Console, changed: dic
     assert "globex" not in owner.get(f"/timeline/-moment?position={changed['before']}").text
 
 
+def test_what_was_not_there_yet_leads_back_to_now(acme: Console) -> None:
+    viewer = visitor(acme, "viewer")
+    page = viewer.get("/tenants/globex?at=1")
+    assert page.status_code == 404
+    assert "You are looking at position 1" in said(page) and 'href="/tenants/globex" data-now' in page.text
+    assert "You are looking at" not in said(viewer.get("/tenants/nobody"))
+
+
 @pytest.mark.parametrize("at", ["x", "-1", "1.5", "%00", "1;2"])
 def test_what_is_no_position_is_refused(acme: Console, at: str) -> None:
     viewer = visitor(acme, "viewer")

@@ -154,6 +154,10 @@ def test_what_no_command_takes_back_is_told(acme: Console, name: str, why: str) 
     refused = acme.rest("POST", f"/events/{event(acme, name)}/undo")
     assert (refused.status_code, refused.json()["type"]) == (422, "urn:treeline:cannot-be-undone")
     assert why in refused.json()["detail"]
+    page = visitor(acme, "operator").get(f"/timeline/{event(acme, name)}/-undo")
+    assert page.status_code == 422 and why in said(page)
+    # There is nothing to go on to.
+    assert 'value="preview"' not in page.text and "Nothing was changed" in said(page)
 
 
 def test_partitions_are_never_taken_away(acme: Console) -> None:
