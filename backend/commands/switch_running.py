@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import httpx2
 
 LOOK_SECONDS = 0.25
+WORST = 3
+"""Partitions that are named while records are waited for."""
 ENDED = ("completed", "aborted", "failed")
 COLUMNS = ("phase", "seconds", "came_to")
 
@@ -184,8 +186,20 @@ def _waits_for(now: dict[str, Any]) -> str:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         return f"{', '.join(names[:5])}{more}"
     if now.get("missing_records"):
-        return f"at most {now['missing_records']:,} records"
+        return f"at most {now['missing_records']:,} records{_where(now)}"
     return ""
+
+
+def _where(now: dict[str, Any]) -> str:
+    """The partitions that lack most of them."""
+    worst = now.get("lacking", [])[:WORST]
+    if not worst:
+        return ""
+    named = [
+        f"{each['stream']}/{each['partition']} on {each['target']} {each['missing_records']:,}" for each in worst
+    ]
+    more = now["left"] - len(worst)
+    return f": {', '.join(named)}{f' and {more:,} more partitions' if more > 0 else ''}"
 
 
 def _show(row: dict[str, Any], form: Form) -> None:

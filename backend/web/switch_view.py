@@ -8,11 +8,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from backend.domain.cluster_switch import BEFORE_MOVE, EMERGENCY, ENDED, HELD, Phase
+from backend.domain.cluster_switch import ALL_LEAVES, BEFORE_MOVE, EMERGENCY, ENDED, HELD, Phase
 from backend.domain.switch_report import PhaseTimes, milliseconds
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
 from backend.web.figures import clock, counted, day
+from backend.web.switch_lacking_view import Lacking, lacking_of
 from backend.web.switch_words import (
     GLYPHS,
     LABELS,
@@ -211,6 +212,19 @@ class SwitchView:
     def missing_records(self) -> int | None:
         """That the target still lacks, as far as was told."""
         return None if self.live is None else number(self.live.told, "missing_records")
+
+    @cached_property
+    def lacking(self) -> Lacking:
+        """The partitions that are still to come; none in phases that do not wait for them, though what was told
+        last may be of one that did."""
+        if self.live is None or self.row.state not in (Phase.PLANNED, Phase.DRAINING):
+            return Lacking()
+        return lacking_of(self.live.told)
+
+    @property
+    def waits_for_all(self) -> bool:
+        """Whether not only the target has to have what is still to come."""
+        return self.row.drain == ALL_LEAVES
 
     @property
     def failing(self) -> str | None:

@@ -127,6 +127,12 @@ def client(database: Database, client_id: str, role: str = "producer", phase: st
         discovery_clients.write(connection, report, HOLD_MS)
 
 
+def lacking(partition: int, records: int, target: str = "c2", **more: Any) -> dict[str, Any]:
+    """What the runner tells of one partition that is still to come."""
+    usual = {"stream": "acme/retail/prod/orders", "waits_for": None, **more}
+    return {"partition": partition, "target": target, "missing_records": records, **usual}
+
+
 def told(database: Database, switch: str = "s1", **news: Any) -> None:
     """What the runner has told last."""
     with database.engine.begin() as connection:

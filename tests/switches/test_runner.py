@@ -99,6 +99,8 @@ def test_what_came_before_the_hold_is_waited_for_though_the_database_left_while_
         locking.rollback()
     eventually(lambda: state(hand) is not Phase.DRAINING or "missing_records" in told(hand), "it goes on")
     assert (state(hand), told(hand).get("missing_records")) == (Phase.DRAINING, 5)
+    assert [(each["target"], each["missing_records"]) for each in told(hand)["lacking"]] == [(hand.name("c"), 5)]
+    assert told(hand)["left"] == 1
     hand.copy(("a", 2), ("b", 1))
     eventually(lambda: are_moved(hand), "clients are moved")
     assert hand.values("c") == hand.values("a")

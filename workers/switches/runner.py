@@ -36,6 +36,7 @@ from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
 from workers.switches.holding import Hold, Looked
+from workers.switches.lacking import told_of
 from workers.switches.left import Left, written_until
 from workers.switches.outcome import NAMED, came_to, to_try_again
 from workers.switches.read_on import stood
@@ -151,10 +152,11 @@ class SwitchRunner:
         """Open what will be needed, and let the target come near, while everybody goes on."""
         drain, closing = self._clients(row)
         drain.mark()
-        lacking = drain.look().missing_records
+        seen = drain.look()
+        lacking = seen.missing_records
         if lacking > NEAR_RECORDS:
             self._resting_since = None
-            self._tell({"missing_records": lacking})
+            self._tell(told_of(seen))
             time.sleep(_FAR_SECONDS)
             return False
         if not self._batches_rest(lacking):
@@ -201,7 +203,7 @@ class SwitchRunner:
             self._hold.note_mark(row)
         seen = drain.look()
         if not seen.is_drained:
-            self._tell({"missing_records": seen.missing_records, "left": seen.total - seen.covered})
+            self._tell(told_of(seen))
             return False
         measured = {"partitions": seen.total, "not_drained_records": seen.missing_records}
         return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
