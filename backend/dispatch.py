@@ -155,18 +155,21 @@ class Dispatcher:
         time: datetime,
         dry_run: bool = False,
         idempotency: IdempotencyKey | None = None,
-        answer: Callable[[Connection], Answer],
-    ) -> Answer:
-        """Run several commands that are one request, as `execute_many` does, and answer it as `execute` does."""
+        answer: Callable[[Connection, list[RecordedEvent]], A],
+    ) -> A:
+        """Run several commands that are one request, as `execute_many` does, and answer it as `execute` does.
+
+        `answer` is told what they have added, all together.
+        """
         with self._transaction(keep=not dry_run) as connection:
             log = self._locked(connection)
             first = None if idempotency is None else recall(connection, metadata.actor, idempotency)
             if first is not None:
-                return first
+                return first  # type: ignore[return-value]  # A is Answer here, see _remember
             _, recorded = self._append_all(connection, log, build, time)
-            result = answer(connection)
+            result = answer(connection, recorded)
             if idempotency is not None and not dry_run:
-                remember(connection, metadata.actor, idempotency, result, time)
+                _remember(connection, metadata.actor, idempotency, result, time)
         if not dry_run:
             _log(recorded)
         return result

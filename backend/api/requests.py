@@ -246,7 +246,7 @@ class Write:
                 time=self.time,
                 dry_run=self.dry_run,
                 idempotency=None if self.dry_run else self.idempotency,
-                answer=answer,
+                answer=lambda connection, _: answer(connection),
             )
         )
 

@@ -46,6 +46,7 @@ from backend.web import (
     stream_delete_form,
     stream_forms,
     stream_page,
+    switch_abort_form,
     switch_force_form,
     switch_page,
     switch_plan_page,
@@ -78,7 +79,7 @@ def routes() -> Sequence[BaseRoute]:
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
         *(find_page, static, login_page, oidc_page, tree_page, users_page, audit_page, account_page),
-        *(switch_plan_page, switch_force_form, switch_page, switches_page),
+        *(switch_plan_page, switch_abort_form, switch_force_form, switch_page, switches_page),
         *(placement_form, placement_page, placement_run_form, placements_page),
         *(distributor_forms, primary_form, tree_edit_page, operation_page),
         *(adoption_page, cluster_forms, cluster_remove_form, clusters_page, losses_page),

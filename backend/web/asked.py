@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from fastapi import Request
 from sqlalchemy import Connection
 
 from backend.changes.change import Change
-from backend.dispatch import Answer, IdempotencyKey, Outcome
+from backend.dispatch import Answer, Directed, IdempotencyKey, Outcome
 from backend.domain.access import Caller
 from backend.eventlog.recorded import Metadata, RecordedEvent
 from backend.web.services import ConsoleServices
@@ -30,6 +30,11 @@ class Asked:
     viewer: Caller
     causation: str | None = None
     """What led to it, if it was not the viewer alone."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """Of the events that it adds."""
+        return Metadata(self.viewer.name, self.request.state.request_id, self.causation)
 
     def carry_out(self, change: Change[Any, Any]) -> None:
         """Do it."""
@@ -86,6 +91,28 @@ class Asked:
         """What `look` sees of everything as if it were done; nothing is kept of it."""
         return self._execute(change, look, dry_run=True)
 
+    def try_out_together(
+        self,
+        build: Callable[[Connection], Sequence[Directed]],
+        look: Callable[[Connection, list[RecordedEvent]], A],
+    ) -> A:
+        """The same of several commands that are one request."""
+        return self.services.dispatcher.execute_together(
+            build, metadata=self.metadata, time=datetime.now(UTC), dry_run=True, answer=look
+        )
+
+    def carry_out_together_once(
+        self, build: Callable[[Connection], Sequence[Directed]], once: str, given: Mapping[str, str]
+    ) -> None:
+        """Do several commands, all or none, once for each `once` as above."""
+        self.services.dispatcher.execute_together(
+            build,
+            metadata=self.metadata,
+            time=datetime.now(UTC),
+            idempotency=self._key(once, given),
+            answer=lambda connection, recorded: Answer(303, None),
+        )
+
     def _execute(
         self,
         change: Change[Any, Any],
@@ -98,7 +125,7 @@ class Asked:
             change.decider,
             change.stream,
             change.build,
-            metadata=Metadata(self.viewer.name, self.request.state.request_id, self.causation),
+            metadata=self.metadata,
             time=datetime.now(UTC),
             dry_run=dry_run,
             idempotency=once,

@@ -90,6 +90,8 @@ class FormPage:
     verb: str
     """What the button that does it says."""
     act: Act
+    back: str = "Cancel"
+    """What leads back says, where Cancel could be taken for what the form does."""
     usual: Callable[[Connection], Fields] = field(default=lambda connection: {})
     """What stands in the form at first, and the version that it was read at."""
     choices: Mapping[str, Any] = field(default_factory=dict)
@@ -266,6 +268,7 @@ def _about(page: FormPage) -> dict[str, Any]:
         "heading": page.heading,
         "trail": page.trail,
         "verb": page.verb,
+        "back": page.back,
         "empty": page.empty,
         "asks_nothing": page.asks_nothing,
         **page.choices,

@@ -1,4 +1,4 @@
-"""`/switches/{id}`: the cockpit of a switch, live while it runs; and taking it back before the move."""
+"""`/switches/{id}`: the cockpit of a switch, live while it runs."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
-from backend.callers import STATUS
-from backend.changes.switches import taking_back
 from backend.domain.access import Action, Caller, may, refusal
 from backend.domain.cluster_switch import ENDED
-from backend.domain.errors import DomainError
-from backend.domain.switch_commands import OPERATOR, Abort
 from backend.domain.switch_plan import moves_of
-from backend.eventlog.recorded import Metadata
 from backend.queries import switch_progress
 from backend.queries.active_clusters import list_active
 from backend.queries.switch_clients import clients_of, missing
 from backend.queries.switches import SwitchRow, find_switch, list_phases
 from backend.switching import planning
 from backend.web import templates
-from backend.web.forms import Form
 from backend.web.pages import PageRoute, enter
 from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
@@ -78,41 +72,19 @@ def switch_live(switch: str, request: Request, services: Shared, viewer: Viewer)
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context))
 
 
-@router.post(SWITCH + "/-abort")
-def abort_switch(switch: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Take it back, with the targets that it has changed. A repeat changes nothing."""
-    caller = enter(viewer, Action.CHANGE_ESTATE)
-    metadata = Metadata(actor=caller.name, request_id=request.state.request_id)
-    abort = Abort(by=OPERATOR, reason=fields.get("reason", "").strip()[:1000] or None)
-    try:
-        services.dispatcher.execute_many(
-            lambda connection: taking_back(connection, switch, abort, metadata), time=datetime.now(UTC)
-        )
-    except DomainError as error:
-        with services.reading() as connection:
-            # One that is unknown has no page that could say why.
-            was_moved = view_of(connection, services, switch).was_moved
-        said = "The clients were moved already, a moment before. Reverse leads them back." if was_moved else None
-        return _page(request, services, caller, switch, refused=said or error.detail, status=STATUS[error.kind])
-    return RedirectResponse(f"/switches/{switch}", 303)
-
-
 def _page(
     request: Request,
     services: ConsoleServices,
     caller: Caller,
     switch: str,
-    at: str | None = None,
-    *,
-    refused: str | None = None,
-    status: int = 200,
+    at: str | None,
 ) -> Response:
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
         view = view_of(connection, services, switch, position)
-    about = {"past": past, "refused": refused, "trail": [SWITCHES]}
+    about = {"past": past, "trail": [SWITCHES]}
     context = {**_context(caller, view, is_past=past is not None), **about}
-    return templates.page(TEMPLATE, {**frame(request, caller), **context}, status)
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
 def _context(caller: Caller, view: SwitchView, *, is_past: bool = False) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -22,8 +23,9 @@ from fastapi.responses import RedirectResponse, Response
 from backend.callers import STATUS
 from backend.changes import switch_start
 from backend.domain.access import Action, Caller
-from backend.domain.cluster_switch import EMERGENCY
+from backend.domain.cluster_switch import EMERGENCY, TO_TARGET
 from backend.domain.errors import DomainError, FieldError, NotFound, PlanStale, ValueInvalid
+from backend.domain.switch_facts import Wish
 from backend.domain.switch_plan import Plan
 from backend.queries.switch_clients import heard_ms
 from backend.queries.switches import find_switch
@@ -168,7 +170,8 @@ def _same(plan: Plan) -> SameChange:
     wish = plan.wish
     if wish.reverses is not None:
         path = f"/api/v1/switches/{wish.reverses.switch}/reverse"
-        return SameChange(None, None, curl("POST", path, {"plan_digest": plan.digest}))
+        command = f"treeline switch reverse {wish.reverses.switch}"
+        return SameChange(None, command, curl("POST", path, {"plan_digest": plan.digest}))
     asked = {
         "from": wish.source,
         "to": wish.target,
@@ -181,4 +184,20 @@ def _same(plan: Plan) -> SameChange:
         "plan_digest": plan.digest,
     }
     body = {name: value for name, value in asked.items() if value is not None}
-    return SameChange(None, None, curl("POST", "/api/v1/switches", body))
+    return SameChange(None, _command(wish, plan.digest), curl("POST", "/api/v1/switches", body))
+
+
+def _command(wish: Wish, digest: str) -> str:
+    """It quotes the plan that was looked at, so it starts without showing another."""
+    named = {
+        "from": wish.source,
+        "to": wish.target,
+        "tenant": wish.tenant,
+        "instance": wish.instance,
+        "environment": wish.environment,
+        "zone": wish.zone,
+        "drain": None if wish.drain == TO_TARGET else wish.drain,
+        "digest": digest,
+    }
+    words = [word for name, value in named.items() if value is not None for word in (f"--{name}", value)]
+    return shlex.join(["treeline", "switch", "start", *words, *(["--emergency"] if wish.is_emergency else [])])

@@ -119,6 +119,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("switches", "/switches", "Where clients are, and switches"),
         Picture("switch-plan", "/switches/plan?from=c1&to=c2", "What a switch would do", True, True),
         Picture("switch", "/switches/s1", "The cockpit: clients are held", True, True),
+        Picture("switch-abort", "/switches/s1/-abort", "What an abort takes back"),
         Picture("switch-force", "/switches/s1/-force", "Going on without clients that do not answer"),
         Picture("switch-report", "/switches/s0", "The report of a switch that is over"),
     ),

@@ -34,7 +34,8 @@ PAGES = (
     *(f"{PROD}/orders", f"{PROD}/orders/-change", f"{PROD}/orders/-delete", f"{PROD}/-applications/-new"),
     *(f"{PROD}/-applications/billing", f"{PROD}/-applications/billing/-change", "/offsets", "/switches"),
     *("/offsets?at=9", "/schemas?at=9", "/trace?at=9", "/clusters/c1/replication?at=9"),
-    *("/switches/s1", "/switches/plan", "/placements", "/placements/p1", "/placements/p2", "/placements/-new"),
+    *("/switches/s1", "/switches/s1/-abort", "/switches/plan", "/placements", "/placements/p1", "/placements/p2"),
+    "/placements/-new",
     *("/zones", "/drills", "/drills/replication/log-divergence", "/drills/schedule", "/timeline", "/timeline/3"),
     *(
         "/timeline/-differences?from=3",

@@ -35,6 +35,8 @@ def test_plan_type_start_watch_and_abort(
         # It is not even sent, so the way back through the browser's pages stays clean.
         expect(word).to_be_focused()
         assert word.evaluate("each => each.validity.patternMismatch")
+        # What the browser says then ends with it.
+        expect(word).to_have_attribute("title", "Type c1, the cluster that clients leave")
         assert acme.rest.ok("GET", "/switches")["items"] == []
         page.keyboard.press("Control+A")
         page.keyboard.type("c1")
@@ -60,9 +62,15 @@ def test_plan_type_start_watch_and_abort(
     page.go_back()
     expect(page.get_by_role("heading", name="Plan a switch")).to_be_visible()
     page.go_forward()
-    abort = page.get_by_role("button", name="Abort")
+    abort = page.get_by_role("link", name="Abort")
     abort.focus()
     page.keyboard.press("Enter")
+    # Looked at, left, and looked at again: nothing has happened before it is confirmed.
+    expect(page.locator("#verdict")).to_contain_text("Clients of acme/retail/prod go on where they were, on c1")
+    page.get_by_role("link", name="Back to the switch").click()
+    expect(page.locator("#state")).to_have_text("Draining")
+    page.get_by_role("link", name="Abort").click()
+    page.get_by_role("button", name="Abort the switch").click()
     expect(page.locator("#state")).to_have_text("Aborted")
     expect(page.locator("#cockpit[hx-get]")).to_have_count(0)
     assert acme.rest.ok("GET", f"/switches/{switch}")["state"] == "aborted"

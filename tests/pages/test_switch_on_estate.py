@@ -203,7 +203,7 @@ def watch_it_hold(page: Page, slow: ByHand) -> None:
     expect(page.locator("#live")).to_have_text("live", timeout=PATIENT)
     assert [row[0] for row in cells(page.locator("[data-client]"))] == [slow.name]
     expect(page.locator("#held")).to_have_text(re.compile(r"^[\d.]+ m?s$"))
-    expect(page.get_by_role("button", name="Abort")).to_be_visible()
+    expect(page.get_by_role("link", name="Abort")).to_be_visible()
     expect(page.get_by_role("link", name="Force: go on without 1 client")).to_be_visible()
 
 
@@ -221,7 +221,7 @@ def offers_nothing(other: Page) -> None:
     cockpit = other.locator("#cockpit")
     expect(cockpit.locator("#why-not")).to_be_visible()
     expect(cockpit.get_by_role("button")).to_have_count(0)
-    for name in ("Force", "Reverse", "Plan again"):
+    for name in ("Abort", "Force", "Reverse", "Plan again"):
         expect(cockpit.get_by_role("link", name=name)).to_have_count(0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.pages.switching import (
     REPORT,
     client,
     commands,
+    lacking,
     retarget,
     start,
     to,
@@ -29,7 +31,7 @@ from tests.pages.visitors import Visitor, hidden, rows, said, visitor
 
 HOSTILE = '<b>"x"&</b>'
 LIVE = 'hx-get="/switches/s1/-live"'
-OFFERS = ('id="abort-form"', 'id="force"', 'id="reverse"')
+OFFERS = ('id="abort"', 'id="force"', 'id="reverse"')
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_while_it_is_prepared_nobody_is_held(database: Database, operator: Visit
     assert steps(page.text)["planned"] == "now"
     assert steps(page.text)["holding"] == "ahead"
     assert "Nobody is held yet: c2 lacks 31,000 records." in said(page)
-    assert LIVE in page.text and "abort-form" in page.text and 'id="reverse"' not in page.text
+    assert LIVE in page.text and 'id="abort"' in page.text and 'id="reverse"' not in page.text
 
 
 def test_while_it_holds_those_waited_for_are_named_and_the_clock_runs(
@@ -143,6 +145,44 @@ def test_while_it_drains_it_says_what_is_lacking(database: Database, operator: V
     )
 
 
+def test_while_it_drains_each_partition_that_is_still_to_come_has_its_line(
+    database: Database, operator: Visitor
+) -> None:
+    commands(database, *DRAINING)
+    open_ones = [lacking(3, 1_150), lacking(1, 50, waits_for="transactions that were open at the mark")]
+    told(database, missing_records=1_204, left=6, lacking=open_ones)
+    page = operator.get("/switches/s1")
+    assert list(rows(page, "data-lacking").values()) == [
+        "acme/retail/prod/orders 3 1,150 distribution",
+        "acme/retail/prod/orders 1 50 transactions that were open at the mark",
+    ]
+    assert "Still to come 6 partitions" in said(page)
+    assert "These lack most; 4 more are still to come." in said(page)
+    assert operator.get("/switches/s1/-live").text.count("data-lacking=") == 2
+    # Where all is there the phase is over at once, and what was told last is of the one before.
+    commands(database, MOVING[3])
+    assert "data-lacking" not in operator.get("/switches/s1").text
+
+
+def test_partitions_that_all_leaves_wait_for_are_named_by_cluster(database: Database, operator: Visitor) -> None:
+    commands(database, start(drain="all_leaves"), *DRAINING[1:])
+    told(database, missing_records=9, left=2, lacking=[lacking(0, 5, "c3"), lacking(0, 4)])
+    page = operator.get("/switches/s1")
+    shown = rows(page, "data-lacking")
+    assert list(shown) == ["acme/retail/prod/orders/0 c3", "acme/retail/prod/orders/0 c2"]
+    assert "acme/retail/prod/orders 0 c3 5" in shown["acme/retail/prod/orders/0 c3"]
+    assert "2 partitions, each counted once for each cluster" in said(page)
+    assert 'id="lacking-more"' not in page.text
+
+
+@pytest.mark.parametrize("found", [None, [], "all", [7], [{"stream": HOSTILE}], [lacking(1, 2, stream=None)]])
+def test_partitions_told_in_another_way_are_left_out(database: Database, operator: Visitor, found: Any) -> None:
+    commands(database, *DRAINING)
+    told(database, missing_records=1, left=1, lacking=found)
+    page = operator.get("/switches/s1")
+    assert page.status_code == 200 and "data-lacking" not in page.text
+
+
 def test_while_it_closes_consumers_are_waited_for(database: Database, operator: Visitor) -> None:
     client(database, "checkout-1", phase="held")
     client(database, "billing-1", role="consumer", phase="held")
@@ -174,10 +214,7 @@ def test_after_the_move_it_can_be_reversed_and_not_aborted(database: Database, o
     assert steps(page.text)["verifying"] == "now"
     assert "1 client not seen on c2 yet." in said(page)
     assert 'href="/switches/plan?reverses=s1"' in page.text
-    assert 'id="abort-form"' not in page.text and LIVE in page.text
-    late = operator.send("/switches/s1/-abort")
-    assert late.status_code == 409
-    assert "The clients were moved already, a moment before." in said(late)
+    assert 'id="abort"' not in page.text and LIVE in page.text
 
 
 def test_targets_that_change_are_named_and_have_a_phase(database: Database, operator: Visitor) -> None:
@@ -218,7 +255,9 @@ def test_as_it_was_it_has_no_live_parts_and_no_buttons(
     assert later.status_code == 422 and '<a href="/switches/s1">' in later.text
 
 
-@pytest.mark.parametrize("path", ["nothing", "nothing/-live", "nothing/-force", "%00", "a%22b", "Nothing"])
+@pytest.mark.parametrize(
+    "path", ["nothing", "nothing/-live", "nothing/-force", "nothing/-abort", "%00", "a%22b", "Nothing"]
+)
 def test_one_that_is_not_there_is_unknown(operator: Visitor, path: str) -> None:
     assert operator.get(f"/switches/{path}").status_code == 404
     assert operator.send(f"/switches/{path.partition('/')[0]}/-abort").status_code == 404
@@ -235,10 +274,9 @@ def test_readers_see_everything_and_no_button(database: Database, viewer: Visito
     assert not any(each in page.text for each in OFFERS)
     assert "this needs change-estate" in said(page)
     assert 'href="/switches/plan"' not in viewer.get("/switches").text
-    for path in ("/switches/plan", "/switches/s1/-force"):
+    for path in ("/switches/plan", "/switches/s1/-force", "/switches/s1/-abort"):
         assert viewer.get(path).status_code == 403
         assert viewer.send(path).status_code == 403
-    assert viewer.send("/switches/s1/-abort").status_code == 403
     commands(database, *COMPLETED[2:])
     assert not any(each in viewer.get("/switches/s1").text for each in OFFERS)
 
@@ -259,19 +297,7 @@ def test_without_a_session_there_is_only_the_way_in(acme: Console, operator: Vis
         assert operator.get(path).status_code == 401
 
 
-# --- abort and force
-
-
-def test_abort_takes_back_and_a_repeat_changes_nothing(
-    acme: Console, database: Database, operator: Visitor
-) -> None:
-    commands(database, *HOLDING)
-    for _ in range(2):
-        answer = operator.send("/switches/s1/-abort")
-        assert (answer.status_code, answer.headers["location"]) == (303, "/switches/s1")
-        after = head(acme)
-    assert "Aborted" in said(operator.get("/switches/s1"))
-    assert head(acme) == after
+# --- force
 
 
 def test_force_counts_those_that_it_names(acme: Console, database: Database, operator: Visitor) -> None:

@@ -15,7 +15,18 @@ from backend.domain.cluster_switch import Phase
 from tests.database_fixture import Database
 from tests.observations import observe
 from tests.pages.consoles import Console
-from tests.pages.switching import COMPLETED, HOLDING, all_online, client, clusters_say, commands, start, to, told
+from tests.pages.switching import (
+    COMPLETED,
+    HOLDING,
+    all_online,
+    client,
+    clusters_say,
+    commands,
+    lacking,
+    start,
+    to,
+    told,
+)
 
 PLAN = "/switches/plan?from=c1&to=c2"
 WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=844)
@@ -74,6 +85,8 @@ def test_a_switch_on_its_way(acme: Console, database: Database, open_page, folde
     taken(page, "switch-holding", folder)
     page.goto(f"{acme.url}/switches/s0/-force")
     taken(page, "switch-force", folder)
+    page.goto(f"{acme.url}/switches/s0/-abort")
+    taken(page, "switch-abort", folder)
 
 
 def test_a_switch_that_is_over(acme: Console, database: Database, open_page, folder: Path | None) -> None:
@@ -86,6 +99,7 @@ def test_a_switch_that_is_over(acme: Console, database: Database, open_page, fol
 
 def test_a_switch_that_drains(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     commands(database, *HOLDING, to(Phase.DRAINING, clients=12))
-    told(database, missing_records=1_204)
+    long = "a-tenant-with-a-long-name/an-instance-with-a-long-name/production/a-stream-with-a-name-that-is-long"
+    told(database, missing_records=1_204, left=31, lacking=[lacking(n, 1_204 - n, stream=long) for n in range(20)])
     page = open_page(acme, "/switches/s1")
     taken(page, "switch-draining", folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shlex
 import threading
 from collections.abc import Iterator
 
@@ -15,6 +16,7 @@ from backend.domain.switch_commands import Abort
 from backend.settings import PROJECT_ROOT
 from backend.web.switch_plan_view import GATES
 from backend.web.switch_words import span
+from tests.commands_parsed import parsed
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.switching import (
@@ -26,7 +28,7 @@ from tests.pages.switching import (
     commands,
     start,
 )
-from tests.pages.visitors import Visitor, rows, said, visitor
+from tests.pages.visitors import Visitor, code, rows, said, visitor
 
 PLAN = "/switches/plan"
 FROM_C1 = f"{PLAN}?from=c1&to=c2"
@@ -134,6 +136,36 @@ def test_a_red_gate_says_why_and_nothing_can_be_started(
     assert 'id="start"' not in page.text and "It cannot be started while" in said(page)
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("", []),
+        ("&who=acme/retail/prod", ["--tenant", "acme", "--instance", "retail", "--environment", "prod"]),
+        (
+            "&who=globex&zone=az2&drain=all_leaves",
+            ["--tenant", "globex", "--zone", "az2", "--drain", "all_leaves"],
+        ),
+        ("&who=acme&mode=emergency", ["--tenant", "acme", "--emergency"]),
+    ],
+)
+def test_the_command_that_starts_it_quotes_the_plan_that_was_looked_at(
+    operator: Visitor, query: str, words: list[str]
+) -> None:
+    page = operator.get(f"{FROM_C1}{query}")
+    given = shlex.split(code(page, "same-command"))
+    assert [word for word in given if word in words] == words
+    options = parsed(given[1:]).params
+    assert (options["source"], options["target"], options["digest"]) == ("c1", "c2", form_of(page)["digest"])
+    assert options["emergency"] == ("emergency" in query)
+    assert len(given) == len(["treeline", "switch", "start"]) + 6 + len(words), "and no more than that"
+
+
+def test_what_is_to_be_typed_is_said_also_where_the_browser_refuses_it(operator: Visitor) -> None:
+    (confirm,) = re.findall(r'<input id="field-confirm"[^>]*>', operator.get(FROM_C1).text)
+    assert "pattern=c1" in confirm
+    assert 'title="Type c1, the cluster that clients leave"' in confirm
+
+
 def test_every_finding_of_a_plan_has_its_gate_or_is_told_below() -> None:
     source = (PROJECT_ROOT / "backend/domain/switch_checks.py").read_text()
     slugs = set(re.findall(r'slug="([a-z-]+)"', source)) | set(re.findall(r'"((?:source|target)-silent)"', source))
@@ -232,6 +264,7 @@ def test_the_way_back_is_planned_from_the_switch(acme: Console, database: Databa
     page = operator.get(f"{PLAN}?reverses=s1")
     assert "c2 → to c1 acme/retail/prod" in said(page)
     assert 'id="wish"' not in page.text
+    assert code(page, "same-command") == "treeline switch reverse s1"
     answer = operator.client.post(PLAN, data={**form_of(page), "confirm": "c2"})
     back = acme.rest.ok("GET", answer.headers["location"])
     assert (back["from"], back["to"], back["reverses"]) == ("c2", "c1", "s1")

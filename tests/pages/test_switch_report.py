@@ -36,7 +36,7 @@ def test_the_report_names_who_and_what_an_operator_should_look_at(database: Data
         "acme/retail/prod/reports it has members on c2",
     ):
         assert told_there in report, told_there
-    assert LIVE not in page.text and "abort-form" not in page.text
+    assert LIVE not in page.text and 'id="abort"' not in page.text
     assert LIVE not in operator.get("/switches/s1/-live").text
 
 
