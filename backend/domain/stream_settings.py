@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from backend.domain.errors import FieldError
 from backend.domain.limits import range_errors, refuse
+from backend.domain.words import lasting
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000  # Kafka's own default
 CLEANUP_POLICIES = ("delete", "compact", "compact,delete")
@@ -43,7 +44,7 @@ def removed_by(before: StreamSettings, after: StreamSettings) -> str:
     if "compact" in after.cleanup_policy and "compact" not in before.cleanup_policy:
         lost.append("records that have a later one with the same key")
     if _kept_ms(after) < kept:
-        lost.append(f"records older than {after.retention_ms:,} ms")
+        lost.append(f"records older than {lasting(after.retention_ms)}")
     return " and ".join(lost)
 
 

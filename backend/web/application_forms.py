@@ -23,6 +23,7 @@ from backend.queries.tenants import find_environment
 from backend.web.application_page import APPLICATION, APPLICATIONS, Named, address_of
 from backend.web.application_view import application_view
 from backend.web.effect import Effect, fields_of, listed
+from backend.web.field_words import QUOTAS
 from backend.web.figures import counted
 from backend.web.form_page import Command, FormPage, answer_form, show_form, version_seen
 from backend.web.forms import Fields, Form
@@ -34,11 +35,6 @@ from backend.web.tenant_forms import TENANTS
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-QUOTAS = {
-    "producer_bytes_per_second": "Produces at most, bytes/s",
-    "consumer_bytes_per_second": "Consumes at most, bytes/s",
-    "request_percentage": "Request handlers at most, %",
-}
 _LISTS = ("groups", "produces", "consumes")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
@@ -14,6 +15,7 @@ from backend.domain.access import Action, may
 from backend.domain.errors import ValueInvalid
 from backend.queries.audit import LOGINS, Asked, AuditRow, Place, page, place_after
 from backend.queries.logins import LoginKind
+from backend.queries.settings_before import Settings, settings_before
 from backend.web import templates
 from backend.web.figures import clock, day, plain
 from backend.web.pages import PageRoute, enter
@@ -81,6 +83,7 @@ def audit_page(
         if position is not None:
             below = below.or_lower(place_after(connection, position))
         found = page(connection, asked, below, MOST_SHOWN)
+        replaced = settings_before(connection, [row.event for row in found.rows if row.event is not None])
     times = {"since": _said(asked.since), "until": _said(asked.until)}
     query = {"actor": actor, "kind": kind, "tenant": tenant, **times}
     query = {name: value for name, value in query.items() if value}
@@ -88,7 +91,7 @@ def audit_page(
     exported = {**query, **({"workers": "true"} if asked.workers else {})}
     sees = may(caller, Action.MANAGE_USERS)
     context = {
-        "items": [_item(row, sees) for row in found.rows],
+        "items": [_item(row, sees, replaced) for row in found.rows],
         "asked": asked,
         **times,
         "problem": problem,
@@ -103,10 +106,11 @@ def audit_page(
     return templates.page("audit.html", {**frame(request, caller), **context}, 422 if problem else 200)
 
 
-def _item(row: AuditRow, sees: bool) -> AuditItem:
+def _item(row: AuditRow, sees: bool, replaced: Mapping[int, Settings]) -> AuditItem:
     event, login, provenance = row.event, row.login, row.provenance
     if event is not None:
-        key, said = f"event-{event.position}", sentence(event.name, event.stream, event.data)
+        key = f"event-{event.position}"
+        said = sentence(event.name, event.stream, event.data, replaced.get(event.position))
     else:
         assert login is not None
         key, said = f"login-{login.id}", _SAID[LoginKind(login.kind)]

@@ -46,15 +46,16 @@ def position_asked(connection: Connection, viewer: Caller, at: str | None) -> tu
     if not may(viewer, Action.READ_ESTATE):
         # One behind the end is as good as now, and is not told apart: a tenant does not learn where the log ends.
         position = min(position, _MOST)
-        return position, _past(position, None, events.event_at(connection, position, tenants_read(viewer)))
+        was = events.event_at(connection, position, tenants_read(viewer))
+        return position, _past(connection, position, None, was)
     newest = events.head(connection).position
     if position > newest:
         raise NoSuchPosition(f"Position {position:,} lies in the future; the newest event is at {newest:,}.")
-    return position, _past(position, newest, events.event_at(connection, position))
+    return position, _past(connection, position, newest, events.event_at(connection, position))
 
 
-def _past(position: int, newest: int | None, was: StoredEvent | None) -> Past:
-    return Past(position, newest, None if was is None else timeline_item(was))
+def _past(connection: Connection, position: int, newest: int | None, was: StoredEvent | None) -> Past:
+    return Past(position, newest, None if was is None else timeline_item(connection, was))
 
 
 def whole_position(text: str) -> int:

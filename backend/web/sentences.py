@@ -1,7 +1,8 @@
 """One short sentence per kind of event, for people who scan a timeline.
 
 Sentences are made from stored data, which an older program or a newer one may have written: whatever is missing
-shows as "?", and a kind that this program does not know is told by its name.
+shows as "?", and a kind that this program does not know is told by its name. Of an event that carries all settings
+of a thing, the sentence says those that are other ones than before, if it is given what was before.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from backend.domain import tree_shape
 from backend.domain.errors import TreeInvalid
 from backend.domain.tree import clusters_of
+from backend.web.field_words import otherwise
 from backend.web.figures import counted, shortened
 
 _LONGEST = 240
@@ -23,7 +25,7 @@ SENTENCES: Mapping[str, str] = {
     "ClusterRemoved": "{of} removed",
     "ClusterCameOnline": "{of} is online",
     "ClusterWentOffline": "{of} went offline: {reason}",
-    "TreeReplaced": "Tree set: {clusters}, {distributors}; primary is {primary_cluster}",
+    "TreeReplaced": "Tree set: {clusters}, {distributors}; primary is {primary_cluster}{otherwise}",
     "PrimaryMoveBegun": "{cluster} is to become the primary instead of {previous}",
     "PrimaryMoveCancelled": "{cluster} stays the primary",
     "PrimaryMoved": "{cluster} is the primary now, instead of {previous}",
@@ -110,6 +112,17 @@ SENTENCES: Mapping[str, str] = {
     "ApplicationDrifted": "Access of {of} on {cluster} had been changed by somebody",
     "ApplicationRemoved": "Access of {of} removed from {cluster}",
 }
+# The same of what is known to have been set otherwise before, and how.
+CHANGES: Mapping[str, str] = {
+    "ApplicationChanged": "Application {of} changed: {otherwise}",
+    "ClusterChanged": "{of} is described anew: {otherwise}",
+    "EnvironmentChanged": "Environment {tenant}/{instance}/{environment} changed: {otherwise}",
+    "PlacementLimitsChanged": "Placement {placement} of {cluster} goes on with other limits: {otherwise}",
+    "PlacementPolicySet": "When brokers of {cluster} come or go: {otherwise}",
+    "StreamChanged": "Stream {path} changed: {otherwise}",
+    "UserChanged": "User {user} changed: {otherwise}",
+    "WebhookChanged": "Webhook {webhook} changed: {otherwise}",
+}
 # What an operator should not overlook.
 TROUBLES = frozenset(
     {
@@ -135,12 +148,14 @@ class _Known(dict[str, Any]):
         return "?"
 
 
-def sentence(name: str, stream: str, data: Mapping[str, Any]) -> str:
-    """What happened, without a full stop."""
+def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> str:
+    """What happened, without a full stop. `before`: what it has replaced, see `settings_before`."""
     pattern = SENTENCES.get(name)
     if pattern is None:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
     known = _Known(data)
+    if before is not None and name in CHANGES and (changed := otherwise(before, data)):
+        pattern, known["otherwise"] = CHANGES[name], changed
     known["of"] = stream.partition("-")[2]
     known["path"] = "/".join(str(known[part]) for part in ("tenant", "instance", "environment", "stream"))
     if isinstance(data.get("partitions"), int):
@@ -157,13 +172,33 @@ def sentence(name: str, stream: str, data: Mapping[str, Any]) -> str:
         known["lost"] = f"; lost on {counted(len(gone), 'partition')}" if isinstance(gone, list) and gone else ""
     if name == "TreeReplaced":
         known.update(_shape(data.get("root")))
+        known["otherwise"] = "" if before is None else _tree_otherwise(before, data)
     return shortened(pattern.format_map(known), _LONGEST)
 
 
-def _shape(document: object) -> dict[str, str]:
+def _parsed(document: object) -> tree_shape.Node | None:
     try:
-        root = tree_shape.parse(document, clusters_of(document))
+        return tree_shape.parse(document, clusters_of(document))
     except TreeInvalid:
+        return None
+
+
+def _tree_otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Another primary, and the clusters that are in one of two trees only."""
+    moved = before.get("primary_cluster") != after.get("primary_cluster")
+    said = f" instead of {before.get('primary_cluster')}" if moved else ""
+    was, now = _parsed(before.get("root")), _parsed(after.get("root"))
+    if was is None or now is None or was == now:
+        return said
+    old, new = tree_shape.leaves(was), tree_shape.leaves(now)
+    came, went = [name for name in new if name not in old], [name for name in old if name not in new]
+    told = [f"{', '.join(names)} {word}" for names, word in ((came, "joined"), (went, "left")) if names]
+    return said + "".join(f"; {each}" for each in told or ["the same clusters in another shape"])
+
+
+def _shape(document: object) -> dict[str, str]:
+    root = _parsed(document)
+    if root is None:
         return {}
     names, distributors = tree_shape.leaves(root), list(tree_shape.siblings(root))
     return {

@@ -23,7 +23,7 @@ from backend.web.pages import PageRoute, enter, enter_somewhere
 from backend.web.position_asked import At, position_asked, whole_position
 from backend.web.sentences import SENTENCES
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
-from backend.web.timeline_view import changed, stored, timeline_item
+from backend.web.timeline_view import changed, stored, timeline_items
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -104,10 +104,11 @@ def moment(services: Shared, viewer: Viewer, position: Position = "") -> dict[st
             last = events.head(connection).position
         asked = whole_position(position) if position.strip() else last
         found = events.events_before(connection, min(asked, last) + 1, 1, tenants=tenants)
+        items = timeline_items(connection, found)
     if asked > last:
         said = f"The newest event is at {last:,}."
-    elif found:
-        item = timeline_item(found[0])
+    elif items:
+        item = items[0]
         said = f"{item.position:,}, {item.day} {item.time} UTC, {item.actor}: {item.sentence}"
     else:
         said = "Before the first event: nothing was there yet."
@@ -150,14 +151,15 @@ def event_page(position: str, request: Request, services: Shared, viewer: Viewer
         sees_all = may(caller, Action.READ_ESTATE)
         changes = differences(connection, event.position - 1, event.position) if sees_all else []
         beside = events.of_same_request(connection, event, _SAME_REQUEST) if sees_all else []
+        item, *others = timeline_items(connection, [event, *beside])
     context = {
         "event": event,
-        "item": timeline_item(event),
+        "item": item,
         "data": stored(event),
         "head": head,
         "changes": [changed(each) for each in changes[:MOST_CHANGES]],
         "total": len(changes),
-        "beside": [timeline_item(each) for each in beside],
+        "beside": others,
         "sees_all": sees_all,
         "can_undo": event.name in FINDERS,
     }
@@ -192,7 +194,7 @@ def _listed(
             actor=asked.actor,
             tenants=tenants_read(caller),
         )
-    items = [timeline_item(event) for event in found[:MOST_SHOWN]]
+        items = timeline_items(connection, found[:MOST_SHOWN])
     return {
         "items": items,
         "asked": asked,

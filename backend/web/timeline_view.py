@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from sqlalchemy import Connection
 
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.differences import Difference
-from backend.web.figures import NOTHING, clock, day, shortened
+from backend.queries.settings_before import Settings, settings_before
+from backend.web.field_words import called, said
+from backend.web.figures import clock, day, shortened
 from backend.web.sentences import TROUBLES, sentence
 
 _LONGEST_VALUE = 400
@@ -31,8 +34,20 @@ class TimelineItem:
     trouble: bool
 
 
-def timeline_item(event: StoredEvent) -> TimelineItem:
+def timeline_items(connection: Connection, events: Iterable[StoredEvent]) -> list[TimelineItem]:
+    """A line for each."""
+    found = list(events)
+    before = settings_before(connection, found)
+    return [in_line(event, before.get(event.position)) for event in found]
+
+
+def timeline_item(connection: Connection, event: StoredEvent) -> TimelineItem:
     """In a line."""
+    return timeline_items(connection, [event])[0]
+
+
+def in_line(event: StoredEvent, before: Settings | None) -> TimelineItem:
+    """In a line; `before`: the settings that it has replaced, if it has."""
     return TimelineItem(
         position=event.position,
         time=clock(event.time),
@@ -41,7 +56,7 @@ def timeline_item(event: StoredEvent) -> TimelineItem:
         stream=event.stream,
         name=event.name,
         actor=event.metadata.actor,
-        sentence=sentence(event.name, event.stream, event.data),
+        sentence=sentence(event.name, event.stream, event.data, before),
         trouble=event.name in TROUBLES,
     )
 
@@ -77,15 +92,9 @@ def changed(found: Difference) -> Changed:
 
 def _fields(found: Difference) -> Iterator[Field]:
     for name in found.before or found.after or ():
-        before, after = (_said(row and row[name]) for row in (found.before, found.after))
+        before, after = (said(name, row and row[name]) for row in (found.before, found.after))
         if before != after:  # else of what was added or removed, and not set
-            yield Field(name.replace("_", " "), *_cut(before, after))
-
-
-def _said(value: Any) -> str:
-    if value is None:
-        return NOTHING
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield Field(called(name), *_cut(before, after))
 
 
 def _cut(before: str, after: str) -> tuple[str, str]:

@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 
 from backend.domain import copy_flags, tree_shape
 from backend.domain.distributor_settings import DEFAULTS
-from backend.eventlog.recorded import StoredEvent
 from backend.queries import events as event_queries
 from backend.queries.active_clusters import list_active
 from backend.queries.at_risk import records_at_risk
@@ -25,7 +24,7 @@ from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.distributors import DistributorRow, distributors_of
 from backend.queries.trees import TreeRow, get_tree
 from backend.web.figures import compact, counted, full, wrapped
-from backend.web.timeline_view import TimelineItem, timeline_item
+from backend.web.timeline_view import TimelineItem, timeline_items
 from backend.web.tree_layout import Arrow, Diagram, layout
 
 EVENTS_SHOWN = 60
@@ -47,7 +46,7 @@ class TreeState:
     tree: TreeRow | None
     clusters: tuple[ClusterRow, ...]
     distributors: tuple[DistributorRow, ...]
-    events: tuple[StoredEvent, ...]
+    events: tuple[TimelineItem, ...]
     active: Mapping[str, int] = field(default_factory=dict)
     """Cluster -> environments with clients that are sent there."""
     at_risk: Mapping[str, int | None] = field(default_factory=dict)
@@ -65,7 +64,7 @@ def read(connection: Connection, at: int | None = None) -> TreeState:
         tree=tree,
         clusters=clusters,
         distributors=_distributors(connection, tree, clusters, at),
-        events=tuple(event_queries.newest_events(connection, position, EVENTS_SHOWN)),
+        events=tuple(timeline_items(connection, event_queries.newest_events(connection, position, EVENTS_SHOWN))),
         active=_active(connection, at),
         at_risk={} if at is not None else records_at_risk(connection),
     )
@@ -239,9 +238,9 @@ class Picture:
         arrows = {arrow.key: arrow for arrow in self.diagram.arrows} if self.diagram else {}
         return [(arrows[key], each) for key, each in self.distributors.items() if key in arrows]
 
-    @cached_property
-    def timeline(self) -> list[TimelineItem]:
-        return [timeline_item(event) for event in self.state.events]
+    @property
+    def timeline(self) -> tuple[TimelineItem, ...]:
+        return self.state.events
 
     @property
     def online(self) -> int:

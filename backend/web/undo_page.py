@@ -60,7 +60,7 @@ class Undoing:
         position = self.event.position
         body = {"confirm": undo.confirm} if undo.confirm else None
         confirm = f" --confirm {undo.confirm}" if undo.confirm else ""
-        sentence = timeline_item(self.event).sentence
+        sentence = timeline_item(connection, self.event).sentence
         names = ", ".join(dict.fromkeys(each.name for each in outcome.events))
         return Effect(
             sentence=f"“{sentence}” would be undone by {names}, added to the event log; what has happened stays."
@@ -80,7 +80,7 @@ def _page(services: ConsoleServices, caller: Caller, position: str) -> FormPage:
     """Raises NotFound."""
     with services.reading() as connection:
         event = existing_event(connection, caller, position)
-    item = timeline_item(event)
+        item = timeline_item(connection, event)
     here = f"{TIMELINE}/{event.position}"
     return FormPage(
         template="undo.html",

@@ -7,13 +7,18 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import sqlalchemy as sa
 
 from backend.queries.differences import Difference
+from backend.queries.events import newest_events
+from backend.queries.settings_before import settings_before
 from backend.web.timeline_view import changed as changed_thing
+from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
+from tests.pages.test_undo import CASES, event
 from tests.pages.visitors import API_PROD, Visitor, head, rows, said, visitor
 
 PAGE = "/timeline"
@@ -90,11 +95,63 @@ def test_an_event_says_what_it_changed_and_what_its_request_did_besides(acme: Co
     newest = head(acme)["position"]
     page = viewer.get(f"{PAGE}/{newest}")
     assert changed(page) == [("stream acme/retail/prod/orders", "changed")]
-    assert "partitions 4 8" in said(page) and "StreamChanged" in said(page)
+    assert "Partitions 4 8" in said(page) and "StreamChanged" in said(page)
     assert f'"/timeline/{newest - 1}"' in page.text and f'"/timeline/{newest + 1}"' not in page.text
     added = viewer.get(f"{PAGE}/1")
     assert ("cluster c1", "added") in changed(added) and positions(added) == [2], "it was offline at once"
     assert re.search(r"Hash [0-9a-f]{64}", said(added))
+
+
+SENTENCES_OF_CHANGES = {
+    "ApplicationChanged": "changed: produces at most, bytes/s 9999 instead of none",
+    "ClusterChanged": "c1 is described anew: zone az9 instead of none",
+    "EnvironmentChanged": "changed: offset mode exact instead of margin; margin in seconds 7 instead of 60",
+    "StreamChanged": "Stream acme/retail/prod/orders changed: largest batch 4000000 B instead of",
+    "TreeReplaced": "Tree set: 2 clusters, 2 distributors; primary is c1; c3 left",
+    "UserChanged": "User ada changed: role operator instead of viewer; disabled yes instead of no",
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES_OF_CHANGES)
+def test_a_sentence_says_what_is_otherwise_than_before(acme: Console, viewer: Visitor, name: str) -> None:
+    for step in CASES[name]:
+        step(acme)
+    position, text = event(acme, name), SENTENCES_OF_CHANGES[name]
+    assert text in rows(viewer.get(PAGE), "data-event")[str(position)]
+    assert text in said(viewer.get(f"{PAGE}/{position}")).partition("Event Kind")[0]
+    assert text in said(viewer.get("/audit")) and text in said(viewer.get("/tree"))
+
+
+def test_a_change_and_its_undo_say_different_things(acme: Console, viewer: Visitor) -> None:
+    acme.rest.ok("PATCH", ORDERS, {"retention_ms": 4 * 86_400_000})
+    position = event(acme, "StreamChanged")
+    shorter = "Stream acme/retail/prod/orders changed: records are kept 4 days instead of 7 days"
+    undo = said(visitor(acme, "operator").get(f"{PAGE}/{position}/-undo"))
+    assert f"“{shorter}” would be undone" in undo and "Records are kept 4 days 7 days" in undo
+    acme.rest.ok("POST", f"/events/{position}/undo")
+    found = rows(viewer.get(f"{PAGE}?name=StreamChanged"), "data-event")
+    assert shorter in found[str(position)]
+    longer = shorter.replace("4 days instead of 7", "7 days instead of 4")
+    assert longer in found[str(event(acme, "StreamChanged"))]
+    assert longer in viewer.get(f"{PAGE}/-moment").json()["said"]
+
+
+def test_what_was_before_is_one_statement_for_all_events(database: Database, acme: Console) -> None:
+    for partitions in (8, 9):
+        acme.rest.ok("PATCH", ORDERS, {"partitions": partitions})
+    for name in ("ClusterChanged", "EnvironmentChanged"):
+        CASES[name][0](acme)
+    asked: list[str] = []
+    with database.engine.connect() as connection:
+        sa.event.listen(connection, "before_cursor_execute", lambda *given: asked.append(given[2]))
+        found = newest_events(connection, head(acme)["position"], 60)
+        asked.clear()
+        before = settings_before(connection, found)
+        assert len(asked) == 1
+        assert sorted(each["partitions"] for each in before.values() if "partitions" in each) == [4, 8]
+        assert len(before) == 4 and all(each["name"] in "c1 prod" for each in before.values() if "name" in each)
+        assert settings_before(connection, [each for each in found if each.name == "ClusterAdded"]) == {}
+        assert len(asked) == 1
 
 
 def test_two_positions_are_compared_both_ways(acme: Console, viewer: Visitor) -> None:
@@ -110,9 +167,9 @@ def test_two_positions_are_compared_both_ways(acme: Console, viewer: Visitor) ->
         ("tenant initech", "added"),
         ("stream acme/retail/prod/orders", "changed"),
     ]
-    assert "target c2 c3" in said(page) and "partitions 4 8" in said(page)
+    assert "Target c2 c3" in said(page) and "Partitions 4 8" in said(page)
     back = viewer.get(f"{PAGE}/-differences?from={before + 3}&to={before}")
-    assert "target c3 c2" in said(back) and ("tenant initech", "removed") in changed(back)
+    assert "Target c3 c2" in said(back) and ("tenant initech", "removed") in changed(back)
     nothing = viewer.get(f"{PAGE}/-differences?from={before}&to={before}")
     assert "The same is configured at both positions." in said(nothing)
     found = acme.rest.ok("GET", f"/events/differences?from={before}")

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from backend.domain.words import lasting
 from backend.eventlog.registry import domain_registry
 from backend.web import figures
-from backend.web.sentences import SENTENCES, TROUBLES, sentence
+from backend.web.sentences import CHANGES, SENTENCES, TROUBLES, sentence
 from backend.web.tree_view import _gist
 
 
@@ -85,6 +86,46 @@ def test_an_event_of_another_program_version_still_has_a_sentence(name: str) -> 
 )
 def test_sentences(name: str, stream: str, data: dict, text: str) -> None:
     assert sentence(name, stream, data) == text
+
+
+BEFORE = {"tenant": "t", "environment": "e", "revision": 1, "events": ["a"], "properties": {"k": "v", "p": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"revision": 2, "events": ["a", "b"]}, "told of a, b instead of a"),
+        ({"properties": {"k": "secret", "q": "y"}}, "client properties k, p, q"),
+        ({"limits": {"a": 1}, "zone": "z"}, None),
+        ({"events": None, "tenant": "t2"}, "told of none instead of a; tenant t2 instead of t"),
+        ({"revision": 2}, None),
+    ],
+)
+def test_only_what_is_known_of_both_and_differs_is_told(data: dict, text: str | None) -> None:
+    told = sentence("WebhookChanged", "webhook-w", {"webhook": "w", "url": "u", **data}, BEFORE)
+    assert told == f"Webhook w changed: {text or 'u'}"
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES))
+def test_a_change_of_another_program_version_still_has_a_sentence(name: str) -> None:
+    data = {"root": 7, "properties": 7, "limits": [], "groups": None}
+    assert sentence(name, "x-y", data, {"root": {}, "properties": {"k": "v"}, "limits": {"a": 1}, "groups": ["g"]})
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (-1, "for ever"),
+        (0, "0 ms"),
+        (1, "1 ms"),
+        (1500, "1,500 ms"),
+        (90_000, "90 seconds"),
+        (3_600_000, "1 hour"),
+        (604_800_000, "7 days"),
+    ],
+)
+def test_times_in_words(milliseconds: int, text: str) -> None:
+    assert lasting(milliseconds) == text
 
 
 @pytest.mark.parametrize(
