@@ -31,6 +31,7 @@ from backend.eventlog.recorded import RecordedEvent
 from backend.web import templates
 from backend.web.asked import Asked
 from backend.web.effect import Effect, NameOn
+from backend.web.field_words import QUOTAS
 from backend.web.forms import Fields
 from backend.web.services import ConsoleServices, frame
 
@@ -163,7 +164,7 @@ def _preview(
         "effect": effect,
         "given": {**kept, **effect.kept},
         "once": secrets.token_urlsafe(16),
-        "refused": "" if refused is None else refused.detail,
+        "refused": "" if refused is None else _in_labels(page, refused),
         "errors": {} if refused is None else _errors_at(refused),
     }
     status = 200 if refused is None else STATUS[refused.kind]
@@ -176,6 +177,17 @@ def _errors_at(error: DomainError) -> dict[str, list[str]]:
     for each in error.errors:
         found.setdefault(each.pointer.removeprefix("/").partition("/")[0], []).append(each.detail)
     return found
+
+
+def _in_labels(page: FormPage, error: DomainError) -> str:
+    """The error's text with fields called as the form calls them: their names are for the REST API."""
+    text, known = error.detail, {**QUOTAS, **templates.labels(page.template)}
+    for each in error.errors:
+        name = each.pointer.removeprefix("/")
+        if name in known:
+            named = rf"(^|; ){re.escape(name)} (?={re.escape(each.detail)})"
+            text = re.sub(named, rf"\g<1>{known[name]}: ", text)
+    return text
 
 
 def was_sent_before(asked: Asked, fields: Fields) -> bool:
@@ -221,14 +233,14 @@ def _refused(
             given = {**given, "version": page.usual(connection).get("version", "")}
     if step == CHECK:
         problems = [each.detail for each in error.errors if each.detail not in error.detail]
-        return _block(page, refused=error.detail, problems=problems, names=names)
+        return _block(page, refused=_in_labels(page, error), problems=problems, names=names)
     return _form(
         request,
         viewer,
         page,
         given,
         status=STATUS[error.kind],
-        refused=error.detail,
+        refused=_in_labels(page, error),
         errors=_errors_at(error),
         names=names,
     )

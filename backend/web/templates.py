@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
 from jinja2_fragments import render_block
 
 from backend.settings import PROJECT_ROOT
@@ -17,6 +18,8 @@ from backend.web.travel import Travel
 
 _FRONTEND = PROJECT_ROOT / "frontend"
 _AFTER_TITLE = " · Treeline"
+# The macros of fields.html that take a label and a name.
+_FIELDS = frozenset({"text", "area", "choice", "check"})
 
 
 def _quoted(text: str) -> str:
@@ -56,6 +59,20 @@ def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLRe
 def block(template: str, name: str, context: Mapping[str, Any]) -> str:
     """One named block of a page."""
     return render_block(_environment, template, name, context)
+
+
+@cache
+def labels(template: str) -> Mapping[str, str]:
+    """What a form calls its fields, by their names: as its template says it, so that errors say it, too."""
+    assert _environment.loader is not None
+    source = _environment.loader.get_source(_environment, template)[0]
+    found: dict[str, str] = {}
+    for call in _environment.parse(source).find_all(nodes.Call):
+        if isinstance(call.node, nodes.Name) and call.node.name in _FIELDS:
+            label, name = call.args[:2]
+            if isinstance(label, nodes.Const) and isinstance(name, nodes.Const):
+                found.setdefault(name.value, label.value)
+    return found
 
 
 def titled_block(template: str, name: str, context: Mapping[str, Any]) -> str:

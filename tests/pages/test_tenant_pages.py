@@ -124,7 +124,7 @@ def test_while_one_types_the_names_on_all_clusters_are_shown(owner: Visitor) -> 
         "c3": "c3 acme-prod-payments acme-prod-payments -…",
     }
     taken = owner.send(f"{PROD}/-new", step="check", **{**STREAM, "name": "or.ders", "partitions": "many"})
-    assert "partitions must be a whole number" in said(taken)
+    assert "Partitions: must be a whole number" in said(taken)
     assert rows(taken, "data-cluster")["c3"].startswith("c3 acme-prod-or.ders")
 
 
@@ -150,6 +150,15 @@ def test_a_name_that_is_taken_on_one_cluster_is_refused_without_telling_whose_it
     assert "globex/other" not in said(other)
 
 
+CALLED = {
+    "partitions": "Partitions",
+    "retention_ms": "Records are kept",
+    "max_message_bytes": "Largest batch",
+    "min_insync_replicas": "In-sync replicas needed",
+    "cleanup_policy": "Cleanup",
+}
+
+
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
@@ -170,6 +179,9 @@ def test_what_is_wrong_with_a_field_stands_at_the_field(
     at_field = re.search(rf'<small class="wrong" id="wrong-{field}">([^<]*)', page.text)
     assert at_field is not None
     assert words in at_field[1]
+    refused = re.search(r'id="refused">([^<]*)', page.text)
+    assert refused is not None and field not in refused[1]
+    assert refused[1].startswith(f"{CALLED[field]}: ")
     assert re.search(rf'id="field-{field}"[^>]*aria-invalid="true"[^>]*aria-describedby="wrong-{field}', page.text)
 
 

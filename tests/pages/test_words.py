@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import pytest
 
+from backend.domain.stream_settings import StreamSettings
 from backend.domain.words import lasting
 from backend.eventlog.registry import domain_registry
 from backend.web import figures
+from backend.web.field_words import called
 from backend.web.sentences import CHANGES, SENTENCES, TROUBLES, sentence
+from backend.web.templates import labels
 from backend.web.tree_view import _gist
 
 
@@ -140,3 +144,10 @@ def test_times_in_words(milliseconds: int, text: str) -> None:
 )
 def test_a_card_says_the_gist_of_a_reason(reason: str, gist: str) -> None:
     assert _gist(reason) == gist
+
+
+def test_settings_are_called_as_their_form_calls_them() -> None:
+    settings = asdict(StreamSettings())
+    assert {name: called(name) for name in settings} == {
+        name: label for name, label in labels("stream_form.html").items() if name in settings
+    }
