@@ -12,6 +12,7 @@ from backend.commands.completion import clusters_beginning
 from backend.commands.exit_codes import Code
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, fail, rest_client
+from backend.commands.ways import in_commands
 
 if TYPE_CHECKING:
     import httpx2
@@ -108,7 +109,7 @@ def _follow(client: httpx2.Client, operation: str) -> dict[str, Any]:
     while True:
         found = answer(client.get(f"/operations/{operation}"))
         if found["state"] == "failed":
-            fail(found["problem"]["detail"])
+            fail(in_commands(found["problem"]["detail"]))
         if found["state"] == "succeeded":
             result: dict[str, Any] = found["result"]
             return result

@@ -10,6 +10,7 @@ import typer
 
 from backend.commands import local
 from backend.commands.exit_codes import Code, code_of
+from backend.commands.ways import in_commands
 from backend.url_schemes import scheme_of
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def answer(response: httpx2.Response, called: Callable[[str], str] = str) -> Any
         # What is wrong with a parameter has no place in a body, and stands in the detail.
         wrong = [error for error in problem.get("errors", []) if "parameter" not in error]
         places = [f"  {called(error['pointer'])}: {error['detail']}" for error in wrong]
-        sentence = "\n".join([_said(problem["title"], problem.get("detail")), *places])
+        sentence = in_commands("\n".join([_said(problem["title"], problem.get("detail")), *places]))
     except (ValueError, KeyError, TypeError):
         sentence = f"The control plane answered {response.status_code}, not as Treeline does."
     if response.status_code == 401:

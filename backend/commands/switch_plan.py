@@ -10,6 +10,7 @@ import typer
 
 from backend.commands.output import Form, show
 from backend.commands.rest import answer, fail, rest_client
+from backend.commands.ways import in_commands
 
 if TYPE_CHECKING:
     import httpx2
@@ -119,4 +120,4 @@ def _tell_what_if(what_if: dict[str, Any]) -> None:
 
 
 def _sentence(finding: dict[str, Any]) -> str:
-    return f"{finding['subject']}: {finding['detail']} ({finding['slug']})"
+    return f"{finding['subject']}: {in_commands(finding['detail'])} ({finding['slug']})"

@@ -15,6 +15,7 @@ from backend.settings import PROJECT_ROOT
 from backend.web import figures
 from backend.web.static import address
 from backend.web.travel import Travel
+from backend.web.ways import with_links
 
 _FRONTEND = PROJECT_ROOT / "frontend"
 _AFTER_TITLE = " · Treeline"
@@ -45,6 +46,7 @@ _environment.filters.update(
     instant=figures.instant,
     moment=figures.moment,
     quoted=_quoted,
+    with_links=with_links,
 )
 _environment.globals.update(static=address, after_title=_AFTER_TITLE)
 

@@ -311,5 +311,6 @@ def test_on_the_command_line(watched: Watched, tmp_path: Path) -> None:
         now = shell.json("placement", "policy", "c1", "--bytes-per-second", "none", "--away-minutes", "7")
         assert (now["policy"], now["away_minutes"], now["limits"]["bytes_per_second"]) == ("apply", 7, None)
         unknown = shell("placement", "policy", "c9")
-        assert unknown.exit_code == 1 and "there is no cluster 'c9'" in unknown.stderr
+        said = "there is no cluster 'c9'; `treeline get clusters` lists them"
+        assert unknown.exit_code == 1 and said in unknown.stderr
         assert shell("placement", "policy", "c1", "--dry-run").exit_code == 2
