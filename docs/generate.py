@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from backend.replication_lab.drills import Drill, drill  # noqa: E402
 from backend.replication_lab.history import Invariant  # noqa: E402
 from backend.replication_lab.scenarios import SCENARIOS  # noqa: E402
 from backend.settings import Settings  # noqa: E402
-from docs.verbs import ELSEWHERE, VERBS  # noqa: E402
+from docs.verbs import ELSEWHERE, REGISTRY_ELSEWHERE, REGISTRY_VERBS, VERBS  # noqa: E402
 from tests.pages import gallery  # noqa: E402
 
 CLI_INTRODUCTION = PROJECT_ROOT / "docs" / "cli-introduction.txt"
@@ -82,18 +82,18 @@ def _exit_codes() -> Iterator[str]:
 
 
 def _verbs() -> Iterator[str]:
-    yield from (
-        "## Which command asks which route",
-        "",
-        "Below `/api/v1`.",
-        "",
-        "| route | command |",
-        "|---|---|",
-    )
-    for route, commands in VERBS.items():
+    yield from ("## Which command asks which route", "", "Below `/api/v1`.", "")
+    yield from _routes_asked(VERBS, ELSEWHERE)
+    yield from ("", "Of the schema registries, below `/registries/{cluster}`; `{}` is a version or an id.", "")
+    yield from _routes_asked(REGISTRY_VERBS, REGISTRY_ELSEWHERE)
+
+
+def _routes_asked(verbs: Mapping[str, tuple[str, ...]], elsewhere: Mapping[str, str]) -> Iterator[str]:
+    yield from ("| route | command |", "|---|---|")
+    for route, commands in verbs.items():
         yield f"| `{route}` | {', '.join(f'`{each}`' for each in commands)} |"
     yield from ("", "No command asks these:", "")
-    yield from (f"- `{route}`: {reason}" for route, reason in ELSEWHERE.items())
+    yield from (f"- `{route}`: {reason}" for route, reason in elsewhere.items())
 
 
 def events_page() -> str:

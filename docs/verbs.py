@@ -1,4 +1,5 @@
-"""Which command asks which route of the REST API: docs/cli.md's last table, and held to both by a test."""
+"""Which command asks which route of the REST API, and which of a schema registry's: docs/cli.md's last tables, and
+held to both by a test."""
 
 from __future__ import annotations
 
@@ -139,6 +140,47 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """Routes that no command asks, each with the reason."""
 
+REGISTRY_VERBS: Mapping[str, tuple[str, ...]] = {
+    "GET /schemas": ("schemas list",),
+    "GET /schemas/ids/{}": ("schemas show-id",),
+    "GET /schemas/ids/{}/versions": ("schemas show-id",),
+    "GET /subjects": ("schemas subjects",),
+    "POST /subjects/{subject}": ("schemas find",),
+    "DELETE /subjects/{subject}": ("schemas delete",),
+    "GET /subjects/{subject}/versions": ("schemas versions",),
+    "POST /subjects/{subject}/versions": ("schemas register",),
+    "GET /subjects/{subject}/versions/{}": ("schemas show",),
+    "DELETE /subjects/{subject}/versions/{}": ("schemas delete",),
+    "GET /subjects/{subject}/versions/{}/referencedby": ("schemas referring",),
+    "POST /compatibility/subjects/{subject}/versions": ("schemas check",),
+    "POST /compatibility/subjects/{subject}/versions/{}": ("schemas check --version",),
+    "GET /config": ("schemas level",),
+    "PUT /config": ("schemas level --set",),
+    "DELETE /config": ("schemas level --clear",),
+    "GET /config/{subject}": ("schemas level",),
+    "PUT /config/{subject}": ("schemas level --set",),
+    "DELETE /config/{subject}": ("schemas level --clear",),
+    "GET /mode": ("schemas mode",),
+    "PUT /mode": ("schemas mode --set",),
+    "DELETE /mode": ("schemas mode --clear",),
+    "GET /mode/{subject}": ("schemas mode",),
+    "PUT /mode/{subject}": ("schemas mode --set",),
+    "DELETE /mode/{subject}": ("schemas mode --clear",),
+}
+"""The same by route of a schema registry, below /registries/{cluster}; `{}` is a version or an id."""
+
+REGISTRY_ELSEWHERE: Mapping[str, str] = {
+    "GET /": "clients ask it to see whether a registry is there",
+    "GET /schemas/types": "`schemas register --help` lists the types",
+    "GET /schemas/ids/{}/schema": "`schemas show-id --text` prints the same",
+    "GET /schemas/ids/{}/subjects": "`schemas show-id` tells the versions that have the id, with their subjects",
+    "GET /subjects/{subject}/versions/{}/schema": "`schemas show --text` prints the same",
+    "GET /contexts": "there is the default context only, which clients ask for",
+    "GET /v1/metadata/id": "`get cluster` shows the cluster; clients ask for it in this form",
+    "GET /v1/metadata/version": "clients ask for it",
+}
+"""Routes of a registry that no command asks, each with the reason."""
+
 WITHOUT_DRY_RUN: Mapping[str, str] = {
     "placement plan": "changes nothing itself: a plan is the preview of what `placement apply` does",
     "switch plan": "changes nothing",
@@ -149,5 +191,7 @@ WITHOUT_DRY_RUN: Mapping[str, str] = {
     "webhook test": "sends a test, which changes nothing",
     "webhook retry": "sends what was to be sent already",
     "projections rebuild": "gives the same rows again",
+    "schemas check": "changes nothing",
+    "schemas find": "changes nothing",
 }
 """Commands that ask a route that changes something and have no `--dry-run`, each with the reason."""

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Callable
 from contextlib import redirect_stderr
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from backend.commands import contexts, kinds
 from backend.commands.local import given_context
+from backend.commands.registry import registry_of
 from backend.commands.rest import ControlPlaneAway, answer, asking
+from backend.registry.known_settings import LEVELS, MODES
+
+if TYPE_CHECKING:
+    import httpx2
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 0.5
 ANSWER_SECONDS = 1.0
@@ -102,6 +110,28 @@ def placements_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
     return _places(ctx, kinds.PLACEMENT, incomplete)
 
 
+def subjects_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Subjects of the registry that is named, or of the primary's; softly deleted ones where they can be meant."""
+    with_deleted = any(ctx.params.get(name) for name in ("deleted", "permanent"))
+    params = {"subjectPrefix": incomplete, "limit": str(_MOST_ITEMS), "deleted": str(with_deleted).lower()}
+
+    def ask(client: httpx2.Client) -> list[str]:
+        found = registry_of(client, ctx.params.get("cluster")).get("subjects", **params)
+        return [str(each) for each in found]
+
+    return _in_time(ctx, ask)
+
+
+def levels_beginning(incomplete: str) -> list[str]:
+    """Compatibility levels."""
+    return _beginning(incomplete.upper(), list(LEVELS))
+
+
+def modes_beginning(incomplete: str) -> list[str]:
+    """Modes of registries."""
+    return _beginning(incomplete.upper(), list(MODES))
+
+
 def places_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
     """Places of the kind that stands before: of one thing, or of what a list is of."""
     word = ctx.params.get("kind") or ""
@@ -147,6 +177,16 @@ def _names(ctx: typer.Context, of: kinds.Kind, above: str, level: int) -> list[s
 
 def _asked(ctx: typer.Context, path: str) -> list[dict[str, Any]]:
     """The first items of a list; none where nobody answers in time, or does as hoped."""
+
+    def ask(client: httpx2.Client) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = answer(client.get(path, params={"limit": _MOST_ITEMS}))["items"]
+        return items
+
+    return _in_time(ctx, ask)
+
+
+def _in_time(ctx: typer.Context, ask: Callable[[httpx2.Client], list[T]]) -> list[T]:
+    """What somebody answers in the time that a key may take; nothing where nobody does, or not as hoped."""
     context = ctx.find_root().params.get("context")
     try:
         with (
@@ -154,8 +194,7 @@ def _asked(ctx: typer.Context, path: str) -> list[dict[str, Any]]:
             given_context(context),
             asking(ANSWER_SECONDS, CONNECT_SECONDS) as client,
         ):
-            items: list[dict[str, Any]] = answer(client.get(path, params={"limit": _MOST_ITEMS}))["items"]
-            return items
+            return ask(client)
     except (ControlPlaneAway, typer.Exit, ValueError, LookupError, TypeError):
         return []
 

@@ -11,6 +11,7 @@ import typer
 
 _STREAM = "acme/retail/prod/orders"
 _APPLICATION = "acme/retail/prod/billing"
+_SUBJECT = "acme-retail-prod-orders-value"
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "up": ("", "--estate estates/replicated.yaml --no-verify"),
@@ -73,6 +74,33 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         f"{_STREAM} billing --cluster cluster-1 --to 2026-01-31T08:00:00Z --partition 2",
     ),
     "schemas targets": ("", "--watch"),
+    "schemas subjects": ("", "--prefix acme- --deleted", "--cluster cluster-4 --watch"),
+    "schemas list": ("", "--prefix acme- --latest -o json"),
+    "schemas versions": (_SUBJECT, f"{_SUBJECT} --deleted -o json"),
+    "schemas show": (_SUBJECT, f"{_SUBJECT} 2 -o json", f"{_SUBJECT} --text > order.avsc"),
+    "schemas show-id": ("7", "7 --text > order.avsc"),
+    "schemas referring": (f"{_SUBJECT} 1",),
+    "schemas register": (
+        f"{_SUBJECT} -f order.avsc --dry-run",
+        f"{_SUBJECT} -f order.avsc --reference User=acme-retail-prod-users-value:1",
+        f"{_SUBJECT} -f - --type json < order.json",
+    ),
+    "schemas find": (f"{_SUBJECT} -f order.avsc",),
+    "schemas check": (f"{_SUBJECT} -f order.avsc", f"{_SUBJECT} -f order.avsc --version 1 -o json"),
+    "schemas level": (
+        "",
+        _SUBJECT,
+        "--set full --dry-run",
+        f"{_SUBJECT} --set backward_transitive",
+        f"{_SUBJECT} --clear",
+    ),
+    "schemas mode": ("", f"{_SUBJECT} --set readonly", f"{_SUBJECT} --clear --dry-run"),
+    "schemas delete": (
+        f"{_SUBJECT} 2 --dry-run",
+        _SUBJECT,
+        f"{_SUBJECT} --permanent",
+        f"{_SUBJECT} 2 --permanent --yes",
+    ),
     "schemas move-primary": ("cluster-2 --dry-run", "cluster-2 --take-over"),
     "switch plan": (
         "--from cluster-1 --to cluster-4 --tenant acme",

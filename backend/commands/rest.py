@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 # Some answers take as long as the log is long (verification, a rebuild).
 ANSWER_SECONDS = 600.0
+ASKS_ONLY = {"asks_only": True}
+"""Extensions of a request that changes nothing, though it is no GET."""
 
 
 class ControlPlaneAway(Exception):
@@ -84,7 +86,9 @@ def asking(
 
 
 def _changes_something(request: httpx2.Request) -> bool:
-    is_asked_only = request.method == "GET" or request.url.path.endswith("/plan")
+    is_asked_only = (
+        request.method == "GET" or request.url.path.endswith("/plan") or "asks_only" in request.extensions
+    )
     return not is_asked_only and request.url.params.get("dry_run") != "true"
 
 

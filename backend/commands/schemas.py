@@ -1,4 +1,4 @@
-"""`treeline schemas`: how far schemas are distributed, and who writes them."""
+"""`treeline schemas`: what the registries have, how far it is distributed, and who writes it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from backend.commands import schemas_reading, schemas_settings, schemas_writing
 from backend.commands.completion import clusters_beginning
 from backend.commands.output import Form, FormOption, JsonOption, show
 from backend.commands.rest import answer, rest_client
@@ -14,7 +15,11 @@ from backend.commands.watch import WatchCommand, WatchOption, present_list
 TARGET_COLUMNS = ("cluster", "primary_cluster", "state", "subjects", "behind", "reason")
 MOVE_COLUMNS = ("cluster", "previous", "take_over", "operation")
 
-schemas = typer.Typer(no_args_is_help=True, help="The schema distributor, and the primary cluster.")
+schemas = typer.Typer(
+    no_args_is_help=True, help="The schema registries, their distributor, and the primary cluster."
+)
+for commands in (schemas_reading, schemas_writing, schemas_settings):
+    commands.register(schemas)
 
 
 def register(app: typer.Typer) -> None:

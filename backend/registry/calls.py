@@ -53,9 +53,16 @@ class Call:
         """Under the mirror's lock only."""
         return self.registry.mirror.parser
 
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether a write is only to be checked: no parameter of Confluent's API, but Treeline's everywhere."""
+        return self.flag("dry_run")
+
     def write(self, decide: Decide) -> Any:
-        """Carry a write out. Raises Refusal."""
-        return self.registry.writer.write(decide, lambda cluster: f"{self.registries}/{cluster}")
+        """Carry a write out, or check it only. Raises Refusal."""
+        writer = self.registry.writer
+        carry_out = writer.try_out if self.is_dry_run else writer.write
+        return carry_out(decide, lambda cluster: f"{self.registries}/{cluster}")
 
     def try_out(self, decide: Decide, look: Callable[[Catalog, Decision], T]) -> T:
         """What `look` makes of what a write would come to, by what has been read; nothing is kept of it.

@@ -56,9 +56,7 @@ class Writer:
 
         Raises Refusal: what `decide` refuses, not the primary, the cluster or the database does not answer.
         """
-        topic = self._mirror.topic
-        if topic is None or self._mirror.reason is not None:
-            raise refusals.store_failed(f"{self._cluster}: {self._mirror.reason or 'it is being opened'}")
+        topic = self._topic()
         if not self._turn.acquire(timeout=LOCK_SECONDS):
             raise refusals.timed_out(f"Other schemas are being written on {self._cluster}; try again.")
         try:
@@ -82,6 +80,26 @@ class Writer:
             raise refusals.store_failed(f"{self._cluster}: {error}") from error
         finally:
             self._turn.release()
+
+    def try_out(self, decide: Decide, address_of: Callable[[str], str]) -> Any:
+        """What `write` would answer, by what has been read so far; nothing is kept of it.
+
+        Raises Refusal as it does, but for what only writing shows: that others write, that a record is too large.
+        """
+        self._topic()
+        try:
+            with self._engine.connect() as connection:
+                self._check_primary(connection, address_of)
+        except DatabaseUnavailable as error:
+            raise refusals.store_failed(error.detail) from error
+        with self._mirror.lock.parsing():
+            return decide(self._mirror.catalog, self._mirror.parser).answer
+
+    def _topic(self) -> SchemasTopic:
+        topic = self._mirror.topic
+        if topic is None or self._mirror.reason is not None:
+            raise refusals.store_failed(f"{self._cluster}: {self._mirror.reason or 'it is being opened'}")
+        return topic
 
     def _check_primary(self, connection: Connection, address_of: Callable[[str], str]) -> None:
         primary = primary_for(connection, self._cluster)

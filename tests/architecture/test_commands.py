@@ -1,4 +1,5 @@
-"""Every route of the REST API has a command, every command an example, a form of its answer, and a dry run."""
+"""Every route of the REST API and of a registry has a command, every command an example, a form of its answer, and
+a dry run."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from backend.cli import app
 from backend.commands import kinds
 from backend.commands.examples import EXAMPLES, examples_of
 from backend.commands.exit_codes import Code
+from backend.registry.routes import ROUTES
 from backend.settings import PROJECT_ROOT, Settings
-from docs.verbs import ELSEWHERE, VERBS, WITHOUT_DRY_RUN
+from docs.verbs import ELSEWHERE, REGISTRY_ELSEWHERE, REGISTRY_VERBS, VERBS, WITHOUT_DRY_RUN
 from tests.commands_parsed import parsed
 
 ROOT = typer.main.get_command(app)
@@ -62,7 +64,10 @@ STATE = {
     "member list",
     "offsets not-followed",
     "replication show",
+    "schemas list",
+    "schemas subjects",
     "schemas targets",
+    "schemas versions",
     "set-aside list",
     "status",
     "token list",
@@ -125,7 +130,20 @@ def test_every_route_has_a_verb_or_a_reason_why_not():
     assert all(ELSEWHERE.values())
 
 
-@pytest.mark.parametrize("verb", sorted({verb for verbs in VERBS.values() for verb in verbs}))
+def test_every_route_of_a_registry_has_a_verb_or_a_reason_why_not():
+    there = {f"{method} /{path}" for path, methods in ROUTES.items() for method in methods}
+    assert there == REGISTRY_VERBS.keys() | REGISTRY_ELSEWHERE.keys()
+    assert REGISTRY_VERBS.keys() & REGISTRY_ELSEWHERE.keys() == set()
+    assert all(REGISTRY_VERBS.values())
+    assert all(REGISTRY_ELSEWHERE.values())
+
+
+ALL_VERBS = [
+    (route, verb) for found in (VERBS, REGISTRY_VERBS) for route, verbs in found.items() for verb in verbs
+]
+
+
+@pytest.mark.parametrize("verb", sorted({verb for _, verb in ALL_VERBS}))
 def test_every_verb_is_a_command_with_what_is_said_of_it(verb: str):
     path, rest = command_of(verb)
     for word in rest:
@@ -192,7 +210,7 @@ def test_what_texts_say_of_exit_codes_is_what_the_table_says():
 
 def test_every_command_that_changes_something_can_be_tried_dry():
     asked = dict(routes())
-    changing = {command_of(verb)[0] for route, verbs in VERBS.items() for verb in verbs if route[:3] != "GET"}
+    changing = {command_of(verb)[0] for route, verb in ALL_VERBS if route[:3] != "GET"}
     without = {path for path in changing if "--dry-run" not in options(COMMANDS[path])}
     assert without == WITHOUT_DRY_RUN.keys()
     writes = [route for route in VERBS if asked[route]]
