@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -124,12 +124,12 @@ def subjects_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def levels_beginning(incomplete: str) -> list[str]:
     """Compatibility levels."""
-    return _beginning(incomplete.upper(), list(LEVELS))
+    return _either_case(incomplete, LEVELS)
 
 
 def modes_beginning(incomplete: str) -> list[str]:
     """Modes of registries."""
-    return _beginning(incomplete.upper(), list(MODES))
+    return _either_case(incomplete, MODES)
 
 
 def places_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -197,6 +197,11 @@ def _in_time(ctx: typer.Context, ask: Callable[[httpx2.Client], list[T]]) -> lis
             return ask(client)
     except (ControlPlaneAway, typer.Exit, ValueError, LookupError, TypeError):
         return []
+
+
+def _either_case(incomplete: str, words: Sequence[str]) -> list[str]:
+    """Words in capitals; in small letters if they were begun so, as a shell takes no other beginning."""
+    return _beginning(incomplete, [each.lower() if incomplete.islower() else each for each in words])
 
 
 def _beginning(incomplete: str, words: list[str]) -> list[str]:

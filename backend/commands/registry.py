@@ -39,6 +39,14 @@ _REMEDIES: Mapping[int, str] = {
 }
 """By error code: what to do about it, where the registry's own words are not enough in a shell."""
 
+_NO_TREE: Mapping[int, str] = {
+    403: "Give --cluster: your user is not shown the tree (read-estate), and so not which cluster is its primary. "
+    "`treeline discovery show TENANT/INSTANCE/ENVIRONMENT` names a cluster; one that is not the primary names it "
+    "when it refuses a write.",
+    404: "Give --cluster: there is no tree yet, and so no primary.",
+}
+"""By status of the tree's answer: why the primary is not known, and what to do."""
+
 
 @dataclass(frozen=True)
 class Registry:
@@ -85,10 +93,13 @@ class Registry:
 
 
 def registry_of(client: httpx2.Client, cluster: str | None) -> Registry:
-    """Of a cluster, or of the primary. Raises ControlPlaneAway."""
-    if cluster is None:
-        cluster = str(answer(client.get("/trees/main"))["primary_cluster"])
-    return Registry(client, cluster)
+    """Of a cluster, or of the primary, if the user is shown the tree. Raises ControlPlaneAway."""
+    if cluster is not None:
+        return Registry(client, cluster)
+    tree = client.get("/trees/main")
+    if tree.status_code in _NO_TREE:
+        fail(_NO_TREE[tree.status_code], Code.BAD_INPUT)
+    return Registry(client, str(answer(tree)["primary_cluster"]))
 
 
 def present_registry(

@@ -12,7 +12,7 @@ ClusterOption = Annotated[
     str | None,
     typer.Option(
         "--cluster",
-        help="The cluster whose registry is asked; left out: the primary, where schemas are written.",
+        help="Whose registry is asked; left out, by who may see the tree: the primary, where schemas are written.",
         autocompletion=clusters_beginning,
     ),
 ]
