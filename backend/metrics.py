@@ -56,6 +56,10 @@ _ALL = (
     ),
     Metric("treeline_distributor_running", "1 if it runs", _EDGE),
     Metric("treeline_distributor_paused", "1 if somebody told it to wait", _EDGE),
+    Metric(
+        "treeline_distributor_wait_seconds", "For how long records wait there; none where that is not known", _EDGE
+    ),
+    Metric("treeline_distributor_objective_seconds", "For how long they may: the setting"),
     Metric("treeline_losses_unacknowledged", "Ranges of lost records that nobody has taken note of", _EDGE[::2]),
     Metric("treeline_set_aside_waiting", "Records that were set aside and not replayed", _EDGE[::2]),
     Metric(

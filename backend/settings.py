@@ -239,6 +239,13 @@ class Settings(BaseSettings):
         description="Milliseconds that one hop of distribution is given by clients that nobody can tell whether "
         "their records have arrived: they wait as long times the hops before they go on elsewhere.",
     )
+    distributor_objective_seconds: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds that records may wait at a distributor before they are copied, or found to need no "
+        "copy: one at which they wait for longer is late, on the Tree page and for the alert "
+        "TreelineReplicationSlow.",
+    )
     switch_hold_seconds: float = Field(
         60.0,
         gt=0,

@@ -29,6 +29,7 @@ def observe(
                 "reason": None,
                 "target": target,
                 "lag_records": 0,
+                "wait_seconds": None,
                 "records_per_second": 0.0,
                 "copied_records": 0,
                 "copied_bytes": 0,

@@ -129,6 +129,7 @@ class DistributorThread(threading.Thread):
             reason=self._reason,
             target=self._wish[0].target.name,
             lag_records=self._lag,
+            wait_seconds=self._wait_seconds(),
             records_per_second=self._rate.of(done.copied_records),
             copied_records=done.copied_records,
             copied_bytes=done.copied_bytes,
@@ -199,6 +200,11 @@ class DistributorThread(threading.Thread):
         now = time.monotonic()
         if self._lag is None or now - self._lag_noted_at > _LAG_SECONDS:
             self._lag, self._lag_noted_at = session.lag_records(), now
+
+    def _wait_seconds(self) -> float | None:
+        """Known with the lag: what was measured before a session failed says nothing of now."""
+        waits = self._knowledge.measures.wait_seconds
+        return None if self._lag is None or waits is None else round(waits, 1)
 
     def _throttle_of(self, plan: EdgePlan) -> Throttle | None:
         """The unit's own, kept from session to session as long as the limit is the same."""

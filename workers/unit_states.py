@@ -24,6 +24,7 @@ class UnitState:
     reason: str | None
     target: str
     lag_records: int | None
+    wait_seconds: float | None = None
     records_per_second: float
     copied_records: int
     copied_bytes: int

@@ -26,6 +26,7 @@ from backend.queries import (
 )
 from backend.queries.at_risk import records_at_risk
 from backend.queries.stream_measures import MeasuredStream
+from backend.settings import Settings
 
 
 class StateCollector(Collector):
@@ -44,7 +45,7 @@ class StateCollector(Collector):
         with self._services.reading() as connection:
             yield from self._log(connection)
             yield from _clusters(connection)
-            yield from _distributors(connection, self._services.config.partition_buckets)
+            yield from _distributors(connection, self._services.config)
             yield from _schema_targets(connection)
             yield from _switches(connection)
             yield from _webhooks(connection)
@@ -78,15 +79,18 @@ def _clusters(connection: Connection) -> Iterator[Metric]:
     yield from (online, failed, at_risk)
 
 
-def _distributors(connection: Connection, buckets: int) -> Iterator[Metric]:
+def _distributors(connection: Connection, config: Settings) -> Iterator[Metric]:
     running = family("treeline_distributor_running")
     paused = family("treeline_distributor_paused")
+    waits = family("treeline_distributor_wait_seconds")
+    objective = family("treeline_distributor_objective_seconds")
+    objective.add_metric([], config.distributor_objective_seconds)
     holds = family("treeline_schema_holds_total")
     held = family("treeline_schema_held_seconds_total")
     in_vain = family("treeline_schema_waits_run_out_total")
     lost = family("treeline_losses_unacknowledged")
     aside = family("treeline_set_aside_waiting")
-    counts = schema_counts.read(connection, buckets)
+    counts = schema_counts.read(connection, config.partition_buckets)
     unseen, waiting = edge_losses.count_open(connection)
     for row in distributors.read_distributors(connection):
         of, seen = [row.cluster, row.target, str(row.level)], row.observed
@@ -96,11 +100,13 @@ def _distributors(connection: Connection, buckets: int) -> Iterator[Metric]:
         aside.add_metric([row.cluster, str(row.level)], waiting.get(edge, 0))
         if seen is not None:
             running.add_metric(of, float(seen.state == "running"))
+            if seen.wait_seconds is not None:
+                waits.add_metric(of, seen.wait_seconds)
         if (counted := counts.get(edge)) is not None:
             holds.add_metric(of, counted.holds)
             held.add_metric(of, counted.held_seconds)
             in_vain.add_metric(of, counted.waits_run_out)
-    yield from (running, paused, holds, held, in_vain, lost, aside)
+    yield from (running, paused, waits, objective, holds, held, in_vain, lost, aside)
 
 
 def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:

@@ -373,7 +373,7 @@ class CopySession:
     def lag_records(self) -> int | None:
         """Offsets between the positions and the source's ends; None while some are not known."""
         lags = self._source.lags()
-        return self._knowledge.measures.lags((self._progress[place].stream, lag) for place, lag in lags)
+        return self._knowledge.measures.lags((self._progress[at].stream, at, lag, end) for at, lag, end in lags)
 
     def troubles(self) -> dict[Place, str]:
         """What is wrong with single partitions, in words; the others go on."""

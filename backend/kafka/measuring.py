@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from backend.domain.waits import Place, Waits
+
 _LAGS_SECONDS = 5.0
 """Lags alone change all the time, and are many: they are told so often."""
 
@@ -74,6 +76,9 @@ class Measures:
         self._changed: set[str] = set()
         self._lags_changed: set[str] = set()
         self._lags_told_at = -_LAGS_SECONDS
+        self._waits = Waits()
+        self.wait_seconds: float | None = None
+        """For how long records wait; None while that of a partition is not known. See `Waits`."""
 
     def committed(self, stream: str, copies: Copies, position: int | None) -> None:
         """What was handed over of one partition is on the target, which has this position now."""
@@ -106,12 +111,17 @@ class Measures:
             for stream in streams:
                 self._of(stream).checkpoint_ms = _now_ms()
 
-    def lags(self, lags: Iterable[tuple[str, int | None]]) -> int | None:
-        """Note the lag of each partition, by its stream; that of all, None while one is not known."""
+    def lags(self, lags: Iterable[tuple[str, Place, int | None, int]]) -> int | None:
+        """Note the lag of each partition: its stream, lag and end. That of all, None while one is not known."""
         of: dict[str, int | None] = {}
-        for stream, lag in lags:
+        behind: list[tuple[Place, int | None, int]] = []
+        for stream, place, lag, end in lags:
             before = of.get(stream, 0)
             of[stream] = None if before is None or lag is None else before + lag
+            if lag != 0:
+                behind.append((place, lag, end))
+        waits = self._waits.look(time.monotonic(), behind)
+        self.wait_seconds = None if None in of.values() else waits
         with self._lock:
             for stream, lag in of.items():
                 if stream not in self._streams or self._streams[stream].lag_records != lag:

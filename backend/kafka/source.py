@@ -288,13 +288,14 @@ class Source:
         unread = [place for place in places if self._partitions[place].position is None]
         self._asked_starts.update(_ask(admin, unread, OffsetSpec.earliest(), timeout_seconds))  # type: ignore[no-untyped-call]
 
-    def lags(self) -> Iterator[tuple[Place, int | None]]:
-        """Offsets between each position and the end that the last fetch knew; None where that is not known."""
+    def lags(self) -> Iterator[tuple[Place, int | None, int]]:
+        """Offsets between each position and the end that the last fetch knew, and that end; no lag where one of
+        them is not known."""
         for place, one in self._partitions.items():
             position = self._asked_starts.get(place) if one.position is None else one.position
             end = max(self._end(place), self._asked_ends.get(place, -1))
             unknown = one.parked_until is not None or position is None or end < 0
-            yield place, None if unknown else max(0, end - (position or 0))
+            yield place, None if unknown else max(0, end - (position or 0)), end
 
     def first_offset(self, place: Place) -> int | None:
         """Where a partition's log begins now; None if the cluster does not know it. Raises KafkaException."""

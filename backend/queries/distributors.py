@@ -35,6 +35,10 @@ class Observation:
     state: str
     reason: str | None
     lag_records: int | None
+    wait_seconds: float | None
+    """For how long records wait until they are passed (`backend.domain.waits`), on the slowest of the units."""
+    in_time: bool | None
+    """Whether that is within the objective."""
     records_per_second: float | None
     copied_records: int
     copied_bytes: int
@@ -75,6 +79,7 @@ class DistributorRow:
             "state": seen and seen.state,
             "reason": seen and seen.reason,
             "lag_records": seen and seen.lag_records,
+            "wait_seconds": seen and seen.wait_seconds,
             "records_per_second": seen and seen.records_per_second,
             "copied_records": seen and seen.copied_records,
             "copied_bytes": seen and seen.copied_bytes,
@@ -119,7 +124,7 @@ def distributors_of(
             waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
             if observed.position < since:
                 # A unit knows nothing of the lag on a stream that it has not taken up.
-                observed = replace(observed, lag_records=None)
+                observed = replace(observed, lag_records=None, wait_seconds=None, in_time=None)
             observed = _less(observed, waiting + refused.get(cluster, []) + refused.get(target, []))
         found.append(DistributorRow(cluster, level, target, allowed, chosen, observed))
     return found
@@ -174,11 +179,16 @@ def _observe(
         state = "paused" if chosen.paused else "blocked"
         reason = "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
     lags: list[int] = [row.lag_records for row in present if not row.silent and row.lag_records is not None]
+    waits = [row.wait_seconds for row in present if not row.silent and row.wait_seconds is not None]
+    lag = sum(lags) if len(lags) == len(rows) else None
+    longest = 0.0 if lag == 0 else max(waits) if lag is not None and len(waits) == len(rows) else None
     holders = sorted({row.holder for row in present})
     return Observation(
         state=state,
         reason=reason,
-        lag_records=sum(lags) if len(lags) == len(rows) else None,
+        lag_records=lag,
+        wait_seconds=longest,
+        in_time=None if longest is None else longest <= settings().distributor_objective_seconds,
         records_per_second=round(sum(row.records_per_second for row in present), 1) if present else None,
         copied_records=sum(row.copied_records for row in present),
         copied_bytes=sum(row.copied_bytes for row in present),

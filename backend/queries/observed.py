@@ -43,6 +43,8 @@ unit_states = sa.Table(
     sa.Column("reason", sa.Text),
     sa.Column("target", sa.Text, nullable=False),
     sa.Column("lag_records", sa.BigInteger),
+    # See backend.domain.waits.Waits; NULL as the lag is, and of workers of a version that does not tell it.
+    sa.Column("wait_seconds", sa.Float),
     sa.Column("records_per_second", sa.Float, nullable=False),
     sa.Column("copied_records", sa.BigInteger, nullable=False),
     sa.Column("copied_bytes", sa.BigInteger, nullable=False),

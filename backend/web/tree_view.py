@@ -23,6 +23,7 @@ from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.distributors import DistributorRow, distributors_of
 from backend.queries.trees import TreeRow, get_tree
+from backend.settings import settings
 from backend.web.figures import compact, counted, full, wrapped
 from backend.web.timeline_view import TimelineItem, timeline_items
 from backend.web.tree_layout import Arrow, Diagram, layout
@@ -33,6 +34,7 @@ REASON_COLUMNS = 25
 REASON_LINES = 2
 TROUBLED = frozenset({"blocked", "degraded"})
 UNOBSERVED = "unobserved"
+_IN_TIME = {True: "in time", False: "late", None: "not known"}
 _FOLLOWS = "Records due there wait on the other clusters, and follow once they can."
 _DETAILS = re.compile(r" \(after .*?\)$")
 
@@ -87,14 +89,15 @@ def _distributors(
     connection: Connection, tree: TreeRow | None, clusters: Iterable[ClusterRow], at: int | None
 ) -> tuple[DistributorRow, ...]:
     found = () if tree is None else distributors_of(connection, tree, clusters, at)
-    return tuple(_without_totals(row) for row in found)
+    return tuple(_as_shown(row) for row in found)
 
 
-def _without_totals(row: DistributorRow) -> DistributorRow:
-    # Totals are not shown, but would make every moment of a busy system another one.
+def _as_shown(row: DistributorRow) -> DistributorRow:
+    # They are not shown, but would make every moment of a busy system another one, as would seconds of a wait.
     if row.observed is None:
         return row
-    return replace(row, observed=replace(row.observed, copied_records=0, copied_bytes=0, position=0))
+    shown = replace(row.observed, copied_records=0, copied_bytes=0, position=0, wait_seconds=None)
+    return replace(row, observed=shown)
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,22 @@ class Distributor:
         return self.row.observed.lag_records if self.row.observed else None
 
     @property
+    def is_late(self) -> bool:
+        """Whether records wait for longer than the objective; not while that is not known."""
+        return self.row.observed is not None and self.row.observed.in_time is False
+
+    @property
+    def in_time(self) -> str:
+        """The same in words."""
+        return _IN_TIME[self.row.observed.in_time if self.row.observed else None]
+
+    @property
+    def wait(self) -> str:
+        """For how long records wait, and whether that is in time."""
+        seconds = self.row.observed.wait_seconds if self.row.observed else None
+        return self.in_time if seconds is None else f"{seconds:g} s, {self.in_time}"
+
+    @property
     def flow(self) -> str:
         """How fast the line's dots run."""
         rate = self.rate or 0
@@ -179,7 +198,8 @@ class Distributor:
     @property
     def read(self) -> str:
         """The whole, then what stands on the arrow, in its order: who speaks to the machine says what is seen."""
-        return f"{self.spoken} L{self.row.level} {self.state} {compact(self.rate)}/s lag {compact(self.lag)}"
+        state = f"{self.state} late" if self.is_late else self.state
+        return f"{self.spoken} L{self.row.level} {state} {compact(self.rate)}/s lag {compact(self.lag)}"
 
     @cached_property
     def spoken(self) -> str:
@@ -187,7 +207,8 @@ class Distributor:
         base = ", ".join((f"{self.row.cluster} level {self.row.level} to {self.row.target}", *self.settings))
         if self.row.observed is None:
             return base
-        said = f"{base}: {self.state}, {compact(self.rate)} records a second, lag {full(self.lag)}"
+        in_time = f"if in time {self.in_time}" if self.row.observed.in_time is None else self.in_time
+        said = f"{base}: {self.state}, {compact(self.rate)} records a second, lag {full(self.lag)}, {in_time}"
         return f"{said}. {self.reason}" if self.reason else said
 
 
@@ -249,6 +270,19 @@ class Picture:
     @property
     def running(self) -> int:
         return sum(each.state == "running" for each in self.distributors.values())
+
+    @property
+    def in_time(self) -> int:
+        return sum(each.in_time == _IN_TIME[True] for each in self.distributors.values())
+
+    @property
+    def late(self) -> int:
+        return sum(each.is_late for each in self.distributors.values())
+
+    @property
+    def objective(self) -> str:
+        """For how long records may wait at a distributor."""
+        return f"{settings().distributor_objective_seconds:g} s"
 
     @property
     def records_per_second(self) -> float | None:

@@ -37,6 +37,11 @@ def taken(measures: Measures) -> dict[str, StreamMeasure]:
     return {each.stream: each for each in measures.take_changed()}
 
 
+def lags(measures: Measures, *partitions: tuple[str, int | None]) -> int | None:
+    """Of one partition after the other, all of which have 100 records."""
+    return measures.lags((stream, (stream, n), lag, 100) for n, (stream, lag) in enumerate(partitions))
+
+
 def expect(measure: StreamMeasure, **facts: Any) -> None:
     assert {name: getattr(measure, name) for name in facts} == facts
 
@@ -69,24 +74,41 @@ def test_what_was_aborted_does_not_count() -> None:
 
 def test_lags_of_partitions_add_up_by_stream_and_one_that_is_not_known_is_told(seconds: list[float]) -> None:
     measures = Measures()
-    assert measures.lags([(ORDERS, 3), (ITEMS, 0), (ORDERS, 4)]) == 7
+    assert lags(measures, (ORDERS, 3), (ITEMS, 0), (ORDERS, 4)) == 7
     found = taken(measures)
     assert (found[ORDERS].lag_records, found[ITEMS].lag_records) == (7, 0)
-    assert measures.lags([(ORDERS, 3), (ITEMS, 0), (ORDERS, 4)]) == 7
+    assert lags(measures, (ORDERS, 3), (ITEMS, 0), (ORDERS, 4)) == 7
     seconds[0] += 5
     assert taken(measures) == {}, "nothing is new"
     seconds[0] += 5
-    assert measures.lags([(ORDERS, None), (ITEMS, 5), (ORDERS, 4)]) is None
+    assert lags(measures, (ORDERS, None), (ITEMS, 5), (ORDERS, 4)) is None
     found = taken(measures)
     assert (found[ORDERS].lag_records, found[ITEMS].lag_records) == (None, 5)
-    assert measures.lags([]) == 0
+    assert lags(measures) == 0
+
+
+def test_the_wait_is_that_of_the_slowest_partition_and_not_known_while_a_lag_is_not(seconds: list[float]) -> None:
+    measures = Measures()
+    assert measures.wait_seconds is None
+    lags(measures, (ORDERS, 3), (ITEMS, 0))
+    assert measures.wait_seconds == 0
+    seconds[0] += 7
+    lags(measures, (ORDERS, 3), (ITEMS, 2))
+    assert measures.wait_seconds == 7
+    lags(measures, (ORDERS, 3), (ITEMS, None))
+    assert measures.wait_seconds is None
+    seconds[0] += 1
+    lags(measures, (ORDERS, 0), (ITEMS, 2))
+    assert measures.wait_seconds == 8, "of what was not known it is known since when it waits"
+    lags(measures, (ORDERS, 0), (ITEMS, 0))
+    assert measures.wait_seconds == 0
 
 
 def test_a_lag_alone_is_told_every_five_seconds_and_with_what_else_is_new(seconds: list[float]) -> None:
     measures = Measures()
-    measures.lags([(ORDERS, 3), (ITEMS, 0)])
+    lags(measures, (ORDERS, 3), (ITEMS, 0))
     assert taken(measures).keys() == {ORDERS, ITEMS}, "what is seen for the first time is told at once"
-    measures.lags([(ORDERS, 4), (ITEMS, 1)])
+    lags(measures, (ORDERS, 4), (ITEMS, 1))
     assert taken(measures) == {}
     measures.committed(ITEMS, copies((1, NOW_MS)), None)
     expect(taken(measures)[ITEMS], lag_records=1, records=1)

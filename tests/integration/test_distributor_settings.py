@@ -47,11 +47,13 @@ def test_a_paused_unit_copies_nothing_and_goes_on_where_it_was(pair, start):  # 
     pair.produce(records[20:])
     # The lag is asked for while nothing is read.
     eventually(lambda: state(thread).lag_records == 40, "the lag grows")
+    eventually(lambda: (state(thread).wait_seconds or 0) > 1, "and for how long it waits")
     assert state(thread).state == "paused"
     assert len(pair.copied()) == 20
     thread.assign(plan, 9)
     eventually(lambda: len(pair.copied()) >= 60, "the rest is copied")
     eventually(lambda: state(thread).lag_records == 0, "no lag")
+    eventually(lambda: state(thread).wait_seconds == 0, "nothing waits")
     assert state(thread).state == "running"
     copied_once(pair, 60)
 

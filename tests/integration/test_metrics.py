@@ -101,6 +101,14 @@ def test_streams_are_measured_by_distributor(tenant: Rest, database: Database) -
     assert value(tenant, "treeline_replication_record_age_seconds", **of) == 0, "nothing waits"
 
 
+def test_how_long_records_wait_is_told_with_how_long_they_may(tenant: Rest, database: Database) -> None:
+    observe(database.engine, "c1", 2, "c2", lag_records=4, wait_seconds=75.5)
+    observe(database.engine, "c2", 1, "c3", lag_records=None)
+    assert scraped(tenant)["treeline_distributor_wait_seconds"] == {tuple(sorted(EDGE_OF.items())): 75.5}
+    with telling(database, distributor_objective_seconds=20) as rest:
+        assert value(rest, "treeline_distributor_objective_seconds") == 20
+
+
 def test_how_old_a_copy_is_where_no_record_has_a_time_is_not_known(tenant: Rest, database: Database) -> None:
     observe(database.engine, "c1", 2, "c2", seen_at=LATER)
     measured(database, FIRST, lag_records=4)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from backend.cli import app
+from backend.queries.observed import unit_states
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, TREE, Rest, problem
@@ -72,6 +73,29 @@ def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_u
     assert lag() is None, "of the new stream nothing is known"
     observe(database.engine, "c2", 2, target, lag_records=3)
     assert lag() == units
+
+
+def test_the_wait_is_that_of_the_slowest_unit_and_not_known_while_the_lag_is_not(
+    tenant: Rest, database: Database
+) -> None:
+    target = tenant("GET", PATH).json()["target"]
+
+    def wait(**facts: object) -> float | None:
+        observe(database.engine, "c2", 2, target, **facts)
+        with database.owner.begin() as connection:
+            slower = sa.update(unit_states).where(unit_states.c.unit == "distributor:c2:2:0")
+            connection.execute(slower.values(wait_seconds=unit_states.c.wait_seconds + 1))
+        found: float | None = tenant("GET", PATH).json()["wait_seconds"]
+        return found
+
+    assert wait(lag_records=3, wait_seconds=7.5) == 8.5
+    assert wait(lag_records=3) is None, "a worker that does not measure it"
+    assert wait(lag_records=0) == 0
+    assert wait(lag_records=None, wait_seconds=7.5) is None
+    assert wait(lag_records=3, wait_seconds=7.5, seen_at=sa.text("now() - interval '1 minute'")) is None
+    assert wait(lag_records=3, wait_seconds=7.5) == 8.5
+    assert tenant("POST", f"{PROD}/streams", {"name": "orders", "partitions": 1}).status_code == 201
+    assert tenant("GET", PATH).json()["wait_seconds"] is None, "of the new stream nothing is known"
 
 
 def test_an_earlier_position_shows_the_settings_of_then(grown: Rest) -> None:

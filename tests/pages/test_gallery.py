@@ -66,7 +66,8 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     all_online(database)
     schemas(acme)
     for rate, (cluster, level, target) in enumerate(ARROWS):
-        observe(database.engine, cluster, level, target, records_per_second=480.0 + 90 * rate, lag_records=rate)
+        facts = {"records_per_second": 480.0 + 90 * rate, "lag_records": rate, "wait_seconds": 30.0 * rate}
+        observe(database.engine, cluster, level, target, **facts)
     look(database, looked_at(away=(2,)), "id-0")
     for group, stream in (("billing", ORDERS), ("reports", ORDERS), ("shop", ITEMS)):
         committed(database, stream, group)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 from backend.projections.clusters import clusters
+from backend.web import tree_view
 from tests.database_fixture import Database, RunningPostgres
 from tests.observations import observe
 from tests.pages.consoles import Console, serve
@@ -19,6 +21,8 @@ TREE = {
     "level": 2,
     "children": [{"cluster": "c1"}, {"level": 1, "children": [{"cluster": "c2"}, {"cluster": "c3"}]}],
 }
+# Nobody falls silent while a slow machine opens a page.
+LATER = sa.text("now() + interval '1 hour'")
 ARROWS = ["c1:2", "c2:1", "c2:2", "c3:1", "c3:2"]
 
 
@@ -81,14 +85,73 @@ def test_arrows_and_table_say_the_same_and_follow_what_workers_see(
     assert arrows.evaluate_all("all => all.map(each => each.dataset.distributor)") == ARROWS
     rows = page.locator("[data-row]")
     assert rows.evaluate_all("all => all.map(each => each.dataset.row)") == ARROWS
-    observe(database.engine, "c1", 2, "c2", lag_records=600, records_per_second=1234.5)
+    observe(database.engine, "c1", 2, "c2", lag_records=600, wait_seconds=4.0, records_per_second=1234.5)
     arrow = page.locator("[data-distributor='c1:2']")
     expect(arrow.locator(".rate")).to_have_text("2.5k/s")
     expect(arrow.locator(".lag")).to_have_text("lag 1.2k")
     expect(arrow).to_have_attribute("aria-label", re.compile("c1 level 2 to c2: blocked, 2.5k records a second"))
     cells = page.locator("[data-row='c1:2'] > *").all_inner_texts()
-    assert cells[:11] == ["c1", "L2", "0011", "0010", "c2", "none", "blocked", "1,200", "2.5k", "1", "w:1"]
-    assert "offline" in cells[11]
+    assert cells[:8] == ["c1", "L2", "0011", "0010", "c2", "none", "blocked", "1,200"]
+    assert cells[8:12] == ["in time", "2.5k", "1", "w:1"]
+    assert "offline" in cells[12]
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict", "spoken", "summary"),
+    [
+        ({"lag_records": 0}, "in time", "lag 0, in time", "1 of 5"),
+        ({"lag_records": 9, "wait_seconds": 60.0}, "in time", "lag 18, in time", "1 of 5"),
+        ({"lag_records": 9, "wait_seconds": 60.1}, "late", "lag 18, late", "0 of 5"),
+        ({"lag_records": 9, "wait_seconds": None}, "not known", "lag 18, if in time not known", "0 of 5"),
+        ({"lag_records": None, "wait_seconds": 60.1}, "not known", "lag –, if in time not known", "0 of 5"),
+    ],
+)
+def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_may(
+    console: Console,
+    database: Database,
+    open_page,
+    facts: dict[str, Any],
+    verdict: str,
+    spoken: str,
+    summary: str,
+) -> None:
+    set_up(console)
+    observe(database.engine, "c1", 2, "c2", seen_at=LATER, **facts)
+    page = open_page(console)
+    arrow = page.locator("[data-distributor='c1:2']")
+    expect(arrow.locator(".late")).to_have_text(["late"] if verdict == "late" else [])
+    said = arrow.get_attribute("aria-label") or ""
+    assert f", 0 records a second, {spoken}. " in said
+    # Who speaks to the machine says what is seen, in its order.
+    seen = " ".join(map(str.strip, arrow.locator(".label text").all_text_contents()))
+    assert said.endswith(f" {seen}")
+    assert seen.startswith("L2 blocked late 0/s" if verdict == "late" else "L2 blocked 0/s")
+    expect(page.locator("#distributor-table thead th").nth(8)).to_have_text("Within 60 s")
+    cell = page.locator("[data-row='c1:2'] > *").nth(8)
+    expect(cell).to_have_text(verdict)
+    expect(page.locator("[data-row='c2:1'] > *").nth(8)).to_have_text("not known")
+    figure = page.locator("#summary-list > div", has=page.locator("#in-time"))
+    expect(figure).to_have_text(re.compile(rf"Within 60 s\s*{summary}"))
+    expect(figure).to_have_class(re.compile("bad" if verdict == "late" else "^$"))
+    page.goto(f"{console.url}/tree/-target/c1/2")
+    wait = facts.get("wait_seconds") if facts["lag_records"] else 0.0 if facts["lag_records"] == 0 else None
+    expect(page.locator("#now")).to_contain_text(verdict if wait is None else f"{wait:g} s, {verdict}")
+    page.goto(f"{console.url}/tree?at=7")
+    expect(page.locator("svg [data-distributor]")).to_have_count(5)
+    expect(page.locator("body")).not_to_contain_text(re.compile("in time|Within 60 s"))
+    assert page.locator(".late").count() == 0
+
+
+def test_seconds_that_pass_while_something_waits_are_no_reason_to_draw_again(
+    console: Console, database: Database
+) -> None:
+    set_up(console)
+    found = []
+    for seconds in (5.0, 59.0, 61.0):
+        observe(database.engine, "c1", 2, "c2", seen_at=LATER, lag_records=9, wait_seconds=seconds)
+        with database.engine.connect() as connection:
+            found.append(tree_view.read(connection))
+    assert found[0] == found[1] != found[2]
 
 
 def test_an_event_appears_in_the_timeline_without_a_reload(console: Console, open_page) -> None:
@@ -253,7 +316,8 @@ def test_the_control_plane_ends_while_pages_are_open_and_they_go_on_when_it_is_b
 @pytest.mark.parametrize(("width", "height"), [(800, 900), (1280, 800), (1440, 900), (1920, 1080)])
 def test_everything_has_its_room(console: Console, database: Database, open_page, width: int, height: int) -> None:
     set_up(console)
-    observe(database.engine, "c1", 2, "c2", lag_records=49_900, records_per_second=49_900)
+    facts = {"lag_records": 49_900, "wait_seconds": 61.0, "records_per_second": 49_900.0, "seen_at": LATER}
+    observe(database.engine, "c1", 2, "c2", **facts)
     page: Page = open_page(console)
     page.set_viewport_size({"width": width, "height": height})
     expect(page.locator("[data-distributor='c1:2'] .rate")).to_have_text("99.8k/s")
@@ -263,14 +327,24 @@ def test_everything_has_its_room(console: Console, database: Database, open_page
     too_wide = page.locator(".label").evaluate_all(
         """labels => labels.filter(label => {
              const room = label.querySelector('.room').getBBox();
-             const [rate, lag] = ['.rate', '.lag'].map(part => label.querySelector(part).getBBox());
+             const of = part => label.querySelector(part)?.getBBox();
+             const [rate, lag, state, late] = ['.rate', '.lag', 'text.state', '.late'].map(of);
              return [...label.querySelectorAll('text')].some(text => {
                const box = text.getBBox();
                return box.x < room.x - 1 || box.x + box.width > room.x + room.width;
-             }) || rate.x + rate.width > lag.x;
+             }) || rate.x + rate.width > lag.x || late && state.x + state.width + 4 > late.x;
            }).map(label => label.textContent)"""
     )
     assert too_wide == []
+    # Degraded is the longest of the states; as these clusters are away, none is.
+    room = page.locator("[data-distributor='c1:2'] .label").evaluate(
+        """label => {
+             const state = label.querySelector('text.state');
+             state.textContent = 'degraded';
+             return label.querySelector('.late').getBBox().x - state.getBBox().x - state.getBBox().width;
+           }"""
+    )
+    assert room > 4
     outside = page.locator(".leaf").evaluate_all(
         """leaves => leaves.filter(leaf => {
              const card = leaf.querySelector('rect').getBBox();
