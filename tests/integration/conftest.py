@@ -27,6 +27,8 @@ from tests import http
 from tests.database_fixture import TEMPLATE, Content, Database, RunningPostgres, create_database
 
 logs.configure()
+# A logger keeps the output that it first wrote to: that of a command, if it is the control plane's beside one.
+structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stdout))
 
 WAIT_SECONDS = 120
 TOKEN = "a token of the tests"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import typer.testing
 import yaml
 from pydantic import SecretStr
@@ -22,8 +20,6 @@ from backend.settings import settings
 from tests.integration.conftest import SECRETS_KEY, TOKEN
 from tests.pages.consoles import serve_here
 
-# A logger keeps the output that it first wrote to: that of a command, if it is the control plane's beside one.
-structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stdout))
 # Made once: all commands of the program take a tenth of a second, and a test gives a dozen of them.
 typer.testing._get_command = cache(typer.testing._get_command)
 
