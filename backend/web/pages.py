@@ -53,9 +53,14 @@ def enter_somewhere(viewer: Caller | None, action: Action) -> Caller:
 
 def refused_page(request: Request, viewer: Caller, error: DomainError) -> Response:
     """The page that says why there is no other one."""
+    return told_page(request, viewer, error.title, error.detail, STATUS[error.kind])
+
+
+def told_page(request: Request, viewer: Caller, title: str, message: str, status: int) -> Response:
+    """A page that tells a refusal, with a way on."""
     way = ("/tenants", "Tenants") if may_somewhere(viewer, Action.READ_TENANT) else ("/account", "Your account")
-    message = {"title": error.title, "message": error.detail, "way": way, "is_refused": True}
-    return templates.page("message.html", {**frame(request, viewer), **message}, STATUS[error.kind])
+    told = {"title": title, "message": message, "way": way, "is_refused": True}
+    return templates.page("message.html", {**frame(request, viewer), **told}, status)
 
 
 class PageRoute(APIRoute):

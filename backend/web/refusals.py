@@ -13,12 +13,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from backend.domain.access import Action, Caller, may_somewhere
+from backend.domain.access import Caller
 from backend.domain.errors import DomainError
 from backend.web import templates
 from backend.web.form_page import EDIT
 from backend.web.forms import Fields, FormOfAnotherSession, form_key
 from backend.web.login_page import LOGIN, login_page
+from backend.web.pages import told_page
 from backend.web.services import frame
 from backend.web.sessions import place_asked
 
@@ -61,11 +62,8 @@ def _page_of(request: Request, answer: Response) -> Response:
     if viewer is None:
         page = login_page(request, answer.status_code, f"{told['title']}: {sentence}.")
     else:
-        way = (
-            ("/tenants", "Tenants") if may_somewhere(viewer, Action.READ_TENANT) else ("/account", "Your account")
-        )
-        message = {"title": told["title"], "message": f"{sentence[:1].upper()}{sentence[1:]}.", "way": way}
-        page = templates.page("message.html", {**frame(request, viewer), **message}, answer.status_code)
+        message = f"{sentence[:1].upper()}{sentence[1:]}."
+        page = told_page(request, viewer, told["title"], message, answer.status_code)
     for name in ("allow", "retry-after"):
         if name in answer.headers:
             page.headers[name] = answer.headers[name]
