@@ -1,70 +1,123 @@
 // Editing the tree by keyboard: every key does what a link or a button of the page does.
+//
+// A step is a new page. Keys that come quicker than pages do are kept, and each is pressed on the page that it was
+// meant for: hence this is run before the page is parsed, and what it does to the page once it is there.
 (() => {
-  const nodes = [...document.querySelectorAll(".node")];
-  const chosen = document.querySelector(".node[aria-current]");
-  const KEPT = "treeline-edit-scroll";
+  const SCROLL = "treeline-edit-scroll";
+  const TYPED = "treeline-edit-typed";
+  const MOST_MS = 5000; // older keys are forgotten: nobody waits that long and still means them
+  const KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Delete", "a", "s", "ctrl z", "ctrl Z", "ctrl y"];
 
-  // A step is a new page: it begins where the last one was left.
-  const kept = sessionStorage.getItem(KEPT);
-  if (kept === null) chosen?.scrollIntoView({ block: "nearest", inline: "center" });
-  else {
-    sessionStorage.removeItem(KEPT);
-    const [left, top] = kept.split(" ").map(Number);
-    const figure = document.querySelector(".figure");
-    if (figure) figure.scrollLeft = left;
-    // Later than the browser goes to the address's fragment, which takes the focus away.
-    const go = () => {
-      if (![document.body, chosen].includes(document.activeElement)) return; // somebody was quicker
-      window.scrollTo(0, top);
-      chosen?.focus({ preventScroll: true });
-    };
-    go();
-    window.addEventListener("load", () => requestAnimationFrame(go));
-  }
-  const keep = () => {
-    sessionStorage.setItem(KEPT, `${document.querySelector(".figure")?.scrollLeft ?? 0} ${window.scrollY}`);
+  let leaving = 0; // when the page was left for the next one
+  let press = null; // does what a key does, once the page is there
+
+  const named = ({ key, ctrlKey, metaKey, altKey, shiftKey }) => {
+    if (altKey) return null;
+    const plain = key.length === 1 ? key.toLowerCase() : key;
+    const name = ctrlKey || metaKey ? `ctrl ${shiftKey ? plain.toUpperCase() : plain}` : plain;
+    return KEYS.includes(name) ? name : null;
   };
-  document.addEventListener("submit", ({ target }) => {
-    if (target.method === "get" && target.closest(".edits")) keep();
-  });
-  document.addEventListener("click", ({ target }) => {
-    if (target.closest(".node, #undo, #redo, #steps a, #wrong-nodes a")) keep();
-  });
-
-  if (!chosen) return;
-  document.getElementById("keys").hidden = false;
-
-  const at = (place) => nodes.find(({ dataset }) => dataset.place === place);
-  const press = (element) => {
-    if (!element) return false;
-    keep();
-    element.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window }));
-    return true;
+  const typed = () => {
+    const { at, keys } = JSON.parse(sessionStorage.getItem(TYPED) ?? '{"at": 0, "keys": []}');
+    return Date.now() - at < MOST_MS ? keys : [];
   };
-  const beside = (place, side) => {
-    const last = place.at(-1);
-    if (place.length > 1 && last !== side) return at(place.slice(0, -1) + side);
-    return null;
+  const type = (keys) => {
+    if (keys.length) sessionStorage.setItem(TYPED, JSON.stringify({ at: Date.now(), keys }));
+    else sessionStorage.removeItem(TYPED);
+  };
+  const isLeaving = () => Date.now() - leaving < MOST_MS;
+  // One after the other, until one leads to another page: there the rest goes on.
+  const goOn = () => {
+    let keys = typed();
+    while (press && keys.length && !isLeaving()) {
+      const [key] = keys;
+      keys = keys.slice(1);
+      if (key === "a") keys = []; // what was typed behind it was meant for the field that it goes to
+      type(keys);
+      press(key);
+    }
   };
 
   document.addEventListener("keydown", (event) => {
-    const { key, ctrlKey, metaKey, altKey, shiftKey, target } = event;
-    if (target.closest("input, select, textarea, dialog") || altKey) return;
-    const place = chosen.dataset.place;
-    let done = false;
-    if (ctrlKey || metaKey) {
-      if (key.toLowerCase() === "z") done = press(document.getElementById(shiftKey ? "redo" : "undo"));
-      if (key.toLowerCase() === "y") done = press(document.getElementById("redo"));
-    } else if (key === "ArrowUp") done = press(place.length > 1 ? at(place.slice(0, -1)) : null);
-    else if (key === "ArrowDown") done = press(at(`${place}0`));
-    else if (key === "ArrowLeft") done = press(beside(place, "0") ?? at(`${place}0`));
-    else if (key === "ArrowRight") done = press(beside(place, "1") ?? at(`${place}1`));
-    else if (key === "Delete") done = press(document.getElementById("act-remove"));
-    else if (key.toLowerCase() === "s") done = press(document.getElementById("act-swap"));
-    else if (key.toLowerCase() === "a") {
-      document.getElementById("add-with")?.focus();
-      done = true;
+    if (event.target.closest?.("input, select, textarea, dialog")) return;
+    const key = named(event);
+    if (!key) return;
+    if (press && !isLeaving()) {
+      if (press(key)) event.preventDefault();
+      return;
     }
-    if (done) event.preventDefault();
+    event.preventDefault();
+    type([...typed(), key]);
+  });
+  addEventListener("pageshow", ({ persisted }) => {
+    if (!persisted) return;
+    leaving = 0;
+    type([]);
+  });
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const nodes = [...document.querySelectorAll(".node")];
+    const chosen = document.querySelector(".node[aria-current]");
+
+    // A page begins where the last one was left.
+    const kept = sessionStorage.getItem(SCROLL);
+    if (kept === null) chosen?.scrollIntoView({ block: "nearest", inline: "center" });
+    else {
+      sessionStorage.removeItem(SCROLL);
+      const [left, top] = kept.split(" ").map(Number);
+      const figure = document.querySelector(".figure");
+      if (figure) figure.scrollLeft = left;
+      // Later than the browser goes to the address's fragment, which takes the focus away.
+      const go = () => {
+        if (![document.body, chosen].includes(document.activeElement)) return; // somebody was quicker
+        window.scrollTo(0, top);
+        chosen?.focus({ preventScroll: true });
+      };
+      go();
+      window.addEventListener("load", () => requestAnimationFrame(go));
+    }
+    const keep = () => {
+      leaving = Date.now();
+      sessionStorage.setItem(SCROLL, `${document.querySelector(".figure")?.scrollLeft ?? 0} ${window.scrollY}`);
+    };
+    document.addEventListener("submit", ({ target }) => {
+      if (target.method === "get" && target.closest(".edits")) keep();
+    });
+    document.addEventListener("click", ({ target, ctrlKey, metaKey, shiftKey }) => {
+      if (ctrlKey || metaKey || shiftKey) return; // into a tab or a window of its own
+      if (target.closest(".node, #undo, #redo, #steps a, #wrong-nodes a")) keep();
+    });
+
+    if (!chosen) {
+      press = () => false;
+      type([]);
+      return;
+    }
+    document.getElementById("keys").hidden = false;
+
+    const place = chosen.dataset.place;
+    const at = (wanted) => nodes.find(({ dataset }) => dataset.place === wanted);
+    const beside = (side) => (place.length > 1 && place.at(-1) !== side ? at(place.slice(0, -1) + side) : null);
+    const does = {
+      ArrowUp: () => (place.length > 1 ? at(place.slice(0, -1)) : null),
+      ArrowDown: () => at(`${place}0`),
+      ArrowLeft: () => beside("0") ?? at(`${place}0`),
+      ArrowRight: () => beside("1") ?? at(`${place}1`),
+      Delete: () => document.getElementById("act-remove"),
+      s: () => document.getElementById("act-swap"),
+      "ctrl z": () => document.getElementById("undo"),
+      "ctrl Z": () => document.getElementById("redo"),
+      "ctrl y": () => document.getElementById("redo"),
+    };
+    press = (key) => {
+      if (key === "a") {
+        document.getElementById("add-with")?.focus();
+        return true;
+      }
+      const element = does[key]();
+      element?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window }));
+      return Boolean(element);
+    };
+    goOn();
   });
 })();

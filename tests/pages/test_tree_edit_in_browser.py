@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
@@ -82,7 +83,7 @@ def test_by_keyboard_alone(five: Console, open_page) -> None:
     expect(page.locator("#node-r1")).to_be_focused()
     page.keyboard.press("Control+z")
     expect(page.locator("#node-r11")).to_have_attribute("aria-label", "c3 leaf")
-    page.keyboard.press("ArrowUp")
+    expect(page.locator("#node-r1")).to_be_focused()
     page.keyboard.press("s")
     expect(page.locator("#node-r10")).to_have_attribute("aria-label", "c3 leaf")
     page.keyboard.press("ArrowLeft")
@@ -101,6 +102,27 @@ def test_by_keyboard_alone(five: Console, open_page) -> None:
     page.get_by_role("button", name="Set the tree").press("Enter")
     page.wait_for_url("**/tree")
     assert "c5" in tree(five)
+
+
+def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) -> None:
+    """Each on the page that it was meant for: where the first of them had led, not where it was pressed."""
+    page = open_page(five, f"{EDIT}?node=r")
+
+    held: list[Route] = []
+    page.route("**/tree/edit?*", lambda route: held.append(route))
+    for key in ("ArrowDown", "ArrowRight", "s", "ArrowDown", "Delete", "Control+z", "Control+z", "Control+y", "a", "s"):
+        page.keyboard.press(key)
+    assert len(held) == 1, "one page is asked for, whatever is typed until it comes"
+    page.unroute("**/tree/edit?*")  # goes on with what is held
+    expect(page.locator("#add-with")).to_be_focused()
+    expect(page.locator("#node-r10")).to_have_attribute("aria-label", "c3 leaf")
+    expect(page).to_have_url(re.compile(r"steps=swap:r1,remove:r10&done=1&"))
+    # Nothing of it is left over for a page that comes later.
+    page.reload()
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#node-r")).to_be_focused()
+    expect(page).to_have_url(re.compile(r"steps=swap:r1,remove:r10&done=1&"))
 
 
 def test_a_move_and_an_exchange(five: Console, open_page) -> None:
