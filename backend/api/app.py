@@ -50,7 +50,7 @@ from backend.api import (
 )
 from backend.api.access import allowed, bearer_scheme
 from backend.api.gate import Gate
-from backend.api.requests import known_parameters
+from backend.api.requests import known_parameters, plausible_body
 from backend.api.services import Services
 from backend.oidc.provider import provider_of
 from backend.settings import Settings, settings
@@ -104,7 +104,12 @@ def routes() -> Sequence[BaseRoute]:
     api = APIRouter(
         prefix="/api/v1",
         responses=refusals,
-        dependencies=[Depends(bearer_scheme), Depends(allowed), Depends(known_parameters)],
+        dependencies=[
+            Depends(bearer_scheme),
+            Depends(allowed),
+            Depends(known_parameters),
+            Depends(plausible_body),
+        ],
     )
     for module in (
         discovery,  # routes are tried in turn, and this one is asked more than all others together

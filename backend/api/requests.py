@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from fastapi import Depends, Header, Query, Request, params
+from fastapi import Depends, Header, HTTPException, Query, Request, params
 from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, field_validator
 from sqlalchemy import Connection
 
-from backend.api.access import Asking
+from backend.api.access import SAFE_METHODS, Asking
 from backend.api.services import Services
 from backend.changes.change import Change
 from backend.dispatch import Answer, Decider, Directed, IdempotencyKey, Outcome
@@ -84,6 +85,22 @@ async def known_parameters(request: Request) -> None:
     for field in queries:
         if given.count(field.alias) > 1 and not _takes_many(field.field_info.annotation):
             raise ValueInvalid(f"{field.alias} is given {given.count(field.alias)} times, and is taken once")
+
+
+async def plausible_body(request: Request) -> None:
+    """Refuse what is no JSON also where a route takes no body: whoever sends it means something else."""
+    if request.scope["route"].body_field is not None or request.method in SAFE_METHODS:
+        return
+    body = await request.body()
+    if not body:
+        return
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as error:
+        place = {"type": "json_invalid", "loc": ("body", error.pos), "ctx": {"error": error.msg}}
+        raise RequestValidationError([place]) from error
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, "there was an error parsing the body") from error
 
 
 def _takes_many(annotation: Any) -> bool:

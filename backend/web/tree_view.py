@@ -294,7 +294,7 @@ class Picture:
 
     @cached_property
     def notices(self) -> list[Notice]:
-        """Offline clusters, then distributors that do not run for another reason."""
+        """Offline clusters, then distributors that do not run for another reason, then late ones that do run."""
         offline = [leaf for leaf in self.leaves.values() if leaf.state == "offline"]
         found = []
         if offline:
@@ -311,6 +311,10 @@ class Picture:
             names = ", ".join(each.key for each in members)
             title = f"{counted(len(members), 'distributor')} {state}: {names}"
             found.append(Notice("bad" if state in TROUBLED else "note", title, (reason,) if reason else ()))
+        late = [each.key for each in self.distributors.values() if each.is_late and each.state == "running"]
+        if late:
+            title = f"{counted(len(late), 'distributor')} late: {', '.join(late)}"
+            found.append(Notice("bad", title, (f"Records wait for longer than {self.objective}.",)))
         return found
 
 

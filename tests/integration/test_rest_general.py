@@ -96,7 +96,8 @@ def test_a_wrong_method_is_answered_with_the_right_ones(
 )
 def test_malformed_json_is_400(empty_rest: Rest, content: bytes) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-    for method, path in (("POST", "/api/v1/clusters"), ("PUT", "/api/v1/trees/main")):
+    taking_none = (("POST", "/api/v1/projections/rebuild"), ("DELETE", "/api/v1/clusters/c1"))
+    for method, path in (("POST", "/api/v1/clusters"), ("PUT", "/api/v1/trees/main"), *taking_none):
         problem(
             empty_rest.client.request(method, path, content=content, headers=headers), 400, "malformed-request"
         )

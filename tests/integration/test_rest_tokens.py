@@ -1,4 +1,4 @@
-"""Foreign, expired and revoked tokens: every route answers all of them alike, and does nothing; so it does with none."""
+"""Foreign, expired and revoked tokens: every route answers all of them alike and does nothing, as for none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.database_fixture import RunningPostgres
 from tests.integration.callers import new_token, new_user
 from tests.integration.conftest import Rest, problem, shared_rest
 from tests.integration.test_rest_access import NAMES, PLAIN
-
 
 # Of `spoilt`: who sends these sends no token.
 WITHOUT = ("missing", "of another kind", "empty")

@@ -110,7 +110,18 @@ def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) ->
 
     held: list[Route] = []
     page.route("**/tree/edit?*", lambda route: held.append(route))
-    for key in ("ArrowDown", "ArrowRight", "s", "ArrowDown", "Delete", "Control+z", "Control+z", "Control+y", "a", "s"):
+    for key in (
+        "ArrowDown",
+        "ArrowRight",
+        "s",
+        "ArrowDown",
+        "Delete",
+        "Control+z",
+        "Control+z",
+        "Control+y",
+        "a",
+        "s",
+    ):
         page.keyboard.press(key)
     assert len(held) == 1, "one page is asked for, whatever is typed until it comes"
     page.unroute("**/tree/edit?*")  # goes on with what is held

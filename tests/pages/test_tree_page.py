@@ -16,6 +16,7 @@ from backend.web import tree_view
 from tests.database_fixture import Database, RunningPostgres
 from tests.observations import observe
 from tests.pages.consoles import Console, serve
+from tests.pages.switching import all_online
 
 TREE = {
     "level": 2,
@@ -140,6 +141,22 @@ def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_m
     expect(page.locator("svg [data-distributor]")).to_have_count(5)
     expect(page.locator("body")).not_to_contain_text(re.compile("in time|Within 60 s"))
     assert page.locator(".late").count() == 0
+
+
+def test_late_distributors_need_attention_until_they_are_in_time(
+    acme: Console, database: Database, open_page
+) -> None:
+    all_online(database)
+    page = open_page(acme)
+    for target, cluster in (("c2", "c1"), ("c1", "c3")):
+        observe(database.engine, cluster, 2, target, seen_at=LATER, lag_records=9, wait_seconds=61.0)
+    notice = page.locator("#notice-list > li", has_text="late")
+    expect(notice).to_have_text(
+        [re.compile(r"2 distributors late: c1:2, c3:2\s*Records wait for longer than 60 s\.")]
+    )
+    for target, cluster in (("c2", "c1"), ("c1", "c3")):
+        observe(database.engine, cluster, 2, target, seen_at=LATER, lag_records=9, wait_seconds=60.0)
+    expect(notice).to_have_count(0)
 
 
 def test_seconds_that_pass_while_something_waits_are_no_reason_to_draw_again(
