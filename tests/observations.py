@@ -25,7 +25,7 @@ def observe(
                 "unit": unit,
                 "holder": "w:1",
                 "epoch": 1,
-                "state": "running",
+                "state": state,
                 "reason": None,
                 "target": target,
                 "lag_records": 0,
