@@ -135,6 +135,14 @@ def replicas(database: Database) -> None:
     failed(database, "p2", "brokers are not there (4, 5): start them, or name target_brokers without them")
 
 
+# What goes on beyond its edge, and does not say so; of code the words that are cut say it.
+UNTOLD = """[...document.querySelectorAll('main *')].filter(each => {
+  const style = getComputedStyle(each);
+  return style.overflowX === 'auto' && each.scrollWidth > each.clientWidth + 1
+    && !each.matches('pre, code') && !style.backgroundAttachment.includes('local');
+}).map(each => `${each.localName}#${each.id}.${each.className}`)"""
+
+
 def taken(page: Page, picture: Picture) -> list[str]:
     """Look at an open page in both widths, and keep what the documentation has of it; what runs out of it."""
     wrong = []
@@ -144,6 +152,8 @@ def taken(page: Page, picture: Picture) -> list[str]:
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > size["width"]:
             wrong.append(f"{picture.way}: {width} of {size['width']} pixels")
+        if size is NARROW:
+            wrong += [f"{picture.way}: {each} goes on without a shadow" for each in page.evaluate(UNTOLD)]
         if KEPT and ending in picture.looks:
             pictures.keep(page, Path(KEPT) / f"{picture.name}{ending}.webp")
     return wrong
