@@ -186,3 +186,12 @@ def test_every_page_is_there_and_has_its_room(filled: Console, open_page: Callab
         follow(page, each)
         wrong += taken(page, each)
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_card_is_called_what_is_read_on_it(filled: Console, open_page: Callable[..., Page]) -> None:
+    """WCAG 2.5.3, with all that a card can have: who speaks to the machine says what is seen."""
+    filled.rest.ok("PATCH", "/clusters/c2", {"zone": "az1"})
+    card = open_page(filled, "/tree").locator("#leaf-c2")
+    read = " ".join((card.text_content() or "").split())
+    assert read == "c2 online zone az1 1 active 2 only here"
+    assert (card.get_attribute("aria-label") or "").startswith(f"{read}. ")
