@@ -28,7 +28,7 @@ from tests.database_fixture import TEMPLATE, Content, Database, RunningPostgres,
 
 logs.configure()
 # A logger keeps the output that it first wrote to: that of a command, if it is the control plane's beside one.
-structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stdout))
+structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.__stdout__))
 
 WAIT_SECONDS = 120
 TOKEN = "a token of the tests"
