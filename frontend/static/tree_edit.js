@@ -6,7 +6,23 @@
   const SCROLL = "treeline-edit-scroll";
   const TYPED = "treeline-edit-typed";
   const MOST_MS = 5000; // older keys are forgotten: nobody waits that long and still means them
-  const KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Delete", "a", "s", "ctrl z", "ctrl Z", "ctrl y"];
+
+  const called = (id) => document.getElementById(id);
+  const at = (place) => document.querySelector(`.node[data-place="${place}"]`);
+  const beside = (place, side) => (place.length > 1 && place.at(-1) !== side ? at(place.slice(0, -1) + side) : null);
+  // What each key presses, or, of "a", goes to; the place is that of the chosen node.
+  const MEANT = {
+    ArrowUp: (place) => (place.length > 1 ? at(place.slice(0, -1)) : null),
+    ArrowDown: (place) => at(`${place}0`),
+    ArrowLeft: (place) => beside(place, "0") ?? at(`${place}0`),
+    ArrowRight: (place) => beside(place, "1") ?? at(`${place}1`),
+    Delete: () => called("act-remove"),
+    a: () => called("add-with"),
+    s: () => called("act-swap"),
+    "ctrl z": () => called("undo"),
+    "ctrl Z": () => called("redo"),
+    "ctrl y": () => called("redo"),
+  };
 
   let leaving = 0; // when the page was left for the next one
   let press = null; // does what a key does, once the page is there
@@ -15,21 +31,21 @@
     if (altKey) return null;
     const plain = key.length === 1 ? key.toLowerCase() : key;
     const name = ctrlKey || metaKey ? `ctrl ${shiftKey ? plain.toUpperCase() : plain}` : plain;
-    return KEYS.includes(name) ? name : null;
+    return Object.hasOwn(MEANT, name) ? name : null;
   };
   const typed = () => {
-    const { at, keys } = JSON.parse(sessionStorage.getItem(TYPED) ?? '{"at": 0, "keys": []}');
-    return Date.now() - at < MOST_MS ? keys : [];
+    const { when, keys } = JSON.parse(sessionStorage.getItem(TYPED) ?? '{"when": 0, "keys": []}');
+    return Date.now() - when < MOST_MS ? keys : [];
   };
   const type = (keys) => {
-    if (keys.length) sessionStorage.setItem(TYPED, JSON.stringify({ at: Date.now(), keys }));
+    if (keys.length) sessionStorage.setItem(TYPED, JSON.stringify({ when: Date.now(), keys }));
     else sessionStorage.removeItem(TYPED);
   };
   const isLeaving = () => Date.now() - leaving < MOST_MS;
   // One after the other, until one leads to another page: there the rest goes on.
   const goOn = () => {
     let keys = typed();
-    while (press && keys.length && !isLeaving()) {
+    while (keys.length && !isLeaving()) {
       const [key] = keys;
       keys = keys.slice(1);
       if (key === "a") keys = []; // what was typed behind it was meant for the field that it goes to
@@ -56,7 +72,6 @@
   });
 
   document.addEventListener("DOMContentLoaded", () => {
-    const nodes = [...document.querySelectorAll(".node")];
     const chosen = document.querySelector(".node[aria-current]");
 
     // A page begins where the last one was left.
@@ -93,29 +108,11 @@
       type([]);
       return;
     }
-    document.getElementById("keys").hidden = false;
-
-    const place = chosen.dataset.place;
-    const at = (wanted) => nodes.find(({ dataset }) => dataset.place === wanted);
-    const beside = (side) => (place.length > 1 && place.at(-1) !== side ? at(place.slice(0, -1) + side) : null);
-    const does = {
-      ArrowUp: () => (place.length > 1 ? at(place.slice(0, -1)) : null),
-      ArrowDown: () => at(`${place}0`),
-      ArrowLeft: () => beside("0") ?? at(`${place}0`),
-      ArrowRight: () => beside("1") ?? at(`${place}1`),
-      Delete: () => document.getElementById("act-remove"),
-      s: () => document.getElementById("act-swap"),
-      "ctrl z": () => document.getElementById("undo"),
-      "ctrl Z": () => document.getElementById("redo"),
-      "ctrl y": () => document.getElementById("redo"),
-    };
+    called("keys").hidden = false;
     press = (key) => {
-      if (key === "a") {
-        document.getElementById("add-with")?.focus();
-        return true;
-      }
-      const element = does[key]();
-      element?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window }));
+      const element = MEANT[key](chosen.dataset.place);
+      if (key === "a") element?.focus();
+      else element?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window }));
       return Boolean(element);
     };
     goOn();
