@@ -21,6 +21,7 @@ sys.path.insert(0, str(PROJECT_ROOT))
 import typer  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
 
+from backend.access_settings import AccessSettings  # noqa: E402
 from backend.api.app import create_app  # noqa: E402
 from backend.cli import app  # noqa: E402
 from backend.commands.examples import examples_of  # noqa: E402
@@ -51,7 +52,10 @@ def settings_page() -> str:
         "| environment variable | default | meaning |",
         "|---|---|---|",
     ]
-    for name, field in Settings.model_fields.items():
+    # Those that it inherits come first otherwise, and a reader looks for home and database.
+    for name, field in sorted(
+        Settings.model_fields.items(), key=lambda each: each[0] in AccessSettings.model_fields
+    ):
         default = field.get_default(call_default_factory=True)
         lines.append(f"| `{prefix}{name.upper()}` | {_default(default)} | {_cell(field.description or '')} |")
     return "\n".join(lines) + "\n"

@@ -1,6 +1,7 @@
 """Fixtures live in plugins beside this file; real PostgreSQL, Redis and Kafka, never a stand-in."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 
@@ -13,7 +14,11 @@ pytest_plugins = [
     "tests.side_by_side",
     "tests.turns",
     "tests.failure_logs",
+    "tests.cluster_secrets",
 ]
+
+# Before any process reads its settings: the variables that clusters of tests refer to, never set but by a test.
+os.environ["TREELINE_SECRET_VARIABLES"] = '["C[0-9]*", "SPARE_PASSWORD", "RESTRICTED"]'
 
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

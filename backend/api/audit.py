@@ -47,7 +47,8 @@ def _asked(
         str,
         Query(
             max_length=300,
-            description="An event's name; LoggedIn, LoginRefused, LoggedOut, SessionEnded; Logins for these four.",
+            description="An event's name; LoggedIn, LoginRefused, LoggedOut, SessionEnded, ClusterProbed; Logins "
+            "for all that is no event.",
         ),
     ] = "",
     tenant: Annotated[str, Query(max_length=300, description="Only what was done in this tenant.")] = "",

@@ -16,6 +16,7 @@ from backend.api.requests import (
     Paging,
     Reading,
     SharedServices,
+    Write,
     Writing,
     etag,
     listed,
@@ -23,6 +24,7 @@ from backend.api.requests import (
     shown_at,
 )
 from backend.changes import clusters as changes
+from backend.changes.probing import Prober
 from backend.dispatch import Answer
 from backend.domain import formats
 from backend.domain.access import Action
@@ -77,7 +79,7 @@ def add_cluster(body: NewCluster, write: Writing) -> Response:
     if first is not None:
         return first
     seconds = write.services.config.probe_timeout_seconds
-    found = changes.ask(body.bootstrap_servers, body.properties, seconds, body.accept_offline)
+    found = changes.ask(body.bootstrap_servers, body.properties, seconds, body.accept_offline, _prober(write))
     return write.carry_out(changes.add_cluster(described, found), lambda c, _: _created(c, body.name))
 
 
@@ -100,7 +102,9 @@ def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services:
     with services.reading() as connection:
         row = queries.find_cluster(connection, cluster)
     seconds = services.config.probe_timeout_seconds
-    found = changes.ask_anew(row, body.bootstrap_servers, body.properties, seconds, body.accept_offline)
+    found = changes.ask_anew(
+        row, body.bootstrap_servers, body.properties, seconds, body.accept_offline, _prober(write)
+    )
     change = changes.change_cluster(cluster, wanted, found, write.match)
     return write.carry_out(change, lambda c, _: _changed(c, cluster))
 
@@ -133,6 +137,10 @@ def shown(row: ClusterRow, at_risk: int | None = None) -> dict[str, Any]:
         "records_at_risk": at_risk,
         "position": row.position,
     }
+
+
+def _prober(write: Write) -> Prober:
+    return Prober(write.services.engine, write.metadata.actor, write.dry_run)
 
 
 def _created(connection: Connection, name: str) -> Answer:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from backend.changes.change import Change, Match, any_version
+from backend.changes.probing import Prober
 from backend.deciders import CLUSTER
 from backend.domain.client_properties import unmasked
 from backend.domain.cluster import AddCluster, ChangeCluster, Cluster, ClusterCommand, RemoveCluster
@@ -79,18 +80,26 @@ def remove_cluster(cluster: str, match: Match = any_version) -> ClusterChange:
 
 
 def ask(
-    bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float, accept_offline: bool
+    bootstrap_servers: str,
+    properties: Mapping[str, str],
+    timeout_seconds: float,
+    accept_offline: bool,
+    prober: Prober,
 ) -> Found:
-    """Who answers there.
+    """Who answers there. What no event will tell is kept for the audit: a dry run before it sends anything.
 
     Raises ClusterUnreachable unless offline is accepted, AddressForbidden and PropertiesInvalid in any case.
     """
-    check_references(properties)
+    check_references(properties, bootstrap_servers)
     check_destinations(bootstrap_servers, properties)
+    if prober.dry_run:
+        prober.note(bootstrap_servers, properties)
     try:
         return probe(bootstrap_servers, properties, timeout_seconds), None
     except ClusterUnreachable as error:
         if not accept_offline:
+            if not prober.dry_run:
+                prober.note(bootstrap_servers, properties)
             raise
         return None, error.errors[0].detail if error.errors else error.detail
 
@@ -101,6 +110,7 @@ def ask_anew(
     properties: Mapping[str, str] | None,
     timeout_seconds: float,
     accept_offline: bool,
+    prober: Prober,
 ) -> Found:
     """Who answers if the cluster is reached like this (None: as before); NOBODY where it is reached as before.
 
@@ -110,7 +120,7 @@ def ask_anew(
     wanted = row.properties if properties is None else unmasked(properties, row.properties)
     if (servers, wanted) == (row.bootstrap_servers, row.properties):
         return NOBODY
-    return ask(servers, wanted, timeout_seconds, accept_offline)
+    return ask(servers, wanted, timeout_seconds, accept_offline, prober)
 
 
 def event_stream(cluster: str) -> str:

@@ -99,7 +99,8 @@ def readings(address: Address) -> tuple[Address, ...]:
         return (address,)
     packed = address.packed
     carried = []
-    if any(address in network for network in _CARRY_AT_THE_END):
+    # :: and ::1 look like IPv4-compatible addresses and are none (RFC 4291, 2.5.5.1).
+    if int(address) > 1 and any(address in network for network in _CARRY_AT_THE_END):
         carried.append(packed[12:])
     if address in _NAT64_OF_A_NETWORK:
         # Which length its prefix has is that network's choice; octet 8 carries nothing (RFC 6052, 2.2).

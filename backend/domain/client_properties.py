@@ -8,6 +8,7 @@ client is made, because the event log keeps everything for ever. (Design, "Acces
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 
@@ -43,6 +44,20 @@ PLAIN_KEYS = frozenset(
         "ssl.keystore.location",
     }
 )
+# Properties whose value is the path of a file, and the property that takes the contents of the file instead.
+# Every path property of librdkafka that is not here is refused: what it loads as code (`plugin.library.paths`,
+# `ssl.engine.location`, `ssl.providers`) or reads by itself (`ssl.crl.location`, `sasl.kerberos.keytab`, assertion
+# files of OAuth) cannot be checked before librdkafka opens it.
+PEM_OF_LOCATION = {
+    "ssl.ca.location": "ssl.ca.pem",
+    "ssl.certificate.location": "ssl.certificate.pem",
+    "ssl.key.location": "ssl.key.pem",
+}
+KEYSTORE = "ssl.keystore.location"
+LOCATION_KEYS = frozenset({*PEM_OF_LOCATION, KEYSTORE})
+PROBE = "probe"
+"""Value of `ssl.ca.location` that lets librdkafka look for the system's certificates; it is no path."""
+_MECHANISM_KEYS = ("sasl.mechanism", "sasl.mechanisms")
 # Where a reference may stand: secrets, the contents of files, and who logs in. Others' values go where no secret
 # belongs: into addresses, logs and messages.
 REFERENCE_KEYS = SECRET_KEYS | {"sasl.username", "ssl.ca.pem", "ssl.certificate.pem"}
@@ -75,7 +90,21 @@ def _problem(key: str, value: str) -> str | None:
         return f"{key} is longer than {LONGEST_VALUE} characters"
     if any(not (character.isprintable() or character == "\n") for character in value):
         return f"{key} contains characters that cannot be printed"
-    return None
+    if key in _MECHANISM_KEYS and value.strip().upper() == "GSSAPI":
+        return f"{key}: GSSAPI is not supported, since librdkafka runs kinit as a command for it"
+    return _location_problem(key, value)
+
+
+def location_of(key: str, value: str) -> str | None:
+    """Return the path of the file that a property names; None if the property names no file."""
+    return value if key in LOCATION_KEYS and not (key == "ssl.ca.location" and value == PROBE) else None
+
+
+def _location_problem(key: str, value: str) -> str | None:
+    path = location_of(key, value)
+    if path is None or (path.startswith("/") and path == posixpath.normpath(path)):
+        return None
+    return f"{key} is to be an absolute path of a file, without . and .. in it"
 
 
 def reference_problem(key: str, value: str) -> str | None:

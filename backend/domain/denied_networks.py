@@ -23,6 +23,14 @@ def forbidden(address: str, denied: Sequence[Network]) -> Network | None:
     return next((network for network in denied if any(each in network for each in found)), None)
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host, a name or an address without brackets, is this machine and no other."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 def hosts_of(bootstrap_servers: str) -> list[str]:
     """The hosts of a list as Kafka's clients take it: `host:port` by commas, IPv6 in brackets, a scheme before."""
     hosts = []

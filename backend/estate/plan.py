@@ -255,6 +255,9 @@ def control_plane_environment(layout: Layout) -> dict[str, str]:
     if not is_given("webhook_allowed_networks"):
         # Whoever tries webhooks on an estate has the receiver on this machine.
         environment["TREELINE_WEBHOOK_ALLOWED_NETWORKS"] = "127.0.0.0/8"
+    if not is_given("secret_variables"):
+        # The names that docs use for clusters' secrets; no variable of a developer's shell is called like this.
+        environment["TREELINE_SECRET_VARIABLES"] = '["C[0-9]*"]'
     # Stock clients find the registries of an estate without knowing of tokens; they listen on this machine only.
     environment["TREELINE_REGISTRY_OPEN"] = "true"
     if layout.postgres_port is not None:

@@ -43,6 +43,11 @@ def coming_from(provenance: Provenance) -> Iterator[None]:
         _PROVENANCE.reset(before)
 
 
+def current() -> Provenance | None:
+    """Return where the request that is worked on comes from; None outside of a request."""
+    return _PROVENANCE.get()
+
+
 def note(connection: Connection, recorded: Sequence[RecordedEvent]) -> None:
     """Keep where these events come from, if they come from anywhere."""
     provenance = _PROVENANCE.get()

@@ -40,7 +40,7 @@ def client_config(bootstrap_servers: str, properties: Mapping[str, str], **setti
 
     Raises ClusterUnreachable for a secret that cannot be read, and for a place to which nothing is sent.
     """
-    config: dict[str, Any] = dict(resolved(properties))
+    config: dict[str, Any] = dict(resolved(properties, bootstrap_servers))
     refuse_destinations(bootstrap_servers, config)
     config["bootstrap.servers"] = bootstrap_servers
     # A cluster that comes back must be noticed within a second or two, not after librdkafka's 10 s.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from backend.domain.addresses import receiver_at
 from backend.domain.client_properties import TOKEN_ENDPOINT
-from backend.domain.denied_networks import forbidden, hosts_of, networks
+from backend.domain.denied_networks import forbidden, hosts_of, is_loopback, networks
 from backend.domain.errors import AddressForbidden, FieldError, ValueInvalid
 from backend.settings import settings
 
@@ -29,6 +29,21 @@ def check_destinations(bootstrap_servers: str, properties: Mapping[str, str]) ->
                 said = address if address == host else f"{host[:100]} ({address})"
                 detail = f"{said} is in {network}, to which nothing is sent (TREELINE_DENIED_NETWORKS)"
                 raise AddressForbidden(detail, (FieldError(pointer, detail),))
+    _check_token_endpoint(properties.get(TOKEN_ENDPOINT))
+
+
+def _check_token_endpoint(url: str | None) -> None:
+    """Raise AddressForbidden unless client secrets go to a token endpoint by https, or stay on this machine."""
+    if not url:
+        return
+    receiver = receiver_at(url)
+    if receiver.scheme == "https" or (settings().loopback_token_endpoints and is_loopback(receiver.host)):
+        return
+    detail = (
+        "is to be an https address, since the client secret is sent to it; TREELINE_LOOPBACK_TOKEN_ENDPOINTS=true "
+        "allows http to this machine's loopback addresses"
+    )
+    raise AddressForbidden(f"{TOKEN_ENDPOINT} {detail}", (FieldError(f"/properties/{TOKEN_ENDPOINT}", detail),))
 
 
 def _destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Requests of Kafka's protocol that librdkafka does not have, or not well, through kafka-python's connections.
 
 Decision 26 says why kafka-python. The cluster's properties are librdkafka's, as everywhere; what they say is
-translated here, and secrets are resolved by `client_config.resolve`.
+translated here, after `references.resolved` has put secrets and the contents of files in place.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ProtocolClient:
         Raises LoginUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
         cannot use their certificates.
         """
-        known = resolved(properties)
+        known = resolved(properties, bootstrap_servers)
         refuse_destinations(bootstrap_servers, known)
         self._servers = bootstrap_servers.split(",")
         self._timeout_ms = int(1000 * timeout_seconds)
@@ -237,11 +237,6 @@ def login(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
-    if "ssl.keystore.location" in properties:
-        raise LoginUnsupported(
-            "the control plane has its certificate in ssl.keystore.location, and can do this only with "
-            "ssl.certificate.location and ssl.key.location"
-        )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     endpoint = properties.get("ssl.endpoint.identification.algorithm", "https")
@@ -260,12 +255,7 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _authorities(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    location, pem = properties.get("ssl.ca.location"), properties.get("ssl.ca.pem")
-    if location and os.path.isdir(location):
-        context.load_verify_locations(capath=location)
-    elif location and location != "probe":
-        context.load_verify_locations(cafile=location)
-    elif pem:
+    if pem := properties.get("ssl.ca.pem"):
         context.load_verify_locations(cadata=pem)
     else:
         context.load_default_certs()
@@ -274,10 +264,6 @@ def _authorities(context: ssl.SSLContext, properties: Mapping[str, str]) -> None
 def _certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     # Without one OpenSSL would ask at the terminal.
     password = properties.get("ssl.key.password", "")
-    certificate, key = properties.get("ssl.certificate.location"), properties.get("ssl.key.location")
-    if certificate:
-        context.load_cert_chain(certificate, key, password)
-        return
     pems = [properties[name] for name in ("ssl.certificate.pem", "ssl.key.pem") if name in properties]
     if not pems:
         return

@@ -1,4 +1,4 @@
-"""Who logged in and out, and who was refused: rows that are kept for some time, no events.
+"""Who logged in and out, who was refused, who probed a cluster: rows that are kept for some time, no events.
 
 A log that nothing can be taken out of is no place for people's addresses; and refused logins are written for who
 is not known, so that there must be an end to them (`web/login_limits.py` counts them).
@@ -45,6 +45,8 @@ class LoginKind(StrEnum):
     OUT = "LoggedOut"
     ENDED = "SessionEnded"
     """By its user, from another session."""
+    PROBED = "ClusterProbed"
+    """A dry run connected to a cluster, or a change that failed because nobody answered."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`/audit`: who did what, when, from where and by what, with logins and refused ones."""
+"""`/audit`: who did what, when, from where and by what, with logins, refused ones and probes."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _SAID = {
     LoginKind.REFUSED: "Login refused",
     LoginKind.OUT: "Logged out",
     LoginKind.ENDED: "Session ended from another one",
+    LoginKind.PROBED: "Connected to a cluster on trial",
 }
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from backend.changes import clusters as changes
 from backend.changes.clusters import NOBODY, ClusterChange, Found
+from backend.changes.probing import Prober
 from backend.dispatch import Outcome
 from backend.domain import formats
 from backend.domain.access import Action
@@ -96,22 +97,23 @@ class Adding:
         """By a dry run, with what the cluster says."""
         # First what takes no time.
         asked.try_out(self._change(given), lambda connection, outcome: None)
-        return self._effect(asked, given, self._ask(given))
+        return self._effect(asked, given, self._ask(asked, given, dry_run=True))
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """As the REST API does it: the cluster is asked again."""
         if not asked.was_carried_out(once, given):
             asked.try_out(self._change(given), lambda connection, outcome: None)
-            asked.carry_out_once(self._change(given, self._ask(given)), once, given)
+            asked.carry_out_once(self._change(given, self._ask(asked, given, dry_run=False)), once, given)
         return RedirectResponse(f"{CLUSTERS}/{given['name'].strip()}", 303)
 
-    def _ask(self, given: Fields) -> Found:
+    def _ask(self, asked: Asked, given: Fields, *, dry_run: bool) -> Found:
         described = _described(given)
         return changes.ask(
             described["bootstrap_servers"],
             described["properties"],
             self.timeout_seconds,
             _accepts_offline(given),
+            Prober(asked.services.engine, asked.viewer.name, dry_run),
         )
 
     def _change(self, given: Fields, found: Found = NOBODY) -> ClusterChange:
@@ -156,16 +158,16 @@ class Describing:
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """By a dry run, with what the cluster says if it is to be reached otherwise."""
         asked.try_out(self._change(given), lambda connection, outcome: None)
-        return self._effect(asked, given, self._ask(given))
+        return self._effect(asked, given, self._ask(asked, given, dry_run=True))
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """As the REST API does it: the cluster is asked again."""
         if not asked.was_carried_out(once, given):
             asked.try_out(self._change(given), lambda connection, outcome: None)
-            asked.carry_out_once(self._change(given, self._ask(given)), once, given)
+            asked.carry_out_once(self._change(given, self._ask(asked, given, dry_run=False)), once, given)
         return RedirectResponse(f"{CLUSTERS}/{self.row.name}", 303)
 
-    def _ask(self, given: Fields) -> Found:
+    def _ask(self, asked: Asked, given: Fields, *, dry_run: bool) -> Found:
         described = _described(given)
         return changes.ask_anew(
             self.row,
@@ -173,6 +175,7 @@ class Describing:
             described["properties"],
             self.timeout_seconds,
             _accepts_offline(given),
+            Prober(asked.services.engine, asked.viewer.name, dry_run),
         )
 
     def _change(self, given: Fields, found: Found = NOBODY) -> ClusterChange:

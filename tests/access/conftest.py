@@ -10,6 +10,7 @@ import pytest
 
 from backend.estate.home import Home
 from backend.settings import PROJECT_ROOT
+from tests.cluster_secrets import cluster_secrets
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.rest_client import RestClient
 
@@ -44,7 +45,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]
     home = tmp_path_factory.mktemp("access") / "home"
     running = boot(home, PROJECT_ROOT / "estates" / "secured.yaml")
     assert running.booted.returncode == 0, running.booted.stderr
-    yield running
+    with cluster_secrets(home=home):
+        yield running
     treeline(home, "down", "--wipe")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
+from backend.domain.errors import ClusterUnreachable
 from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
 from backend.kafka.protocol_client import ProtocolClient, login
+from backend.kafka.references import resolved
 
 KEY_PASSWORD = "of the key"
 
@@ -32,6 +36,13 @@ def pems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("locked", serialization.BestAvailableEncryption(KEY_PASSWORD.encode())),
     ):
         found[form] = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    found["keystore"] = pkcs12.serialize_key_and_certificates(
+        b"treeline",
+        key,
+        x509.load_pem_x509_certificate(found["certificate"]),
+        None,
+        serialization.BestAvailableEncryption(KEY_PASSWORD.encode()),
+    )
     for form, pem in found.items():
         folder.joinpath(form).write_bytes(pem)
     return {form: folder / form for form in found}
@@ -76,7 +87,6 @@ def test_properties_are_translated(properties: dict[str, str], expected: dict[st
     [
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER"),
         ({"security.protocol": "SASL_SSL"}, "GSSAPI"),
-        ({"security.protocol": "SSL", "ssl.keystore.location": "/k.p12"}, "ssl.keystore.location"),
     ],
 )
 def test_what_has_no_counterpart_is_named(properties: dict[str, str], says: str) -> None:
@@ -94,27 +104,43 @@ def test_tls_checks_the_broker_unless_it_is_told_not_to(pems: dict[str, Path]) -
         return made
 
     pem = pems["certificate"].read_text()
-    for checked in (context(ssl_ca_pem=pem), context(ssl_ca_location=str(pems["certificate"]))):
-        assert (checked.verify_mode, checked.check_hostname) == (ssl.CERT_REQUIRED, True)
-        assert checked.cert_store_stats()["x509"] == 1
+    checked = context(ssl_ca_pem=pem)
+    assert (checked.verify_mode, checked.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert checked.cert_store_stats()["x509"] == 1
     by_any_name = context(ssl_ca_pem=pem, ssl_endpoint_identification_algorithm="none")
     assert (by_any_name.verify_mode, by_any_name.check_hostname) == (ssl.CERT_REQUIRED, False)
     unchecked = context(enable_ssl_certificate_verification="false")
     assert (unchecked.verify_mode, unchecked.check_hostname) == (ssl.CERT_NONE, False)
 
 
-def test_certificates_come_from_files_and_from_properties(pems: dict[str, Path]) -> None:
-    files = {"ssl.certificate.location": str(pems["certificate"]), "ssl.key.location": str(pems["key"])}
+def test_certificates_come_from_files_and_from_properties(
+    pems: dict[str, Path], set_to: Callable[..., None]
+) -> None:
+    set_to(secret_folders=[str(pems["certificate"].parent)])
+    names = {"certificate": "ssl.certificate.location", "key": "ssl.key.location"}
+    files = {location: str(pems[form]) for form, location in names.items()} | {
+        "ssl.ca.location": str(pems["certificate"])
+    }
     inline = {"ssl.certificate.pem": pems["certificate"].read_text(), "ssl.key.pem": pems["locked"].read_text()}
-    login({"security.protocol": "SSL", **files})
+    read = resolved(files, "broker:9092")
+    assert read == {key.replace("location", "pem"): Path(path).read_text() for key, path in files.items()}
+    made = login({"security.protocol": "SSL", **read})["ssl_context"]
+    assert made.cert_store_stats()["x509"] == 1
     login({"security.protocol": "SSL", **inline, "ssl.key.password": KEY_PASSWORD})
-    for broken in ({**inline, "ssl.key.password": "wrong"}, inline, {**files, "ssl.key.location": "/nowhere"}):
+    keystore = {"ssl.keystore.location": str(pems["keystore"]), "ssl.keystore.password": KEY_PASSWORD}
+    login({"security.protocol": "SSL", **resolved(keystore, "broker:9092")})
+    for broken in ({**inline, "ssl.key.password": "wrong"}, inline):
         with pytest.raises(KafkaCallFailed, match="certificates") as refusal:
             login({"security.protocol": "SSL", **broken})
         assert KEY_PASSWORD not in refusal.value.reason
+    with pytest.raises(ClusterUnreachable, match=r"PKCS#12 file that ssl.keystore.password opens"):
+        resolved({**keystore, "ssl.keystore.password": "wrong"}, "broker:9092")
 
 
-def test_nobody_at_an_address_is_a_failure_and_secrets_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_at_an_address_is_a_failure_and_secrets_are_resolved(
+    monkeypatch: pytest.MonkeyPatch, set_to: Callable[..., None]
+) -> None:
+    set_to(secret_variables=["OF_THE_TEST"])
     monkeypatch.setenv("OF_THE_TEST", "secret")
     properties = {
         "security.protocol": "SASL_PLAINTEXT",

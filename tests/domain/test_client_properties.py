@@ -8,6 +8,7 @@ from backend.domain.client_properties import check_properties, check_secrets_sta
 from backend.domain.errors import PropertiesInvalid
 
 TOKENS = "sasl.oauthbearer.token.endpoint.url"
+ASSERTION = "sasl.oauthbearer.assertion.file"
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,8 @@ TOKENS = "sasl.oauthbearer.token.endpoint.url"
         {"sasl.password": "${env:C6}"},
         {"ssl.key.password": "${file:/run/secrets/key-password}"},
         {"sasl.username": "${env:USER_NAME}"},
+        {"ssl.ca.location": "probe"},
+        {"ssl.ca.location": "/run/secrets/ca.pem", "ssl.keystore.location": "/run/secrets/key.p12"},
         {"ssl.ca.pem": "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"},
     ],
 )
@@ -31,6 +34,16 @@ def test_connection_keys_are_accepted(properties: dict[str, str]) -> None:
         ({"sasl.kerberos.kinit.cmd": "rm -rf /"}, "/properties/sasl.kerberos.kinit.cmd", "not among"),
         ({"plugin.library.paths": "/tmp/evil.so"}, "/properties/plugin.library.paths", "not among"),
         ({"ssl.engine.location": "/tmp/evil.so"}, "/properties/ssl.engine.location", "not among"),
+        ({"ssl.providers": "evil"}, "/properties/ssl.providers", "not among"),
+        ({"ssl.crl.location": "/dev/stdin"}, "/properties/ssl.crl.location", "not among"),
+        ({"sasl.kerberos.keytab": "/etc/passwd"}, "/properties/sasl.kerberos.keytab", "not among"),
+        ({"https.ca.location": "/dev/stdin"}, "/properties/https.ca.location", "not among"),
+        ({ASSERTION: "/etc/passwd"}, f"/properties/{ASSERTION}", "not among"),
+        ({"sasl.mechanism": "gssapi"}, "/properties/sasl.mechanism", "kinit"),
+        ({"sasl.mechanisms": "GSSAPI"}, "/properties/sasl.mechanisms", "kinit"),
+        ({"ssl.ca.location": "ca.pem"}, "/properties/ssl.ca.location", "absolute path"),
+        ({"ssl.key.location": "/run/../etc/passwd"}, "/properties/ssl.key.location", "absolute path"),
+        ({"ssl.certificate.location": "probe"}, "/properties/ssl.certificate.location", "absolute path"),
         ({"bootstrap.servers": "elsewhere:9092"}, "/properties/bootstrap.servers", "not among"),
         ({"a/b~c": "x"}, "/properties/a~1b~0c", "not among"),
         ({"sasl.password": "hunter2"}, "/properties/sasl.password", "reference"),
