@@ -22,13 +22,14 @@ from kombu.exceptions import OperationalError
 from backend import logs
 from backend.parent_death import die_with_parent
 from backend.settings import settings
-from workers import context, leases
+from workers import context
 from workers.barrier import Barriers
 from workers.forgetting import Forgetting
 from workers.past import PastKeeper
 from workers.placements import PlacementHost
 from workers.placing.host import placement_run_host
 from workers.placing.policy import PlacementPolicies
+from workers.process_lease import ProcessLease
 from workers.reconcile import Reconciler
 from workers.replication import ReplicationHost
 from workers.rerooting import Rerooting
@@ -131,6 +132,11 @@ def _schemas() -> SchemasHost:
     from workers.schemas.shift import SchemasHost
 
     return SchemasHost(context.engine(), settings())
+
+
+@cache
+def _reconcile_lease() -> ProcessLease:
+    return ProcessLease(context.engine(), RECONCILE_LEASE, settings().lease_ttl_seconds)
 
 
 @cache
@@ -240,7 +246,7 @@ def schemas() -> None:
 @app.task(name="treeline.reconcile")  # type: ignore[untyped-decorator]
 def reconcile() -> None:
     """One round of the reconcile loop, if no other worker runs it."""
-    mine = leases.keep_for_process(context.engine(), RECONCILE_LEASE, settings().lease_ttl_seconds)
+    mine = _reconcile_lease().keep()
     _keep_a_nudge_waiting()
     if mine:
         # First what others wait for; these only begin what they do.

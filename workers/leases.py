@@ -11,7 +11,7 @@ import socket
 from collections.abc import Collection, Iterable, Mapping
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.queries.observed import leases, shifts
@@ -77,17 +77,12 @@ def acquire(connection: Connection, holder: str, units: Collection[str], ttl_sec
     return got
 
 
-def renew_or_acquire(connection: Connection, holder: str, unit: str, ttl_seconds: float) -> bool:
-    """Whether the holder has the lease of a unit that only one should run at a time."""
+def renew_or_acquire(connection: Connection, holder: str, unit: str, ttl_seconds: float) -> int | None:
+    """Return the epoch of the holder's lease of a unit, None if somebody else has it."""
     mine = (leases.c.unit == unit, leases.c.holder == holder)
-    kept = connection.execute(sa.update(leases).where(*mine).values(expires_at=_after(ttl_seconds)))
-    return kept.rowcount > 0 or bool(acquire(connection, holder, [unit], ttl_seconds))
-
-
-def keep_for_process(engine: Engine, unit: str, ttl_seconds: float) -> bool:
-    """Whether this process has the lease of a unit that only one should run at a time. Raises DomainError."""
-    with engine.begin() as connection:
-        return renew_or_acquire(connection, this_process(), unit, ttl_seconds)
+    kept = sa.update(leases).where(*mine).values(expires_at=_after(ttl_seconds)).returning(leases.c.epoch)
+    epoch: int | None = connection.execute(kept).scalar_one_or_none()
+    return epoch or acquire(connection, holder, [unit], ttl_seconds).get(unit)
 
 
 def this_process() -> str:

@@ -42,7 +42,8 @@ from backend.queries.placements import (
     running_placements,
 )
 from backend.settings import PROJECT_ROOT, Settings
-from workers import AN_ERROR_OF_OURS, context, leases
+from workers import AN_ERROR_OF_OURS, context
+from workers.process_lease import ProcessLease
 
 log = structlog.get_logger("placements")
 
@@ -63,17 +64,20 @@ class PlacementHost:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
         self._thread: threading.Thread | None = None
-        self._lease = ""
+        self._lease: ProcessLease | None = None
 
     def tick(self) -> None:
         """Begin with the oldest placement that nobody computes; one at a time, since each wants the machine."""
         if self._thread is not None and self._thread.is_alive():
-            self._keeps(self._lease)
+            if self._lease is not None:
+                self._lease.renew()
             return
         with self._engine.connect() as connection:
             wanted = requested_placements(connection)
         for row in wanted:
-            if self._keeps(f"placement:{row.id}"):
+            lease = ProcessLease(self._engine, f"placement:{row.id}", self._settings.lease_ttl_seconds)
+            if lease.take():
+                self._lease = lease
                 log.info("a placement is computed", placement=row.id, cluster=row.cluster)
                 # A daemon: a process that ends shall not wait; what is asked for still is.
                 self._thread = threading.Thread(
@@ -84,10 +88,6 @@ class PlacementHost:
                 )
                 self._thread.start()
                 return
-
-    def _keeps(self, lease: str) -> bool:
-        self._lease = lease
-        return leases.keep_for_process(self._engine, lease, self._settings.lease_ttl_seconds)
 
 
 def compute(engine: Engine, settings: Settings, row: PlacementRow) -> None:

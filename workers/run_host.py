@@ -9,12 +9,12 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend.settings import Settings
-from workers import leases
+from workers.process_lease import ProcessLease
 
 log = structlog.get_logger("runs")
 
 IsMine = Callable[[str], bool]
-"""Whether a run's lease is this process's, still; takes or renews it."""
+"""Renew a run's lease; False, for good, if another process has had it since the run began."""
 
 
 class RunHost:
@@ -38,19 +38,22 @@ class RunHost:
             wanted = list(self._find(connection))
         self._threads = {each: thread for each, thread in self._threads.items() if thread.is_alive()}
         for each in wanted:
-            if each not in self._threads and self._is_mine(each):
-                log.info("taken up", kind=self._kind, id=each)
-                # A daemon: a process that ends shall not wait, whoever comes next goes on from what is so.
-                thread = threading.Thread(
-                    target=self._run, args=(each, self._is_mine), name=f"{self._kind}-{each}", daemon=True
-                )
-                self._threads[each] = thread
-                thread.start()
+            if each not in self._threads:
+                self._begin(each)
+
+    def _begin(self, each: str) -> None:
+        lease = ProcessLease(self._engine, f"{self._kind}:{each}", self._settings.lease_ttl_seconds)
+        if not lease.take():
+            return
+        log.info("taken up", kind=self._kind, id=each)
+        # A daemon: a process that ends shall not wait, whoever comes next goes on from what is so.
+        thread = threading.Thread(
+            target=self._run, args=(each, lambda _: lease.renew()), name=f"{self._kind}-{each}", daemon=True
+        )
+        self._threads[each] = thread
+        thread.start()
 
     @property
     def is_idle(self) -> bool:
         """Whether none of its threads is at work."""
         return not any(thread.is_alive() for thread in self._threads.values())
-
-    def _is_mine(self, each: str) -> bool:
-        return leases.keep_for_process(self._engine, f"{self._kind}:{each}", self._settings.lease_ttl_seconds)

@@ -49,7 +49,7 @@ def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
             changes.scene_of(connection, write.services.config, row)
     if write.dry_run:
         return respond(Answer(200, {**_shown_set_aside(row), "written": [], "missing": {}}))
-    done = changes.write_again(write.services.reading, write.services.config, row)
+    done = changes.write_again(write.services.engine, write.services.config, row)
 
     def answer(_: Connection, outcome: Outcome) -> Answer:
         shown = {**_shown_set_aside(row), "replayed": True}

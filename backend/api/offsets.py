@@ -77,7 +77,7 @@ def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
     first = write.rehearse_change(change)
     if first is not None:
         return first
-    reset(wish, wanted)
+    reset(write.services.engine, wish, wanted)
 
     def answer(_: Connection, outcome: Outcome) -> Answer:
         return Answer(200, shown)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from backend.changes.change import Change
 from backend.deciders import EDGE
@@ -35,14 +34,12 @@ def scene_of(connection: Connection, config: Settings, row: SetAsideRow) -> Scen
     return scene.read(connection, config, row.cluster, row.stream, row.partition)
 
 
-def write_again(
-    reading: Callable[[], AbstractContextManager[Connection]], config: Settings, row: SetAsideRow
-) -> Replay:
+def write_again(engine: Engine, config: Settings, row: SetAsideRow) -> Replay:
     """Write the record where it is missing; once more writes nothing twice. Raises as `replay` does."""
-    with reading() as connection:
+    with engine.connect() as connection:
         known = scene_of(connection, config, row)
         leaves = list_leaves(connection)
-    return replay(known, row, leaves, config.partition_buckets, config.quarantine_topic)
+    return replay(engine, known, row, leaves, config.partition_buckets, config.quarantine_topic)
 
 
 def record_replay(row: SetAsideRow, done: Replay) -> EdgeChange:

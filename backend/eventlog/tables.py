@@ -56,6 +56,17 @@ event_log_head = sa.Table(
     sa.Column("hash", sa.Text, nullable=False),
 )
 
+held_locks = sa.Table(
+    "held_locks",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    # The fencing epoch: one more with each holder. Rows stay, so that no epoch is given twice.
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    # The last one to hold it, for the message to those who wait; whether it still does, the lock says.
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("taken_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.clock_timestamp()),
+)
+
 idempotency_keys = sa.Table(
     "idempotency_keys",
     METADATA,

@@ -2,7 +2,7 @@
 
     lock -> are we the primary? -> read up to the log's end -> decide -> append -> read it back -> answer
 
-The lock is PostgreSQL's and goes with its connection, so it can be lost while a record is under way. Then the
+The lock (`backend/eventlog/held_lock.py`) can be lost while a record is under way. Then the
 log's order decides: an id keeps the first schema that it was given to, for every reader, so a writer that was
 overtaken finds its record overruled when it reads it back, and decides again (decision 22).
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 
-from backend.eventlog.faults import DatabaseUnavailable, LogBusy
+from backend.eventlog import held_lock
+from backend.eventlog.faults import DatabaseUnavailable
+from backend.eventlog.held_lock import HeldLock, LockBusy
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.schemas_topic import OutcomeUnknown, RecordTooLarge, SchemasTopic
 from backend.queries.trees import primary_for
@@ -34,11 +36,9 @@ _ATTEMPTS = 3
 Decide = Callable[[Catalog, Parser], Decision]
 
 
-def lock_writer(connection: Connection, cluster: str) -> None:
-    """Be the only one who writes a cluster's schemas until the transaction ends. Raises LogBusy."""
-    connection.execute(sa.text(f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"))
-    name = sa.func.hashtextextended(f"treeline.registry {cluster}", 0)
-    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(name)))
+def writing_schemas(engine: Engine, cluster: str) -> AbstractContextManager[HeldLock]:
+    """Be the only one that writes a cluster's schemas. Raises LockBusy, DatabaseUnavailable."""
+    return held_lock.hold(engine, f"registry {cluster}", wait_seconds=LOCK_SECONDS)
 
 
 class Writer:
@@ -60,13 +60,12 @@ class Writer:
         if not self._turn.acquire(timeout=LOCK_SECONDS):
             raise refusals.timed_out(f"Other schemas are being written on {self._cluster}; try again.")
         try:
-            # Nothing is stored there: what ends with the connection is the lock.
             with self._engine.connect() as connection:
                 self._check_primary(connection, address_of)
-                lock_writer(connection, self._cluster)
-                self._check_primary(connection, address_of)
-                return self._write(connection, topic, decide)
-        except LogBusy as error:
+            with writing_schemas(self._engine, self._cluster) as lock:
+                self._check_primary(lock.connection, address_of)
+                return self._write(lock, topic, decide)
+        except LockBusy as error:
             raise refusals.timed_out(f"Other schemas are being written on {self._cluster}; try again.") from error
         except DatabaseUnavailable as error:
             raise refusals.store_failed(error.detail) from error
@@ -106,7 +105,7 @@ class Writer:
         if primary != self._cluster:
             raise refusals.not_the_primary(self._cluster, primary, address_of(primary))
 
-    def _write(self, connection: Connection, topic: SchemasTopic, decide: Decide) -> Any:
+    def _write(self, lock: HeldLock, topic: SchemasTopic, decide: Decide) -> Any:
         for _ in range(_ATTEMPTS):
             topic_id, end = topic.end()
             self._wait_for(topic_id, end)
@@ -116,8 +115,7 @@ class Writer:
                 entries = [*self._mirror.catalog.other_keys.encoded((*repairs, *decision.records))]
             if not decision.records:
                 return decision.answer
-            # The last moment to notice that the lock is gone with its connection.
-            connection.execute(sa.select(1))
+            lock.check()
             offsets = topic.append(entries)
             self._wait_for(topic_id, offsets[-1] + 1)
             if self._counts(decision.records):

@@ -2,7 +2,8 @@
 
 The cluster that had refused it comes first. A cluster whose vector is already beyond the record's origin never
 gets it from another one, so it is written there too; the others get it along their route, now that it is where it
-had been missing (`domain/partition_edge.py`, holes). Who has it is found by looking: replaying twice writes once.
+had been missing (`domain/partition_edge.py`, holes). Who has it is found by looking, under a lock of the stream:
+replaying twice, also at the same time, writes once.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sqlalchemy import Engine
+
 from backend.domain import assignment, copy_flags, origin
 from backend.domain.errors import ClusterSilent, StateConflict
 from backend.domain.origin import Origin, Vector
 from backend.domain.partition_edge import Header
+from backend.eventlog import held_lock
+from backend.eventlog.held_lock import HeldLock
 from backend.kafka import positions, replaying
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.replaying import Kept
@@ -21,6 +26,9 @@ from backend.queries.edge_losses import SetAsideRow
 from backend.queries.leaf_routes import LeafRow
 from backend.tracing import run
 from backend.tracing.scene import Scene
+
+_WAIT_SECONDS = 12.0
+"""For another replay of the stream, of whoever waits for the answer."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +40,33 @@ class Replay:
 
 
 def replay(
-    scene: Scene, row: SetAsideRow, leaves: Mapping[str, LeafRow], buckets: int, quarantine_topic: str
+    engine: Engine,
+    scene: Scene,
+    row: SetAsideRow,
+    leaves: Mapping[str, LeafRow],
+    buckets: int,
+    quarantine_topic: str,
 ) -> Replay:
     """Write the record where it is missing. `leaves` are the tree's; `scene` is that of the record's stream.
 
-    Raises StateConflict (it is in quarantine no more, or still refused), ClusterSilent, NotFound.
+    Raises StateConflict (it is in quarantine no more, or still refused), ClusterSilent, NotFound, LockBusy and
+    LockLost.
     """
     if row.origin is None:
         raise StateConflict("the record names no origin (origin_header = false), so nobody can tell who has it")
+    # Two that look at the same time would both find it missing, and both write it.
+    with held_lock.hold(engine, f"replay {row.stream}", wait_seconds=_WAIT_SECONDS) as lock:
+        return _replay(lock, scene, row, leaves, buckets, quarantine_topic)
+
+
+def _replay(
+    lock: HeldLock,
+    scene: Scene,
+    row: SetAsideRow,
+    leaves: Mapping[str, LeafRow],
+    buckets: int,
+    quarantine_topic: str,
+) -> Replay:
     found = run.run(scene, row.cluster, row.offset)
     absent = [each.cluster for each in found.missing if each.state == "absent"]
     missing = {each.cluster: each.reason for each in found.missing if each.state != "absent"}
@@ -52,6 +79,7 @@ def replay(
         if cluster not in scene.places:
             missing[cluster] = "nobody can reach it, or it has no such topic"
         elif cluster == row.target or _is_beyond(scene, row, leaves.get(cluster), buckets, cluster):
+            lock.check()
             _write(scene, row, kept, cluster)
             written.append(cluster)
         else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sqlalchemy import Engine
+
 from backend.domain.errors import ClusterSilent, StateConflict, ValueInvalid
 from backend.domain.group_directory import technical_group
 from backend.domain.names import StreamName
@@ -13,9 +15,12 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.group_offsets import GroupOffsets, Setting
 from backend.kafka.log_ends import Place
 from backend.queries.clusters import ClusterRow
+from backend.tracing.offset_lock import setting_offsets
 
 EARLIEST, LATEST = "earliest", "latest"
 _METADATA = "set by an operator"
+_WAIT_SECONDS = 12.0
+"""For the lock, of whoever waits for the answer: as long as one that holds it waits for a cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +65,20 @@ def wished_offsets(wish: Wish) -> dict[int, int]:
     return found
 
 
-def reset(wish: Wish, offsets: dict[int, int]) -> None:
-    """Set them. Raises StateConflict if the group has members, ClusterSilent."""
+def reset(engine: Engine, wish: Wish, offsets: dict[int, int]) -> None:
+    """Set them, while neither a committer nor a switch sets offsets on this cluster.
+
+    Raises StateConflict if the group has members, ClusterSilent, LockBusy and LockLost.
+    """
     settings = {
         (wish.topic, partition): Setting(offset=offset, metadata=_METADATA)
         for partition, offset in offsets.items()
     }
     try:
-        answers = _client(wish).set({wish.technical_group: settings})
+        client = _client(wish)
+        with setting_offsets(engine, wish.cluster.name, _WAIT_SECONDS) as lock:
+            lock.check()
+            answers = client.set({wish.technical_group: settings})
     except KafkaCallFailed as error:
         raise _silent(wish, error.reason) from error
     for refused in answers.values():

@@ -224,7 +224,7 @@ class Replaying:
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """Write it, and say where it was written and where it is still missing."""
         services, row = asked.services, self.row
-        done = changes.write_again(services.reading, services.config, row)
+        done = changes.write_again(services.engine, services.config, row)
         asked.carry_out_once(changes.record_replay(row, done), once, given)
         missing = tuple(f"{cluster}: {why}" for cluster, why in done.missing.items())
         shown = {"row": row, "written": done.written, "missing": missing, "trail": ABOVE}

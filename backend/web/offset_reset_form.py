@@ -70,7 +70,7 @@ class Resetting:
             wanted = _as_seen(wished_offsets(wish), given.get("seen", ""))
             change = changes.record_reset(wish, wanted)
             asked.try_out(change, lambda connection, outcome: None)
-            reset(wish, wanted)
+            reset(asked.services.engine, wish, wanted)
             asked.carry_out_once(change, once, given)
         return RedirectResponse(OFFSETS, 303)
 

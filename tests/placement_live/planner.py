@@ -82,7 +82,8 @@ class Planner:
 
     def stop(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The worker has lost its leases, and does no more."""
-        monkeypatch.setattr("workers.run_host.leases.keep_for_process", lambda *_: False)
+        monkeypatch.setattr("workers.run_host.ProcessLease.take", lambda _: False)
+        monkeypatch.setattr("workers.run_host.ProcessLease.renew", lambda _: False)
         eventually(lambda: self.runs.is_idle, "it has stopped")
 
     def over(self, placement: str) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from backend.domain import commit_metadata
 from backend.domain.commit_metadata import CommitMark
 from backend.domain.offset_map import LATEST_MS, Progress
 from backend.domain.target_log import Chosen
+from backend.eventlog.held_lock import LockLost
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import OffsetsPending
 from backend.kafka.group_offsets import GroupOffsets, Setting
+from backend.tracing.offset_lock import setting_offsets
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand
-from workers.offsets import one_setter
 from workers.offsets.applied import State
 from workers.offsets.carrying_out import Carrier, Work
 from workers.offsets.choosing import Going
@@ -285,20 +286,63 @@ def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHan
             chosen = Chosen(offset=0, re_read_bound=50, settled=True)
             return {each.follower: Going(chosen=chosen, mode="margin", end=50) for each in goals}
 
-    def alone():
-        return one_setter.alone(mixed.database.engine, mixed.name("c"))
+    def lock():
+        return setting_offsets(mixed.database.engine, mixed.name("c"))
 
     offsets = GroupOffsets(client_config(mixed.servers("c"), {}))
-    done = Carrier(mixed.name("c"), offsets, Slow(), alone).carry_out([work], lambda: None)
+    done = Carrier(mixed.name("c"), offsets, Slow(), lock).carry_out([work], lambda: None)
     offset, metadata = stands(mixed, "c", "tips")
     assert offset > 0 and commit_metadata.decode(metadata).generation == 3
     assert done[follower].state == State.WAITING and done[follower].offset is None
 
 
+class Ended(GroupOffsets):
+    """While it is asked what stands, PostgreSQL ends the session that has the lock; a successor has it then."""
+
+    def __init__(self, hand: ByHand) -> None:
+        super().__init__(client_config(hand.servers("c"), {}))
+        self._hand, self._asked = hand, 0
+
+    def standing(self, wanted, *, stable=False):
+        self._asked += 1
+        if self._asked == 2:
+            ended = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            with self._hand.database.owner.connect() as connection:
+                connection.exec_driver_sql(ended)
+            with setting_offsets(self._hand.database.engine, self._hand.name("c")) as successor:
+                successor.check()
+        return super().standing(wanted, stable=stable)
+
+
+def test_a_committer_that_lost_the_lock_while_it_asked_sets_nothing(mixed: ByHand, closing: GroupClosing):
+    mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
+    (carried,) = closing.carry_over(2, 6)
+    before = stands(mixed, "c", "tips")
+    later = Progress(timestamp_ms=1, committed_at_ms=LATEST_MS, generation=3, vector=None, offset=1)
+    work = Work(
+        follower=carried.follower, group=mixed.group("tips"), topic=mixed.topic("c"),
+        newest=(mixed.name("a"), later), flags=6, own=None, exact=False, before=None, renew=False,
+        in_other_topic=False, incarnation=1,
+    )  # fmt: skip
+
+    class AtOnce:
+        def choose(self, goals, read):
+            chosen = Chosen(offset=0, re_read_bound=50, settled=True)
+            return {each.follower: Going(chosen=chosen, mode="margin", end=50) for each in goals}
+
+    def lock():
+        return setting_offsets(mixed.database.engine, mixed.name("c"))
+
+    carrier = Carrier(mixed.name("c"), Ended(mixed), AtOnce(), lock)
+    with pytest.raises(LockLost):
+        carrier.carry_out([work], lambda: None)
+    assert stands(mixed, "c", "tips") == before
+
+
 def test_a_switch_sets_no_offsets_while_a_committer_does(mixed: ByHand, closing: GroupClosing):
     mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
     with ThreadPoolExecutor(1) as thread:
-        with one_setter.alone(mixed.database.engine, mixed.name("c")):
+        with setting_offsets(mixed.database.engine, mixed.name("c")):
             carried = thread.submit(closing.carry_over, 3, 6)
             time.sleep(1)  # time enough to do wrong
             assert stands(mixed, "c", "tips")[0] == -1001

@@ -15,13 +15,13 @@ from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries import switch_progress
 from backend.queries.switches import find_switch
+from backend.tracing.offset_lock import setting_offsets
 from tests.eventually import eventually
 from tests.faults.step import StoppedStep
 from tests.integration.test_discovery import discover, start, switched
 from tests.switches.by_hand import ByHand
 from tests.switches.test_closing import stands
 from workers import context
-from workers.offsets import one_setter
 from workers.switches.runner import SwitchRunner
 
 
@@ -117,7 +117,7 @@ def test_a_consumer_that_opened_and_closed_again_while_offsets_were_carried_over
     hand.commit("a", "g", 10)
     tells("active")
     switched(hand.rest, start(source=hand.name("a"), target=hand.name("c")))
-    with one_setter.alone(hand.database.engine, hand.name("c")):  # so that the runner waits in the middle
+    with setting_offsets(hand.database.engine, hand.name("c")):  # so that the runner waits in the middle
         carried_out()
         eventually(lambda: state(hand) is Phase.CLOSING, "consumers are to close")
         tells("closed")

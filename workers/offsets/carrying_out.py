@@ -12,6 +12,7 @@ from backend.domain import commit_metadata
 from backend.domain.commit_metadata import CommitMark
 from backend.domain.committing import Action, Standing, decide
 from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
+from backend.eventlog.held_lock import HeldLock
 from backend.kafka.group_offsets import GroupOffsets, Refused, Setting
 from backend.kafka.log_ends import Place
 from workers.offsets.applied import Applied, State
@@ -126,13 +127,13 @@ class Carrier:
         cluster: str,
         offsets: GroupOffsets,
         chooser: Chooser,
-        alone: Callable[[], AbstractContextManager[None]],
+        lock: Callable[[], AbstractContextManager[HeldLock]],
     ) -> None:
-        """`alone`: while it is entered, nobody else sets offsets there."""
-        self._here, self._offsets, self._chooser, self._alone = cluster, offsets, chooser, alone
+        """`lock`: while it is entered, and its check passes, nobody else sets offsets there."""
+        self._here, self._offsets, self._chooser, self._lock = cluster, offsets, chooser, lock
 
     def carry_out(self, works: Sequence[Work], read: Callable[[], Directory]) -> dict[Follower, Applied | None]:
-        """What came of each; None: nothing is to be done about it any more. Raises KafkaCallFailed."""
+        """What came of each; None: nothing is to be done about it any more. Raises KafkaCallFailed, LockLost."""
         standing = self._offsets.standing(_by_group(dict.fromkeys(work.key for work in works)))
         found: dict[Follower, Applied | None] = {}
         actions: dict[Action, list[Work]] = {action: [] for action in Action}
@@ -200,9 +201,10 @@ class Carrier:
         """Where what stood still stands. Choosing takes its time, in which a switch may have moved the group."""
         if not settings:
             return {}
-        with self._alone():
+        with self._lock() as lock:
             now = self._offsets.standing(_by_group(dict.fromkeys(settings)))
             same = {key: each for key, each in settings.items() if now.get(key) == standing[key]}
+            lock.check()  # the cluster may have taken long to answer
             answers = self._offsets.set(_by_group(same)) if same else {}
         unasked = {key: Refused(reason=_NO_ANSWER if key in same else _CHANGED) for key in settings}
         return {key: answers.get(key, unasked[key]) for key in settings}

@@ -24,8 +24,8 @@ from backend.kafka.log_ranges import RangeReader
 from backend.kafka.map_topic import MapReader, MapRow
 from backend.queries.clusters import ClusterRow
 from backend.settings import Settings
+from backend.tracing.offset_lock import setting_offsets
 from workers import checkpoints
-from workers.offsets import one_setter
 from workers.offsets.applied import Applied, AppliedOffsets, LostOffsets, State
 from workers.offsets.carrying_out import Carrier, Work
 from workers.offsets.choosing import Chooser
@@ -68,7 +68,7 @@ class Committer:
         headers = (settings.copy_flags_header, settings.copy_origin_header)
         logs = TargetLogs(self._reader, row.number, headers)
         chooser = Chooser(row.name, offsets, logs, self._checkpoints)
-        self._carrier = Carrier(row.name, offsets, chooser, lambda: one_setter.alone(engine, row.name))
+        self._carrier = Carrier(row.name, offsets, chooser, lambda: setting_offsets(engine, row.name))
         self._applied = AppliedOffsets(engine, row.name)
         self._map: dict[Follower, dict[str, MapRow]] = {}
         self._looks: dict[Follower, _Look] = {}

@@ -13,11 +13,11 @@ from backend.domain.errors import DomainError
 from backend.kafka.errors import KafkaCallFailed
 from backend.settings import Settings
 from spark.session import session
-from workers import leases
 from workers.offsets.applied import LostOffsets
 from workers.offsets.committer_thread import CommitterThread
 from workers.offsets.directory import Directories
 from workers.offsets.translator import Translator
+from workers.process_lease import ProcessLease
 
 log = structlog.get_logger("offsets")
 
@@ -31,6 +31,7 @@ class OffsetsHost:
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
+        self._lease = ProcessLease(engine, LEASE, settings.lease_ttl_seconds)
         self._directories = Directories(engine)
         self._lost = LostOffsets()
         self._translator: Translator | None = None
@@ -41,7 +42,7 @@ class OffsetsHost:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                if self._is_mine():
+                if self._lease.keep():
                     self._keep_committers()
                     self._translate()
                 else:
@@ -57,9 +58,6 @@ class OffsetsHost:
             if stopping(self._settings.offsets_every_seconds):
                 self._let_go()
                 return
-
-    def _is_mine(self) -> bool:
-        return leases.keep_for_process(self._engine, LEASE, self._settings.lease_ttl_seconds)
 
     def _keep_committers(self) -> None:
         """One for each cluster, made anew where the cluster is reached in another way than before."""

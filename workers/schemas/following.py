@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
-import sqlalchemy as sa
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
 from backend.domain.subjects import Translation
+from backend.eventlog.held_lock import HeldLock
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.schemas_topic import SchemasTopic
 from backend.queries.schemas import WantedSchemas, wanted_schemas
@@ -22,7 +22,7 @@ from backend.registry.catalog import Catalog
 from backend.registry.distribution import Difference, compare
 from backend.registry.mirror import Mirror
 from backend.registry.records import COPIED_HEADER, Record
-from backend.registry.writing import READ_SECONDS, lock_writer
+from backend.registry.writing import READ_SECONDS, writing_schemas
 
 _ROUNDS = 3
 MOST_AT_ONCE = 5000
@@ -61,29 +61,28 @@ class Follower:
         topic = self._mirrors[self.target].topic
         return None if topic is None else topic.room
 
-    def follow(self, primary: str, held: Sequence[Connection] = ()) -> Difference | None:
+    def follow(self, primary: str, held: Sequence[HeldLock] = ()) -> Difference | None:
         """Write what is missing; what is left then. None: the primary is another one meanwhile.
 
-        `held` are connections with locks of the caller's, which must not be idle for long.
+        `held` are locks of the caller's, which have to be checked now and then to be kept.
         """
-        with self._engine.connect() as connection:
-            lock_writer(connection, self.target)
-            wanted = wanted_schemas(connection)
+        with writing_schemas(self._engine, self.target) as lock:
+            wanted = wanted_schemas(lock.connection)
             if wanted is None or wanted.primary != primary or not {primary, self.target} <= wanted.leaves.keys():
                 return None
             for _ in range(_ROUNDS):
                 if self._mirrors[primary].reason is None:
                     self.read_to_end(primary)
-                check_held(connection, *held)
+                check_held(lock, *held)
                 self.read_to_end(self.target)
                 found = self.look(wanted)
                 if not found.records:
                     break
-                self.append(found.records[:MOST_AT_ONCE], connection, *held)
+                self.append(found.records[:MOST_AT_ONCE], lock, *held)
             return found
 
-    def append(self, records: Sequence[Record], *held: Connection) -> None:
-        """Append to the target and read it back; under the locks that the connections hold."""
+    def append(self, records: Sequence[Record], *held: HeldLock) -> None:
+        """Append to the target and read it back, under these locks. Raises LockLost."""
         topic, mirror = self._topic(self.target), self._mirrors[self.target]
         topic_id, _ = topic.end()
         offset = 0
@@ -118,10 +117,10 @@ class Follower:
         return topic
 
 
-def check_held(*connections: Connection) -> None:
-    """Raise DatabaseUnavailable if a lock is gone with its connection; the database ends those that are idle."""
-    for connection in connections:
-        connection.execute(sa.select(1))
+def check_held(*locks: HeldLock) -> None:
+    """Make sure that all of these locks are still held. Raises LockLost."""
+    for lock in locks:
+        lock.check()
 
 
 def translation_between(

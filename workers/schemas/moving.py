@@ -16,14 +16,15 @@ from sqlalchemy import Connection, Engine
 
 from backend import deciders
 from backend.domain.primary_move import SKIPPED_IDS, RecordPrimaryMoved
+from backend.eventlog.held_lock import HeldLock
 from backend.queries.schemas import WantedSchemas, wanted_schemas
 from backend.queries.trees import MAIN
 from backend.registry.distribution import Difference, compare
 from backend.registry.mirror import Mirror
 from backend.registry.records import Noop, Record, SchemaVersion
-from backend.registry.writing import lock_writer
+from backend.registry.writing import writing_schemas
 from workers import context
-from workers.schemas.following import MOST_AT_ONCE, Follower, NotThere, check_held, translation_between
+from workers.schemas.following import MOST_AT_ONCE, Follower, NotThere, translation_between
 
 log = structlog.get_logger("schemas")
 
@@ -39,34 +40,33 @@ def move(engine: Engine, mirrors: Mapping[str, Mirror], follower: Follower, want
     # there may always be more.
     if not order.take_over:
         _follow(mirrors, follower, old)
-    with engine.connect() as connection:
-        lock_writer(connection, old)
-        now = wanted_schemas(connection)
+    with writing_schemas(engine, old) as lock:
+        now = wanted_schemas(lock.connection)
         if now is None or (now.primary, now.move) != (old, order):
             return
         skipped = 0
         if order.take_over:
             skipped = SKIPPED_IDS
-            _take_over(connection, engine, mirrors, follower, now)
+            _take_over(lock, engine, mirrors, follower, now)
         else:
-            _follow_to_end(mirrors, follower, old, connection)
+            _follow_to_end(mirrors, follower, old, lock)
 
         def build(_: Connection) -> RecordPrimaryMoved:
             # Asked when nothing is waited for any more: nobody writes on the old primary while this is saved.
-            check_held(connection)
+            lock.check()
             return RecordPrimaryMoved(cluster=new, previous=old, skipped_ids=skipped)
 
         context.dispatch(deciders.TREE, f"tree-{MAIN}", build, ACTOR, f"primary-{uuid.uuid4().hex[:12]}")
     log.info("primary moved", cluster=new, previous=old, skipped_ids=skipped)
 
 
-def _follow_to_end(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: Connection) -> None:
+def _follow_to_end(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: HeldLock) -> None:
     found = _follow(mirrors, follower, old, *held)
     if found.records:
         raise NotThere(f"{follower.target} has not all schemas of {old} yet")
 
 
-def _follow(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: Connection) -> Difference:
+def _follow(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: HeldLock) -> Difference:
     """What was missing at the last look; it is written, but for what is very much."""
     found = follower.follow(old, held)
     if mirrors[old].reason is not None:
@@ -77,23 +77,22 @@ def _follow(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: 
 
 
 def _take_over(
-    held: Connection,
+    held: HeldLock,
     engine: Engine,
     mirrors: Mapping[str, Mirror],
     follower: Follower,
     wanted: WantedSchemas,
 ) -> None:
     new = follower.target
-    with engine.connect() as connection:
-        lock_writer(connection, new)
+    with writing_schemas(engine, new) as lock:
         follower.read_to_end(new)
         for other in sorted(wanted.leaves.keys() - {new}):
             if mirrors[other].ready:
                 records = lacking(follower, wanted, other)
                 if records:
-                    follower.append(records, connection, held)
+                    follower.append(records, lock, held)
         highest = max(mirrors[name].catalog.highest_id for name in wanted.leaves)
-        follower.append([Noop(highest_id=highest + SKIPPED_IDS)], connection, held)
+        follower.append([Noop(highest_id=highest + SKIPPED_IDS)], lock, held)
 
 
 def lacking(follower: Follower, wanted: WantedSchemas, other: str) -> list[Record]:

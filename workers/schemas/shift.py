@@ -13,7 +13,8 @@ from backend.domain.errors import DomainError
 from backend.queries.schemas import WantedSchemas, wanted_schemas
 from backend.registry.mirror import Mirror
 from backend.settings import Settings
-from workers import leases, wanted
+from workers import wanted
+from workers.process_lease import ProcessLease
 from workers.schemas import states
 from workers.schemas.target import TargetThread
 
@@ -28,6 +29,7 @@ class SchemasHost:
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
+        self._lease = ProcessLease(engine, LEASE, settings.lease_ttl_seconds)
         self._position: int | None = None
         self._wanted: WantedSchemas | None = None
         self._mirrors: dict[str, Mirror] = {}
@@ -39,7 +41,7 @@ class SchemasHost:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                if self._is_mine():
+                if self._lease.keep():
                     self._tick()
                 else:
                     self._let_go()
@@ -48,9 +50,6 @@ class SchemasHost:
             if stopping(self._settings.lease_renew_seconds):
                 self._let_go()
                 return
-
-    def _is_mine(self) -> bool:
-        return leases.keep_for_process(self._engine, LEASE, self._settings.lease_ttl_seconds)
 
     def _tick(self) -> None:
         with self._engine.begin() as connection:

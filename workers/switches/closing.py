@@ -21,12 +21,13 @@ from backend.domain.names import StreamName
 from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.domain.readings import EnvironmentPlace
 from backend.domain.rescan import Checkpoint
+from backend.eventlog.held_lock import HeldLock
 from backend.kafka.cluster_clients import ClusterClients
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.group_members import GroupMember
 from backend.kafka.group_offsets import Refused, Setting
+from backend.tracing.offset_lock import setting_offsets
 from workers import checkpoints
-from workers.offsets import one_setter
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.target_logs import TargetLogs
 from workers.switches.estate_view import EstateView
@@ -153,10 +154,10 @@ class GroupClosing:
                 metadata = self._metadata(progress[follower], flags)
                 settings.setdefault(group, {})[place] = Setting(offset=going.chosen.offset, metadata=metadata)
         # A committer that has looked at what stands before must not set what it has made of that.
-        with one_setter.alone(self._estate.engine, self._target):
+        with setting_offsets(self._estate.engine, self._target) as lock:
             if not may_go_on():
                 return []
-            answers = self._set(topology, settings) if settings else {}
+            answers = self._set(topology, settings, lock) if settings else {}
         found = []
         for follower, stands in sorted(standing.items(), key=lambda each: each[0]):
             group, place = self._key(topology, follower)
@@ -173,9 +174,12 @@ class GroupClosing:
         return found + [_carried(each, everywhere[each], None, SOME_STAY) for each in staying]
 
     def _set(
-        self, topology: Topology, settings: Mapping[str, Mapping[Place, Setting]]
+        self, topology: Topology, settings: Mapping[str, Mapping[Place, Setting]], lock: HeldLock
     ) -> Mapping[tuple[str, Place], Refused | None]:
-        """What came of each; None: it stands. Asking what does takes a fraction of setting it once more."""
+        """What came of each; None: it stands. Raises LockLost.
+
+        Asking what stands takes a fraction of setting it once more.
+        """
         offsets = self._target_clients(topology).offsets
         standing = offsets.standing(settings)
         answers: dict[tuple[str, Place], Refused | None] = {}
@@ -186,6 +190,7 @@ class GroupClosing:
                     answers[group, place] = None
                 else:
                     left.setdefault(group, {})[place] = each
+        lock.check()  # the cluster may have taken long to answer
         return {**answers, **offsets.set(left)}
 
     def _target_clients(self, topology: Topology) -> ClusterClients:

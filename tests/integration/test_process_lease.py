@@ -1,0 +1,57 @@
+"""Leases of what only one process runs: a process that was overtaken does not go on, even if the lease is free."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from backend.settings import Settings
+from tests.database_fixture import Database
+from tests.eventually import eventually
+from workers import leases
+from workers.process_lease import ProcessLease
+from workers.run_host import RunHost
+
+LONG, OVER = 60.0, -1.0  # seconds: a lease that holds, one that has expired already
+
+
+def overtake(database: Database, unit: str) -> None:
+    """Another process takes the lease, once it has expired, and gives it back."""
+    with database.engine.begin() as connection:
+        (epoch,) = leases.acquire(connection, "other", [unit], LONG).values()
+        leases.release(connection, "other", [(unit, epoch)])
+
+
+@pytest.fixture
+def lease(database: Database) -> ProcessLease:
+    return ProcessLease(database.engine, "reconcile", OVER)
+
+
+def test_a_lease_that_expired_and_that_nobody_took_goes_on(lease):
+    assert lease.take() and lease.renew() and lease.keep()
+
+
+def test_a_process_that_was_overtaken_is_told_so_once_before_it_begins_anew(lease, database):
+    assert lease.keep()
+    overtake(database, "reconcile")
+    assert not lease.keep(), "what it knows is stale, although nobody has the lease"
+    assert lease.keep()
+
+
+def test_a_run_that_was_overtaken_is_told_so_for_good(database):
+    began, answers, go_on = threading.Event(), [], threading.Event()
+
+    def run(each, is_mine):
+        began.set()
+        assert go_on.wait(60)
+        answers.extend([is_mine(each), is_mine(each)])
+
+    settings = Settings(lease_ttl_seconds=0.001)
+    host = RunHost(database.engine, settings, "switch", lambda _: ["s1"], run)
+    host.tick()
+    assert began.wait(60)
+    overtake(database, "switch:s1")
+    go_on.set()
+    eventually(lambda: host.is_idle, "the run has ended")
+    assert answers == [False, False]
