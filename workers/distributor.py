@@ -20,6 +20,7 @@ from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.errors import CopyFailed
 from backend.kafka.knowledge import Knowledge
 from backend.kafka.record_loop import CopyTotals
+from backend.kafka.refused_search import Suspects
 from workers.unit_states import UnitState
 
 _WAIT_SECONDS = 0.5
@@ -28,8 +29,6 @@ _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 5.0
 _RATE_SECONDS = 2.0
 _LAG_SECONDS = 0.25
-_CAREFUL_PARTS = 32
-"""Into which a transaction is cut to find the record that the target refuses: 50,000, 1,562, 48, 1."""
 _TROUBLES_SHOWN = 3
 
 log = structlog.get_logger("distributor")
@@ -57,10 +56,8 @@ class DistributorThread(threading.Thread):
         self._why_not = why_not
         self._knowledge = knowledge
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
-        self._careful: tuple[int, int] | None = None
-        """(records, of these so many a transaction) of the next session, to find the one that is refused."""
-        self._step = limits.batch_records
-        """Most records of one transaction in the session at hand."""
+        self._suspects: Suspects | None = None
+        """Where a record is that the target refused, until it is found."""
         self._wish = (plan, position)
         self._carried_out = 0
         self._stopping = threading.Event()
@@ -144,7 +141,7 @@ class DistributorThread(threading.Thread):
         backoff = _FIRST_BACKOFF_SECONDS
         while not self._stopping.is_set():
             self._alive()
-            opened = time.monotonic()
+            opened, suspects = time.monotonic(), self._suspects
             try:
                 if not self._wait_for_leave():
                     continue
@@ -152,10 +149,8 @@ class DistributorThread(threading.Thread):
                 continue
             except CopyFailed as failure:
                 self._failed(failure)
-                if failure.refused:
-                    self._careful = (self._step, max(1, self._step // _CAREFUL_PARTS))
-                if failure.fenced:
-                    # By a barrier, or by a new holder: asking again tells which, and does no harm.
+                # Fenced by a barrier, or by a new holder: asking again tells which, and does no harm.
+                if failure.fenced or (failure.refused and self._suspects != suspects):
                     backoff = _LEAVE_SECONDS
             except DomainError as error:
                 # A secret that cannot be resolved, or the database gone while it is asked.
@@ -231,9 +226,7 @@ class DistributorThread(threading.Thread):
     def _session(self) -> None:
         """One session, from opening until it fails, is stopped, or the plan needs another one."""
         plan, position = self._wish
-        careful = self._careful or (0, 1)
-        session = CopySession(plan, self._limits, self._alive, self._knowledge, *careful)
-        self._careful = None
+        session = CopySession(plan, self._limits, self._alive, self._knowledge, self._suspects)
         try:
             session.open(lambda: self._why_not(plan) is None)
             self._carried_out = position
@@ -256,7 +249,7 @@ class DistributorThread(threading.Thread):
                 self._unreadable = session.unreadable_flags()
                 self._tell(plan, sorted(session.troubles().values()))
         finally:
-            self._step = session.careful_step or self._limits.batch_records
+            self._suspects = session.suspects
             session.close()
             self._before, self._totals = self._before + session.totals, CopyTotals()
 

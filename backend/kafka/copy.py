@@ -12,7 +12,6 @@ the target has.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -26,9 +25,11 @@ from backend.domain.partition_edge import Header
 from backend.domain.rescan import Checkpoint
 from backend.kafka import quarantine
 from backend.kafka.alive import Alive, nobody_asks
+from backend.kafka.commit_limit import largest_commit
 from backend.kafka.copy_clients import (
     CopyLimits,
     check_identity,
+    learn_partitions,
     open_admin,
     open_group_member,
     open_producer,
@@ -40,13 +41,15 @@ from backend.kafka.knowledge import Knowledge
 from backend.kafka.native_loop import NativeRecordLoop, make_record_loop
 from backend.kafka.pacing import MarkerPause
 from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
+from backend.kafka.refused_search import RefusedSearch, Suspects, suspects_of
 from backend.kafka.reports import Reports
 from backend.kafka.schema_wait import SchemaWait
 from backend.kafka.source import Place, Source
+from backend.kafka.transactions import abort, cause_of, send_positions
 
 _REQUEST_SECONDS = 10.0
 _INIT_SECONDS = 10.0
-_OFFSETS_SECONDS = 4.0
+_ABORT_SECONDS = 2.0
 _SKIPPED_COMMIT_SECONDS = 5.0
 _RENEW_POSITIONS_SECONDS = 900.0
 """Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
@@ -70,14 +73,12 @@ class CopySession:
         limits: CopyLimits,
         alive: Alive = nobody_asks,
         knowledge: Knowledge = _KNOWS_NOTHING,
-        carefully: int = 0,
-        careful_step: int = 1,
+        suspects: Suspects | None = None,
     ) -> None:
-        """`carefully`: so many records are first copied `careful_step` at a time, since the target refused one of
-        them. If the step is 1, that one is set aside.
-        """
-        self._careful_step = careful_step
-        self._carefully = carefully
+        """`suspects`: among them is a record that the target refuses; it is looked for before anything else."""
+        self.suspects = suspects
+        """What is still to be searched: the next session goes on with it, whatever ended this one."""
+        self._search: RefusedSearch | None = None
         self._alive = alive
         self._knowledge = knowledge
         self._reports = Reports(plan, knowledge, alive)
@@ -90,7 +91,6 @@ class CopySession:
         self._progress: dict[Place, Progress] = {}
         self._producer: Producer | None = None
         self._last_commit = self._renewed_at = time.monotonic()
-        self._committed_at = 0.0
         self._pause = MarkerPause()
         self._source_admin: AdminClient | None = None
         self._ends_at = 0.0
@@ -120,6 +120,9 @@ class CopySession:
             raise copy_failed(f"{self._where}: opening clients", error) from error
         gate = self._knowledge.schema_gate(plan.target)
         self._schemas = SchemaWait(gate, self._source, self.totals, plan.target.name) if gate else None
+        self._search = RefusedSearch(self.suspects, self._source) if self.suspects else None
+        self._alive()
+        self._commit_bytes = largest_commit(self._admin)
         self._begin_loop()
         for endpoint in (plan.target, plan.source):
             self._alive()
@@ -143,7 +146,9 @@ class CopySession:
                 self._let_go([(row.source_topic, p) for row in gone for p in row.partitions])
             self._streams = wanted
             if new:
-                self._learn_partitions([row for row in new if row.target_topic in self._taken_up])
+                assert self._producer is not None
+                known_before = [row for row in new if row.target_topic in self._taken_up]
+                learn_partitions(self._where, self._producer, known_before, self._alive)
                 self._take_up(new)
         except (KafkaException, MetadataInvalid) as error:
             raise copy_failed(f"{self._where}: reading positions", error) from error
@@ -151,23 +156,13 @@ class CopySession:
     def _let_go(self, places: list[Place]) -> None:
         for place in places:
             del self._progress[place]
+            if self._search is not None:
+                self._search.forget(place)
             if self._schemas is not None and self._schemas.is_held(place):
                 self._schemas.forget(place)
             else:
                 self._loop.remove(place)
         self._source.remove(places)
-
-    def _learn_partitions(self, known_before: Sequence[StreamOnEdge]) -> None:
-        """librdkafka would refuse records for partitions that it has not heard of, for up to five minutes."""
-        assert self._producer is not None
-        for row in known_before:
-            self._alive()
-            known = (
-                self._producer.list_topics(row.target_topic, _REQUEST_SECONDS).topics[row.target_topic].partitions
-            )
-            missing = [partition for partition in row.partitions if partition not in known]
-            if missing:
-                raise CopyFailed(f"{self._where}: {row.target_topic} has no partition {missing[0]} yet")
 
     def _take_up(self, streams: Sequence[StreamOnEdge]) -> None:
         intake = Intake(
@@ -183,6 +178,8 @@ class CopySession:
         for place, progress in taken.items():
             self._progress[place] = progress
             self._loop.add(place, progress)
+        if self._search is not None:
+            self._search.admit(taken)
         self._taken_up.update(row.target_topic for row in streams)
         self._source.add({place: progress.source for place, progress in taken.items()})
         self._renew_positions()
@@ -204,13 +201,13 @@ class CopySession:
 
         Raises CopyFailed.
         """
+        most = min(most or self._limits.batch_records, self._limits.batch_records)
+        search = self._search
         try:
             self._alive()
-            most = min(most or self._limits.batch_records, self._limits.batch_records)
-            careful = self._carefully > 0
-            self._let_the_last_commit_end()
+            self._pause.wait()
             wait_seconds = self._schemas.shortened(wait_seconds) if self._schemas is not None else wait_seconds
-            read = self._copy_carefully(wait_seconds) if careful else self._copy_backlog(most, wait_seconds)
+            read = self._copy_suspects(search, wait_seconds) if search else self._copy_backlog(most, wait_seconds)
             for place in self._schemas.go_on() if self._schemas is not None else ():
                 self._loop.add(place, self._progress[place])
             self._source.take_up_parked()
@@ -218,20 +215,17 @@ class CopySession:
                 self._commit()
             else:
                 self._keep_positions()
-            if careful:
-                self._carefully -= read
-                if self._carefully <= 0:
-                    self._loop.close()
-                    self._begin_loop()
+            if search is not None and search.is_over(self._progress):
+                self._search = self.suspects = None
+                self._loop.close()
+                self._begin_loop()
         except (KafkaException, MetadataInvalid, UnknownOrigin) as error:
-            raise copy_failed(f"{self._where}: copying", error) from error
+            failed = copy_failed(f"{self._where}: copying", error)
+            if failed.refused:
+                step = search.step if search else most
+                self.suspects = suspects_of(self._progress, step, self.suspects)
+            raise failed from error
         return read
-
-    def _let_the_last_commit_end(self) -> None:
-        """Until the last commit's markers are written the next transaction is refused, and asked for late."""
-        left = self._committed_at + self._pause.seconds - time.monotonic()
-        if left > 0:
-            time.sleep(left)
 
     def _copy_backlog(self, most: int, wait_seconds: float) -> int:
         """One transaction's records: those there, and while much is there more, since each commit costs a wait."""
@@ -248,10 +242,10 @@ class CopySession:
             read += step
         return read
 
-    def _copy_carefully(self, wait_seconds: float) -> int:
-        """A few records a transaction, in the end one: the one that is refused then is set aside."""
-        if self._careful_step > 1:
-            return self._loop.copy_batch(self._careful_step, wait_seconds)
+    def _copy_suspects(self, search: RefusedSearch, wait_seconds: float) -> int:
+        """Copy a few suspects in one transaction, in the end one: if that is refused, it is the one looked for."""
+        if search.step > 1:
+            return self._loop.copy_batch(search.step, wait_seconds)
         messages = self._source.read(1, wait_seconds)
         assert isinstance(self._loop, RecordLoop)
         for message in messages:
@@ -264,13 +258,23 @@ class CopySession:
                 reason = refusal(error)
                 if reason is None:
                     raise
+                self._abort_refused(error)
                 self._set_aside(message, headers, f"{reason} ({sentence(error)})")
         return len(messages)
+
+    def _abort_refused(self, refused: KafkaException) -> None:
+        assert self._producer is not None
+        try:
+            self._producer.abort_transaction(_REQUEST_SECONDS)
+        except KafkaException as error:
+            # What the target refused counts, not that it was slow to abort: the next session goes on searching.
+            raise refused from error
+        self._loop.in_transaction = False
 
     def _begin_loop(self) -> None:
         """Take up the loop that fits; one by one records are looked at in Python."""
         assert self._producer is not None
-        kind = "python" if self._careful_step == 1 and self._carefully > 0 else self._limits.record_loop
+        kind = "python" if self._search is not None and self._search.step == 1 else self._limits.record_loop
         self._loop = make_record_loop(kind, self._source, self._producer, self.totals, self._alive, self._schemas)
         for place, progress in self._progress.items():
             if self._schemas is None or not self._schemas.is_held(place):
@@ -279,9 +283,7 @@ class CopySession:
     def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
         """Put a refused record into quarantine, in the transaction of the position behind it; say so first."""
         topic, partition = message.topic(), message.partition()
-        assert topic is not None and partition is not None and self._producer is not None
-        self._producer.abort_transaction(_REQUEST_SECONDS)
-        self._loop.in_transaction = False
+        assert topic is not None and partition is not None
         self._progress[topic, partition].copies.clear()
         name = self._reports.set_aside(self._progress[topic, partition].stream, message, headers, reason)
         self._alive()
@@ -327,21 +329,23 @@ class CopySession:
         moved = [(key, progress) for key, progress in self._progress.items() if progress.to_commit]
         self._source.note_leader_epochs([place for place, _ in moved])
         offsets = [each.committed(partition) for (_, partition), each in moved]
-        member = self._group_member.consumer_group_metadata()
-        # The positions travel while the records do. The call may hang beyond its time (docs/decisions/0011).
-        self._alive(2 * _OFFSETS_SECONDS)
-        asked = time.monotonic()
-        producer.send_offsets_to_transaction(offsets, member, _OFFSETS_SECONDS)
-        self._pause.note(time.monotonic() - asked)
-        self._alive()
-        # Once acknowledged, a copy is in the topic that the target has, or had before.
-        producer.flush(self._limits.transaction_timeout_ms / 1000)
-        self._alive()
-        rows = [self._streams[name] for name in {progress.stream for _, progress in moved} & self._streams.keys()]
-        self._knowledge.topic_ids.check(self._plan, rows)
-        producer.commit_transaction(self._limits.transaction_timeout_ms / 1000)
+        group, longest = self._plan.unit.kafka_name, self._limits.transaction_timeout_ms / 1000
+        try:
+            # The positions travel while the records do.
+            asked = (self._group_member, group, offsets, self._commit_bytes, self._alive)
+            self._pause.note(send_positions(producer, *asked))
+            self._alive()
+            # Once acknowledged, a copy is in the topic that the target has, or had before.
+            producer.flush(longest)
+            self._alive()
+            names = {progress.stream for _, progress in moved} & self._streams.keys()
+            self._knowledge.topic_ids.check(self._plan, [self._streams[name] for name in names])
+            producer.commit_transaction(longest)
+        except KafkaException as error:
+            raise cause_of(producer, error) from error
         self._loop.in_transaction = False
-        self._last_commit = self._committed_at = time.monotonic()
+        self._pause.begin()
+        self._last_commit = time.monotonic()
         for (_, partition), progress in moved:
             progress.dirty, progress.saved = False, True
             self._knowledge.measures.committed(progress.stream, progress.copies, progress.source.position)
@@ -365,11 +369,6 @@ class CopySession:
             self._loop.begin()
             self._commit()
 
-    @property
-    def careful_step(self) -> int | None:
-        """Records of one transaction while they are few on purpose, None otherwise."""
-        return self._careful_step if self._carefully > 0 else None
-
     def lag_records(self) -> int | None:
         """Offsets between the positions and the source's ends; None while some are not known."""
         lags = self._source.lags()
@@ -388,9 +387,7 @@ class CopySession:
         producer, self._producer = self._producer, None
         loop: RecordLoop | NativeRecordLoop | None = self.__dict__.pop("_loop", None)
         if producer is not None and loop is not None and loop.in_transaction:
-            # If this fails, the next session's init_transactions aborts it.
-            with contextlib.suppress(KafkaException):
-                producer.abort_transaction(2.0)
+            abort(producer, _ABORT_SECONDS)
         if loop is not None:
             loop.close()
         for name in ("_source", "_group_member"):

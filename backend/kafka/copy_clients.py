@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from backend.domain.edges import EdgePlan, Endpoint
+from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
 from backend.kafka import identity, quarantine
+from backend.kafka.alive import Alive
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import CopyFailed, copy_failed
 from backend.kafka.source import Place, Source
@@ -110,6 +111,20 @@ def check_identity(where: str, endpoint: Endpoint) -> None:
         raise copy_failed(f"{where}: asking {endpoint.name} who it is", error) from error
     if other is not None:
         raise CopyFailed(f"{where}: another Kafka cluster answers as {endpoint.name}: {other}")
+
+
+def learn_partitions(where: str, producer: Producer, streams: Iterable[StreamOnEdge], alive: Alive) -> None:
+    """Have the producer ask for the partitions of topics that it knew before they got more.
+
+    librdkafka would refuse records for partitions that it has not heard of, for up to five minutes. Raises
+    CopyFailed if the target does not have them yet, KafkaException.
+    """
+    for row in streams:
+        alive()
+        known = producer.list_topics(row.target_topic, _REQUEST_SECONDS).topics[row.target_topic].partitions
+        missing = [partition for partition in row.partitions if partition not in known]
+        if missing:
+            raise CopyFailed(f"{where}: {row.target_topic} has no partition {missing[0]} yet")
 
 
 def largest_requests(admin: AdminClient, topics: Collection[str]) -> dict[str, int]:

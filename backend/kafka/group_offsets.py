@@ -7,7 +7,7 @@ asked before. Those who set offsets of a group without members see to it that th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +21,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from backend.domain import commit_pieces
 from backend.domain.committing import Standing
 from backend.kafka import group_reader
+from backend.kafka.commit_limit import largest_commit
 from backend.kafka.errors import KafkaCallFailed, OffsetsPending, kafka_error, sentence
 from backend.kafka.group_reader import Committed
 from backend.kafka.listed_offsets import listed_offsets
@@ -30,6 +32,8 @@ from backend.kafka.log_ends import Place, ends_by
 
 _REQUEST_SECONDS = 10.0
 _MOST_CONNECTIONS, _GROUPS_EACH = 8, 3
+_ANY_COMMIT_BYTES = 32 * 1024
+"""Every cluster takes a commit of so many bytes; for larger ones it is asked what it takes."""
 _WITH_MEMBERS = frozenset(
     {
         KafkaError.UNKNOWN_MEMBER_ID,
@@ -66,6 +70,7 @@ class GroupOffsets:
         self._config = dict(config)
         self._reader: Consumer | None = None
         self._admins: list[AdminClient] = []
+        self._commit_bytes: int | None = None
         self.open_for(1)
 
     def open_for(self, groups: int) -> None:
@@ -122,27 +127,42 @@ class GroupOffsets:
         return found
 
     def set(self, wanted: Mapping[str, Mapping[Place, Setting]]) -> dict[tuple[str, Place], Refused | None]:
-        """Set groups' offsets; None: done. Raises KafkaCallFailed if the cluster cannot be asked."""
-        asked: dict[str, Future[ConsumerGroupTopicPartitions]] = {}
+        """Set groups' offsets; None: done. Raises KafkaCallFailed if the cluster cannot be asked.
+
+        Offsets of one group that do not fit into one request are set by several, of which some may be refused.
+        """
+        asked: list[tuple[str, list[TopicPartition], Future[ConsumerGroupTopicPartitions]]] = []
         try:
             for (group, settings), admin in zip(wanted.items(), itertools.cycle(self._admins)):
-                parts = [TopicPartition(*place, each.offset, each.metadata) for place, each in settings.items()]
-                asked |= admin.alter_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group, parts)], request_timeout=_REQUEST_SECONDS
-                )
+                for parts in self._pieces(group, settings):
+                    (answer,) = admin.alter_consumer_group_offsets(
+                        [ConsumerGroupTopicPartitions(group, parts)], request_timeout=_REQUEST_SECONDS
+                    ).values()
+                    asked.append((group, parts, answer))
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(sentence(error)) from error
         done: dict[tuple[str, Place], Refused | None] = {}
-        for group, answer in asked.items():
+        for group, parts, answer in asked:
             try:
                 rows = answer.result(_REQUEST_SECONDS + 1).topic_partitions or ()
             except (KafkaException, TimeoutError) as error:
-                done |= {(group, place): _refused(kafka_error(error), sentence(error)) for place in wanted[group]}
+                why = _refused(kafka_error(error), sentence(error))
+                done |= {(group, (part.topic, part.partition)): why for part in parts}
                 continue
             for row in rows:
                 refused = None if row.error is None else _refused(row.error, str(row.error.str()))
                 done[group, (row.topic, row.partition)] = refused
         return done
+
+    def _pieces(self, group: str, settings: Mapping[Place, Setting]) -> Iterator[list[TopicPartition]]:
+        parts = [TopicPartition(*place, each.offset, each.metadata) for place, each in settings.items()]
+
+        def size(part: TopicPartition) -> int:
+            return commit_pieces.record_bytes(group, part.topic, part.metadata)
+
+        if self._commit_bytes is None and sum(map(size, parts)) > _ANY_COMMIT_BYTES:
+            self._commit_bytes = largest_commit(self._admins[0])
+        return commit_pieces.pieces(parts, size, self._commit_bytes or _ANY_COMMIT_BYTES)
 
     def ends(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
         """(first offset, end for readers of committed records) of each partition; those that cannot be asked are

@@ -12,9 +12,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from backend.kafka import native
 from backend.kafka.alive import Alive
-from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop, cause_of, flush
+from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
 from backend.kafka.schema_wait import SchemaWait
 from backend.kafka.source import Place, Source
+from backend.kafka.transactions import cause_of, flush
 
 _DONE, _BEGIN, _FULL, _EVENT, _FAILED, _SCHEMA = range(6)
 _MOST_BYTES = 8 * 1024 * 1024

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 _SHORTEST_SECONDS = 0.004
 _LONGEST_SECONDS = 0.02
 _REFUSED_SECONDS = 0.02
@@ -18,6 +20,17 @@ class MarkerPause:
 
     def __init__(self) -> None:
         self.seconds = _SHORTEST_SECONDS
+        self._until = 0.0
+
+    def begin(self) -> None:
+        """A transaction was committed just now."""
+        self._until = time.monotonic() + self.seconds
+
+    def wait(self) -> None:
+        """Wait for what is left of the pause: until then the next transaction would be refused."""
+        left = self._until - time.monotonic()
+        if left > 0:
+            time.sleep(left)
 
     def note(self, took_seconds: float) -> None:
         """The first call of a transaction that asks the coordinator took so long."""

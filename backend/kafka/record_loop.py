@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 
 from backend.domain.marks import MetadataInvalid
 from backend.domain.partition_edge import Header, PartitionEdge
@@ -17,6 +17,7 @@ from backend.kafka.alive import Alive
 from backend.kafka.measuring import Copies
 from backend.kafka.schema_wait import EVERYWHERE, KEYS, VALUES, SchemaWait, wire_id
 from backend.kafka.source import Place, Source, SourcePartition
+from backend.kafka.transactions import cause_of, flush
 
 
 @dataclass
@@ -98,26 +99,6 @@ class Progress:
 
 _RECORD_BYTES, _HEADER_BYTES = 32, 8
 """Of a record and of a header in a request beside what they hold, at most."""
-_FLUSH_SECONDS = 1.0
-
-
-def flush(producer: Producer, alive: Alive) -> None:
-    """Wait until the target has taken all, or librdkafka has given up, which the next record then tells."""
-    while producer.flush(_FLUSH_SECONDS):
-        alive()
-
-
-def cause_of(producer: Producer, error: KafkaException) -> KafkaException:
-    """What made a transaction fail, where `produce` only says that the state is wrong.
-
-    librdkafka tells it when asked to begin another transaction, which it cannot in that state.
-    """
-    try:
-        producer.begin_transaction()
-    except KafkaException as cause:
-        if cause.args[0].code() != KafkaError._STATE:
-            return cause
-    return error
 
 
 class RecordLoop:

@@ -21,6 +21,7 @@ from backend.kafka import quarantine
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed, refusal, sentence
 from backend.kafka.record_search import Place
+from backend.kafka.transactions import abort, cause_of
 
 _SECONDS = 15.0
 _CHUNK_RECORDS = 500
@@ -93,6 +94,13 @@ def write(place: Place, cluster: str, record: Kept, headers: Sequence[Header]) -
             )
         )
         producer.init_transactions(_SECONDS)
+        return _write(producer, place, record, headers)
+    except (KafkaException, ValueError) as error:
+        raise KafkaCallFailed(sentence(error)) from error
+
+
+def _write(producer: Producer, place: Place, record: Kept, headers: Sequence[Header]) -> str | None:
+    try:
         producer.begin_transaction()
         producer.produce(
             place.topic,
@@ -103,9 +111,12 @@ def write(place: Place, cluster: str, record: Kept, headers: Sequence[Header]) -
             headers=list(headers),
         )
         producer.commit_transaction(_SECONDS)
-    except (KafkaException, ValueError) as error:
-        reason = refusal(error)
+    except KafkaException as error:
+        cause = cause_of(producer, error)
+        # Left open, the transaction would hold up the topic's readers until it times out.
+        abort(producer, _SECONDS)
+        reason = refusal(cause)
         if reason is None:
-            raise KafkaCallFailed(sentence(error)) from error
+            raise cause from error
         return reason
     return None

@@ -127,15 +127,19 @@ class Source:
         self._asked_ends.clear()
         self._asked_starts.clear()
 
-    def hold(self, place: Place, trouble: str) -> None:
-        """Read a partition no further until `release`; then what is behind its position comes again."""
+    def hold(self, place: Place, trouble: str | None = None) -> None:
+        """Read a partition no further until `release`; then what is behind its position comes again.
+
+        `trouble` is reported meanwhile, if there is any.
+        """
         one = self._partitions[place]
         if one.position is not None:
             # Not known any more once it is not assigned; that of a later record does as well.
             self.note_leader_epochs([place])
         self.consumer.incremental_unassign([TopicPartition(*place)])
         self._unanswered.pop(place, None)
-        self._tell(place, trouble)
+        if trouble is not None:
+            self._tell(place, trouble)
         one.parked_until = math.inf
 
     def release(self, place: Place) -> None:

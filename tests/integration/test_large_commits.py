@@ -1,0 +1,111 @@
+"""Offset commits that a coordinator does not take at once: of so many partitions, or with so long vectors.
+
+A few hundred partitions are enough where each position's metadata is nearly as long as Kafka takes it.
+"""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from backend.domain.marks import METADATA_LIMIT, Mark, encode_metadata
+from backend.kafka.group_offsets import GroupOffsets, Setting
+from bench.brokers import single_broker_clusters
+from tests.integration.test_copy_session import Pair, copy
+from tests.kafka import DEADLINE_SECONDS
+
+PARTITIONS = 300
+PIECE = 100
+"""Partitions that this test itself commits at once, which any coordinator takes."""
+ORIGINS = 145
+MANY = 8000
+SIX = {number: (1, 10**10 + number) for number in range(3, 9)}
+
+
+@pytest.fixture(scope="module")
+def pair(estate):
+    return Pair(estate, partitions=PARTITIONS)
+
+
+class LargeBrokers:
+    """Two clusters with heaps for so many partitions, which those of the shared estate do not have."""
+
+    def __init__(self, servers):
+        self._servers = servers
+
+    def bootstrap_servers(self, cluster):
+        return self._servers[cluster]
+
+
+@pytest.fixture(scope="module")
+def large_brokers(tmp_path_factory):
+    with single_broker_clusters(tmp_path_factory.mktemp("large"), ["cluster-1", "cluster-2"]) as servers:
+        yield LargeBrokers(servers)
+
+
+def member_of(pair):
+    """A consumer of the target in the unit's group."""
+    group = pair.plan().unit.kafka_name
+    return Consumer({"bootstrap.servers": pair.servers[pair.b], "group.id": group, "enable.auto.commit": False})
+
+
+def stand(pair, vector):
+    """Have the unit's positions on the target say that it holds records of all these origins."""
+    metadata = encode_metadata(Mark(1, 1, vector, vector))
+    member = member_of(pair)
+    for first in range(0, pair.partitions, PIECE):
+        rows = [
+            TopicPartition(pair.copy_topic, partition, 0, metadata)
+            for partition in range(first, min(first + PIECE, pair.partitions))
+        ]
+        assert all(row.error is None for row in member.commit(offsets=rows, asynchronous=False))
+    member.close()
+    return metadata
+
+
+def committed(pair):
+    """The offset and the metadata's length of each partition of the unit."""
+    member = member_of(pair)
+    rows = member.committed(
+        [TopicPartition(pair.copy_topic, partition) for partition in range(pair.partitions)], DEADLINE_SECONDS
+    )
+    member.close()
+    return {row.partition: (row.offset, len(row.metadata or "")) for row in rows}
+
+
+def copy_one_each(pair, vector):
+    metadata = stand(pair, vector)
+    pair.produce([{"value": b"%d" % partition, "partition": partition} for partition in range(pair.partitions)])
+    session = pair.session()
+    copy(session, pair.partitions)
+    session.close()
+    found = committed(pair)
+    assert {offset for offset, _ in found.values()} == {1}
+    assert min(length for _, length in found.values()) >= len(metadata)
+    assert sorted(int(message.value()) for message in pair.copied()) == list(range(pair.partitions))
+
+
+def test_positions_that_do_not_fit_into_one_commit_are_committed(pair):
+    vector = {number: (1, 10**15 + number) for number in range(3, 3 + ORIGINS)}
+    copy_one_each(pair, vector)
+
+
+def test_offsets_of_a_group_that_do_not_fit_into_one_commit_are_set(pair):
+    offsets = GroupOffsets({"bootstrap.servers": pair.servers[pair.b]})
+    group, metadata = f"many.{pair.mark}", "m" * (METADATA_LIMIT - 100)
+    wanted = {
+        (pair.copy_topic, partition): Setting(offset=partition, metadata=metadata)
+        for partition in range(PARTITIONS)
+    }
+    answers = offsets.set({group: wanted})
+    assert answers == dict.fromkeys([(group, place) for place in wanted])
+    standing = offsets.standing({group: wanted})
+    assert {place[1]: each.offset for (_, place), each in standing.items()} == {n: n for n in range(PARTITIONS)}
+    assert {each.metadata for each in standing.values()} == {metadata}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("record_loop", ["python", "native"])
+def test_an_edge_of_8000_partitions_with_six_origins_moves(large_brokers, record_loop):
+    pair = Pair(large_brokers, partitions=MANY, record_loop=record_loop)
+    copy_one_each(pair, SIX)

@@ -1,0 +1,102 @@
+"""A record that the target refuses is found among thousands of others, whatever comes in between."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka import KafkaError
+
+from backend.kafka import native
+from backend.kafka.alive import LONGEST_STEP_SECONDS
+from backend.kafka.copy import CopySession
+from backend.kafka.errors import CopyFailed
+from backend.kafka.knowledge import Knowledge
+from tests.eventually import eventually
+from tests.integration.test_copy_session import Pair
+from tests.integration.test_distributor_thread import start, state
+from tests.kafka import configure
+
+__all__ = ["start"]
+
+PARTITIONS = 20
+REFUSED = 7
+"""Partition of the refused record."""
+NEW = 40
+"""Records that come to each other partition before each session."""
+MOST_ASKED = 2 * 4
+STATE = KafkaError._STATE
+_LONGEST_DELAY_SECONDS = 0.03
+
+
+@pytest.fixture(params=[pytest.param("python", marks=pytest.mark.nightly), "native"])
+def pair(request, estate):
+    if request.param == "native" and not native.available():
+        pytest.skip("the native record loop was not built")
+    made = Pair(estate, partitions=PARTITIONS, record_loop=request.param)
+    configure(made.servers[made.b], made.copy_topic, {"max.message.bytes": "100000"})
+    return made
+
+
+def test_new_records_and_ends_of_partitions_do_not_use_up_the_search(pair, start):
+    """500 records at once, then 15, then 1; what else comes may end one session more."""
+    pair.produce([{"value": b"before", "partition": partition} for partition in range(PARTITIONS)])
+    pair.produce([{"value": b"x" * 200_000, "partition": REFUSED}, {"value": b"after", "partition": REFUSED}])
+    others = [partition for partition in range(PARTITIONS) if partition != REFUSED]
+    asked = 0
+
+    def load(plan):
+        """Asked for leave, before a session fences its predecessor and after that."""
+        nonlocal asked
+        asked += 1
+        pair.produce([{"value": b"new", "partition": partition} for partition in others for _ in range(NEW)])
+
+    thread = start(pair.plan(), load, Knowledge(set_aside=pair.set_aside))
+    eventually(lambda: pair.refused or asked > MOST_ASKED, "the record is set aside")
+    assert pair.refused, f"not within {MOST_ASKED // 2} sessions"
+    assert {(one.partition, one.offset) for one in pair.refused} == {(REFUSED, 1)}
+    eventually(lambda: state(thread).state == "running" and state(thread).lag_records == 0, "all is copied")
+    copied = [(message.partition(), message.value()) for message in pair.copied()]
+    assert [value for partition, value in copied if partition == REFUSED] == [b"before", b"after"]
+    assert len(copied) == 2 + (1 + asked * NEW) * len(others)
+
+
+def test_a_refusal_that_comes_while_positions_are_sent_is_told_as_one(pair):
+    """librdkafka then answers the positions with _STATE, which is no reason to leave the record where it is."""
+    pair.produce([{"value": b"x" * 200_000, "partition": REFUSED}])
+    shortest, longest = 0.0, _LONGEST_DELAY_SECONDS
+
+    def met():
+        nonlocal shortest, longest
+        delay = (shortest + longest) / 2
+        failure, passed = refused_after(pair, delay)
+        assert failure.refused, failure.detail
+        shortest, longest = (delay, longest) if passed else (shortest, delay)
+        if longest - shortest < _LONGEST_DELAY_SECONDS / 64:
+            shortest, longest = 0.0, _LONGEST_DELAY_SECONDS
+        # What the call itself was answered, before the transaction's own failure was asked for.
+        return failure.__cause__.__cause__ is not None and failure.__cause__.__cause__.args[0].code() == STATE
+
+    eventually(met, "positions meet the refusal on their way")
+
+
+def refused_after(pair, delay_seconds):
+    """The failure of a session that waits so long between handing the record over and sending the positions, and
+    whether the positions were taken."""
+    passed = False
+
+    def alive(within_seconds=LONGEST_STEP_SECONDS):
+        nonlocal passed
+        passed = within_seconds == LONGEST_STEP_SECONDS
+        if not passed:
+            time.sleep(delay_seconds)
+
+    session = CopySession(pair.plan(), pair.limits, alive, Knowledge(set_aside=pair.set_aside))
+    session.open(lambda: True)
+    try:
+        with pytest.raises(CopyFailed) as failed:
+            while True:
+                session.copy_batch(0.2)
+        return failed.value, passed
+    finally:
+        session.close()
