@@ -16,7 +16,7 @@ RUN /venv/bin/pip install --no-cache-dir --require-hashes --no-deps --no-build-i
 # The record loop in C, for the very confluent-kafka of the image.
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
 WORKDIR /treeline
-COPY backend/__init__.py backend/__init__.py
+COPY backend/__init__.py backend/locations.py backend/
 COPY backend/kafka backend/kafka
 RUN /venv/bin/python -m backend.kafka.native.build && ls backend/kafka/native/_record_loop.*.so
 
@@ -27,9 +27,9 @@ RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin tree
 WORKDIR /treeline
 COPY --from=packages /venv /venv
 COPY --from=frontend /frontend/node_modules frontend/node_modules
-# pyproject.toml says which version this is.
-COPY alembic.ini pyproject.toml ./
+COPY alembic.ini ./
 COPY migrations migrations
+COPY frontend/third-party.json frontend/third-party.json
 COPY frontend/components frontend/components
 COPY frontend/static frontend/static
 COPY frontend/templates frontend/templates

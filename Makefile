@@ -29,7 +29,7 @@ FRONTEND := frontend/node_modules/.package-lock.json
 # Programs that start are read as they were compiled the last time, whatever the machine says: tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up down test nightly soak bench lint docs pictures reports install install-dev programs test-programs
+.PHONY: help up down test nightly soak bench lint docs pictures reports wheel install install-dev programs test-programs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,15 @@ pictures: install-dev ## Take the pictures of all pages of the console anew (doc
 
 reports: install-dev ## Run the checks of pages and REST again and write docs/reports
 	@$(BIN)/python -m tests.reports
+
+# The wheel is built from the sdist, which is thereby known to be complete.
+wheel: programs $(RUNTIME) $(FRONTEND) ## Build the wheels and sdists of Treeline and of its client package into dist/
+	@rm -rf dist
+	@for folder in . client; do (cd $$folder && $(CURDIR)/$(BIN)/python -c \
+	  'import sys, setuptools.build_meta as backend; backend.build_sdist(sys.argv[1])' $(CURDIR)/dist >/dev/null); done
+	@for sdist in dist/*.tar.gz; do \
+	  $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist $$sdist; done
+	@ls dist/*
 
 install: programs $(SPARK) $(PROJECT) $(NATIVE) $(FRONTEND)
 

@@ -43,6 +43,7 @@ from backend.commands import (
 )
 from backend.commands.exit_codes import Code
 from backend.commands.local import given_context
+from backend.program_version import VERSION
 
 _CONTEXT = "--context"
 
@@ -101,6 +102,12 @@ for commands in (
 examples.attach(app)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"treeline {VERSION}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     ctx: typer.Context,
@@ -114,6 +121,9 @@ def options(
             autocompletion=completion.contexts_beginning,
         ),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
 ) -> None:
     """Treeline: the control plane that makes several Kafka clusters one."""
     ctx.with_resource(given_context(context))

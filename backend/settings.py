@@ -19,18 +19,20 @@ from pydantic_settings import (
 )
 
 from backend.access_settings import AccessSettings
-
-PROJECT_ROOT = Path(__file__).resolve().parent.parent
+from backend.locations import PROJECT_ROOT as PROJECT_ROOT
+from backend.locations import default_cache, settings_file
 
 
 class Settings(AccessSettings):
     """Read once per process; see `settings()`."""
 
-    model_config = SettingsConfigDict(env_prefix="TREELINE_", toml_file="treeline.toml", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="TREELINE_", extra="ignore")
 
     home: Path = Field(Path(".treeline"), description="Folder of the local estate's state, logs and secrets.")
     cache: Path = Field(
-        PROJECT_ROOT / ".cache", description="Folder for downloads that any estate may share: Kafka's jars."
+        default_cache(),
+        description="Folder for what estates share: Kafka's jars and, with Treeline from a wheel, the compiled "
+        "record loop. The default is then `$XDG_CACHE_HOME/treeline`, or `~/.cache/treeline`.",
     )
     url: str | None = Field(None, description="Control plane that the CLI speaks to; unset: the local estate's.")
     token: SecretStr | None = Field(None, description="Bearer token for `url`; one without the other is refused.")
@@ -318,7 +320,7 @@ class Settings(AccessSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, settings_file())
 
 
 @cache

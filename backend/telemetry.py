@@ -17,7 +17,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Span
 
 from backend.domain.errors import ValueInvalid
-from backend.program_version import program_version
+from backend.program_version import VERSION
 from backend.settings import Settings
 from backend.spans import recording
 from backend.url_schemes import scheme_of
@@ -89,7 +89,7 @@ def _provider(endpoint: str) -> TracerProvider:
             if "url.query" in (getattr(span, "attributes", None) or {}):
                 span.set_attribute("url.query", LEFT_OUT)
 
-    resource = Resource.create({"service.version": program_version()})
+    resource = Resource.create({"service.version": VERSION})
     if str(resource.attributes["service.name"]).startswith("unknown_service"):  # no variable gives it
         resource = resource.merge(Resource({"service.name": SERVICE}))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)

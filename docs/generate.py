@@ -46,8 +46,8 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         GENERATED,
-        "Defaults, then `treeline.toml` in the working folder (names without the prefix, in lower case), then the",
-        "environment, then flags; the later wins.",
+        "Defaults, then `treeline.toml` in the working folder, or the file that `TREELINE_SETTINGS_FILE` names",
+        "(names without the prefix, in lower case), then the environment, then flags; the later wins.",
         "",
         "| environment variable | default | meaning |",
         "|---|---|---|",

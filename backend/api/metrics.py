@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from backend.api.services import Services
 from backend.metrics import family
-from backend.program_version import program_version
+from backend.program_version import VERSION
 from backend.queries import (
     applications,
     clusters,
@@ -40,7 +40,7 @@ class StateCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         build = family("treeline_build_info")
-        build.add_metric([program_version()], 1)
+        build.add_metric([VERSION], 1)
         yield build
         with self._services.reading() as connection:
             yield from self._log(connection)

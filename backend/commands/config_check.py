@@ -15,11 +15,12 @@ from pydantic import ValidationError
 from backend.commands import contexts
 from backend.commands.exit_codes import Code
 from backend.commands.output import Form, FormOption, JsonOption, show
+from backend.locations import SETTINGS_FILE_VARIABLE, settings_file
 from backend.settings import Settings
 
 COLUMNS = ("where", "name", "problem")
-_NOT_SETTINGS = frozenset({"TREELINE_NEW_PASSWORD"})
-"""Variables that single commands read."""
+_NOT_SETTINGS = frozenset({"TREELINE_NEW_PASSWORD", SETTINGS_FILE_VARIABLE})
+"""Variables that are read, and are no settings."""
 
 program = typer.Typer(no_args_is_help=True, help="Settings, as docs/settings.md lists them.")
 
@@ -43,7 +44,7 @@ def check(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
 
 
 def _settings() -> Iterator[dict[str, Any]]:
-    prefix, file = str(Settings.model_config["env_prefix"]), str(Settings.model_config["toml_file"])
+    prefix, file = str(Settings.model_config["env_prefix"]), str(settings_file())
     known = {f"{prefix}{name.upper()}" for name in Settings.model_fields}
     for name in sorted(os.environ):
         if name.upper().startswith(prefix) and name.upper() not in known | _NOT_SETTINGS:

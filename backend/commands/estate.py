@@ -18,7 +18,8 @@ import typer
 
 from backend.commands.output import Form, FormOption, JsonOption, Shown, console, show
 from backend.commands.watch import WatchCommand, WatchOption, follow
-from backend.settings import PROJECT_ROOT, settings
+from backend.locations import ESTATES
+from backend.settings import settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from backend.estate.boot import Booted
     from backend.estate.home import Home
 
-DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
+DEFAULT_ESTATE = ESTATES / "unbalanced.yaml"
 
 estate_app = typer.Typer(
     help="The running estate: brokers more and less, faults on the links to its clusters.", no_args_is_help=True

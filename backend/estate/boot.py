@@ -29,9 +29,9 @@ from backend.estate.home import Home, command_alone
 from backend.estate.plan import Layout, control_plane_environment, inherited_environment, lay_out, make_plan
 from backend.estate.ports import Ports
 from backend.estate.processes import save_plan, write_private
+from backend.estate.record_loop import ensure_record_loop
 from backend.estate.running import is_running, not_ready, read_state
 from backend.estate.saved_layout import restore_layout, save_layout
-from backend.settings import PROJECT_ROOT
 
 Progress = Callable[[str], None]
 
@@ -123,6 +123,7 @@ def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> La
     if left := end_leftovers(home):
         progress(f"ended {len(left)} processes that a killed run had left behind")
     kafka = ensure_kafka(progress)
+    ensure_record_loop(progress)
     home.data(estate.name).mkdir(parents=True, exist_ok=True)
     ports = Ports(home.data(estate.name) / "ports.json", prefer_defaults=not wishes.spare_ports)
     layout = lay_out(home, estate, ports, added)
@@ -140,7 +141,7 @@ def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> La
     with home.log("supervisor").open("ab") as log:
         supervisor = subprocess.Popen(
             [sys.executable, "-m", "backend.estate.supervisor", str(home.path)],
-            cwd=PROJECT_ROOT,
+            cwd=home.path,
             env=inherited_environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -208,7 +209,7 @@ def _verify_once(layout: Layout, progress: Progress) -> dict[str, Any] | None:
     progress(f"verifying: {VERIFY_RECORDS} records on every cluster must reach every cluster once")
     finished = subprocess.run(
         [sys.executable, "-m", "backend.cli", "verify", "--records", str(VERIFY_RECORDS), "--json"],
-        cwd=PROJECT_ROOT,
+        cwd=layout.home.path,
         env={
             **inherited_environment(),
             **control_plane_environment(layout),

@@ -17,7 +17,8 @@ from backend.estate.processes import MARKER, Plan, ProcessSpec, Ready
 from backend.estate.proxy import TOKEN_VARIABLE
 from backend.estate.redis_server import redis_process
 from backend.estate.zone_router import RouterPorts, router_ports, router_processes
-from backend.settings import PROJECT_ROOT, settings
+from backend.locations import SETTINGS_FILE_VARIABLE, settings_file
+from backend.settings import settings
 
 API_PORT = 8000
 CLIENT_PORT = 19091
@@ -213,7 +214,7 @@ def proxy_process(layout: Layout, control_port: int) -> ProcessSpec:
         name="proxy",
         argv=[sys.executable, "-m", "backend.estate.proxy", str(control_port), *links],
         environment={TOKEN_VARIABLE: layout.home.secret("proxy-token")},
-        directory=str(PROJECT_ROOT),
+        directory=str(layout.home.path),
         log=str(layout.home.log("proxy")),
         ready=Ready(kind="tcp", port=control_port),
         stop_seconds=3.0,
@@ -281,7 +282,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
             name=name,
             argv=[sys.executable, "-m", *words],
             environment=dict(environment),
-            directory=str(PROJECT_ROOT),
+            directory=str(layout.home.path),
             log=str(layout.home.log(name)),
             ready=ready,
             after=after,
@@ -307,7 +308,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
     # Many clients keep an idle connection for 5 s, as uvicorn does by itself: of two ends that let go at the same
     # time one may just have asked something. The server is the later one.
     return [
-        process("migrate", ["alembic", "upgrade", "head"], Ready(kind="exit"), services),
+        process("migrate", ["migrations"], Ready(kind="exit"), services),
         process(
             "api",
             ["uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(layout.api_port),
@@ -329,6 +330,18 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
 
 
 def inherited_environment() -> dict[str, str]:
-    """The environment that the supervisor passes on: the caller's, with the programs of our Python first."""
+    """Return the caller's environment as the supervisor passes it on, with the programs of our Python first.
+
+    The estate's processes run in its home, whose folders hide no module of ours, and not in the caller's working
+    folder. What the caller's settings name relative to that is therefore passed on as absolute paths.
+    """
+    given = settings()
+    values = {name: getattr(given, name) for name in given.model_fields_set}
+    paths = {
+        f"TREELINE_{name.upper()}": str(value.absolute())
+        for name, value in values.items()
+        if isinstance(value, Path)
+    }
+    paths[SETTINGS_FILE_VARIABLE] = str(settings_file().absolute())
     programs = str(Path(sys.executable).parent)
-    return {**os.environ, "PATH": os.pathsep.join([programs, os.environ.get("PATH", "")])}
+    return {**os.environ, **paths, "PATH": os.pathsep.join([programs, os.environ.get("PATH", "")])}

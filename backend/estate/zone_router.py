@@ -17,7 +17,6 @@ from backend.estate.document_sections import MOST_BROKERS
 from backend.estate.home import Home
 from backend.estate.ports import Ports
 from backend.estate.processes import ProcessSpec, Ready, write_private
-from backend.settings import PROJECT_ROOT
 
 ROUTER_PORT = 17091
 HOST = "127.0.0.1"
@@ -208,7 +207,7 @@ def _process(home: Home, node: ProxyPorts | MainPorts, path: Path) -> ProcessSpe
         name=node.process,
         argv=[sys.executable, "-m", "workers.zone_router", "--file", str(path), "--node", node.name],
         environment={"PYTHONUNBUFFERED": "1", "MALLOC_ARENA_MAX": "2"},
-        directory=str(PROJECT_ROOT),
+        directory=str(home.path),
         log=str(home.log(node.process)),
         ready=Ready(kind="tcp", port=node.metrics),
         stop_seconds=8.0,

@@ -83,7 +83,7 @@ def translate(sqlstate: str | None, message: str, *, lost: bool) -> DomainError 
     if _NO_ROLE.search(message):
         return DatabaseUnavailable(
             "The database does not know the application's role, or its login may not take it: "
-            "run `python -m alembic upgrade head` as the database's owner."
+            "run `python -m migrations` as the database's owner."
         )
     if sqlstate is None and lost:
         return DatabaseUnavailable("The database does not answer. Try again.")

@@ -12,6 +12,7 @@ import os
 import stat
 from pathlib import Path
 
+from backend.locations import settings_file
 from backend.settings import settings
 
 SETTINGS_FILE = "treeline.toml"
@@ -86,7 +87,8 @@ def _place_of(path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_never_read(real: str, home: str) -> bool:
-    return os.path.basename(real) == SETTINGS_FILE or any(_is_below(real, each) for each in (home, *_NEVER))
+    is_settings = os.path.basename(real) == SETTINGS_FILE or real == os.path.realpath(settings_file())
+    return is_settings or any(_is_below(real, each) for each in (home, *_NEVER))
 
 
 def _is_below(path: str, folder: str) -> bool:

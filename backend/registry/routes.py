@@ -12,7 +12,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from backend.program_version import program_version
+from backend.program_version import VERSION
 from backend.registry import deleting, permitted, reading, refusals, registering, settling
 from backend.registry.calls import Call, Text, subject_name
 from backend.registry.records import SchemaVersion
@@ -248,7 +248,7 @@ def _cluster_id(call: Call) -> Any:
 
 
 def _server_version(call: Call) -> Any:
-    return {"version": program_version(), "commitId": ""}
+    return {"version": VERSION, "commitId": ""}
 
 
 def _look(handle: Callable[..., Any]) -> Route:

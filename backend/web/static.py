@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -16,19 +17,16 @@ from typing import Annotated
 from fastapi import APIRouter, Header, HTTPException, Query
 from fastapi.responses import FileResponse, Response
 
-from backend.settings import PROJECT_ROOT
+from backend.locations import FRONTEND
 from backend.web.packing import takes_gzip
 
 router = APIRouter(include_in_schema=False)
 
-_OWN = PROJECT_ROOT / "frontend" / "static"
-_MODULES = PROJECT_ROOT / "frontend" / "node_modules"
+_OWN = FRONTEND / "static"
+_MODULES = FRONTEND / "node_modules"
 _FILES: dict[str, Path] = {
     **{path.name: path for path in sorted(_OWN.iterdir())},
-    "vendor/htmx.js": _MODULES / "htmx.org/dist/htmx.min.js",
-    "vendor/sse.js": _MODULES / "htmx-ext-sse/dist/sse.min.js",
-    "vendor/idiomorph.js": _MODULES / "idiomorph/dist/idiomorph-ext.min.js",
-    "vendor/inter.woff2": _MODULES / "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2",
+    **{name: _MODULES / place for name, place in json.loads((FRONTEND / "third-party.json").read_text()).items()},
 }
 _TYPES = {
     ".css": "text/css; charset=utf-8",

@@ -11,13 +11,12 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
 from jinja2_fragments import render_block
 
-from backend.settings import PROJECT_ROOT
+from backend.locations import FRONTEND
 from backend.web import figures
 from backend.web.static import address
 from backend.web.travel import Travel
 from backend.web.ways import with_links
 
-_FRONTEND = PROJECT_ROOT / "frontend"
 _AFTER_TITLE = " · Treeline"
 # The macros of fields.html that take a label and a name.
 _FIELDS = frozenset({"text", "area", "choice", "check"})
@@ -29,7 +28,7 @@ def _quoted(text: str) -> str:
 
 
 _environment = Environment(
-    loader=FileSystemLoader([_FRONTEND / "templates", _FRONTEND / "components"]),
+    loader=FileSystemLoader([FRONTEND / "templates", FRONTEND / "components"]),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,

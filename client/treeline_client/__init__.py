@@ -15,6 +15,8 @@ from treeline_client.groups import GroupMetadata
 from treeline_client.metrics import Metrics
 from treeline_client.producer import SwitchingProducer
 
+__version__ = "0.2.0"
+
 __all__ = [
     "AsyncSwitchingConsumer",
     "AsyncSwitchingProducer",

@@ -7,18 +7,22 @@ among them fails here, so that a misspelt one cannot be ignored silently.
 from __future__ import annotations
 
 import json
+import os
 import re
-from importlib.metadata import PackageNotFoundError
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from backend import program_version
 from backend.estate.document import read_estate
 from backend.estate.home import Home
 from backend.estate.plan import Kafka, lay_out, make_plan
 from backend.estate.ports import Ports
+from backend.program_version import VERSION
 from backend.settings import Settings
 from tests.architecture.sources import PROJECT_ROOT
 from tests.architecture.test_dead_files import MODULES
@@ -200,7 +204,8 @@ def test_our_services_start_what_the_code_has(name, service):
             assert queues <= {queue.name for queue in celery_app.conf.task_queues}
             assert command[command.index("-I") + 1] in MODULES
     else:
-        assert command[2:] == ["alembic", "upgrade", "head"]
+        assert command[2:] == ["migrations"]
+        assert "migrations.__main__" in MODULES
         assert (PROJECT_ROOT / "alembic.ini").exists()
 
 
@@ -270,12 +275,44 @@ def test_the_image_is_built_from_files_that_exist_and_runs_without_root():
     assert all(service["user"] == "10001:10001" for service in OURS.values())
 
 
-def test_the_image_knows_its_version_though_nothing_is_installed_there(monkeypatch):
-    def nothing_installed(name):
-        raise PackageNotFoundError(name)
-
-    wanted = program_version.program_version()
-    monkeypatch.setattr(program_version, "version", nothing_installed)
-    assert program_version.program_version() == wanted
+def test_the_image_knows_its_version_though_nothing_is_installed_there(tmp_path):
+    (tmp_path / "backend").mkdir()
+    shutil.copyfile(PROJECT_ROOT / "backend" / "program_version.py", tmp_path / "backend" / "program_version.py")
+    program = "from backend.program_version import VERSION; print(VERSION)"
+    # Without site-packages: the image has the code alone.
+    told = subprocess.run(
+        [sys.executable, "-S", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == VERSION
     last = DOCKERFILE[DOCKERFILE.rindex("FROM ") :]
-    assert re.search(r"^COPY .*pyproject.toml .*[.]/$", last, re.MULTILINE), "beside backend/"
+    assert re.search(r"^COPY backend backend$", last, re.MULTILINE)
+
+
+# What an editable installation adds would find the modules that are missing.
+BUILD_ALONE = """
+import runpy, sys
+sys.meta_path = [each for each in sys.meta_path if "Editable" not in getattr(each, "__name__", "")]
+runpy.run_module("backend.kafka.native.build", run_name="__main__")
+"""
+
+
+def test_the_image_builds_the_record_loop_from_the_files_that_it_has_copied(tmp_path):
+    """The stage with the compiler copies a part of the code only, so that other changes build nothing anew."""
+    stage = DOCKERFILE[DOCKERFILE.index(" AS packages") : DOCKERFILE.rindex("FROM ")]
+    for arguments in re.findall(r"^COPY (backend.*)$", stage, re.MULTILINE):
+        *sources, target = arguments.split()
+        for source in sources:
+            copied = tmp_path / (f"{target}{Path(source).name}" if target.endswith("/") else target)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            copy = shutil.copytree if (PROJECT_ROOT / source).is_dir() else shutil.copyfile
+            copy(PROJECT_ROOT / source, copied)
+    built = subprocess.run(
+        [sys.executable, "-c", BUILD_ALONE],
+        cwd=tmp_path,
+        env={**os.environ, "CC": "no-such-compiler"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "there is no C compiler" in built.stderr

@@ -28,7 +28,7 @@ def told(words: list[str]) -> str | None:
     except Refused as error:
         return str(error)
     except typer.Exit:
-        return "nothing is done: its help is shown"
+        return None if words == ["--version"] else "nothing is done: its help is shown"
     if words[0] in ("get", "describe", "delete") and context.params.get("kind") not in KINDS:
         return f"{context.params.get('kind')} is no kind of thing"
     return None

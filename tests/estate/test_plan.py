@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,14 @@ from backend.estate.document import Estate, EstateInvalid, read_estate
 from backend.estate.document_sections import MOST_BROKERS
 from backend.estate.home import Home
 from backend.estate.jars import JavaMissing, ensure_jars, java_version
-from backend.estate.plan import Kafka, Layout, control_plane_environment, lay_out, make_plan
+from backend.estate.plan import (
+    Kafka,
+    Layout,
+    control_plane_environment,
+    inherited_environment,
+    lay_out,
+    make_plan,
+)
 from backend.estate.ports import Ports
 from backend.estate.processes import MARKER, Plan, load_plan, save_plan
 from backend.estate.zone_router import as_document, from_document
@@ -110,6 +119,35 @@ def test_the_processes_share_a_key_of_the_homes_for_passwords_unless_one_is_give
     monkeypatch.setenv("TREELINE_SECRETS_KEY", "g" * 40)
     settings.cache_clear()
     assert "TREELINE_SECRETS_KEY" not in control_plane_environment(layout)
+
+
+def test_processes_run_in_the_home_where_nothing_hides_our_packages(tmp_path: Path) -> None:
+    _, plan = planned(tmp_path, read_estate(PROJECT_ROOT / "estates" / "zones.yaml"))
+    ours = [spec for spec in plan.processes if spec.argv[:2] == [sys.executable, "-m"]]
+    assert len(ours) > 10
+    assert {spec.directory for spec in ours} == {str(tmp_path)}
+
+
+def test_what_the_callers_settings_say_of_its_folder_counts_for_the_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TREELINE_CACHE", "jars")
+    (tmp_path / "treeline.toml").write_text('verify_partitions = 3\noidc_ca_file = "certificates/ca.pem"\n')
+    settings.cache_clear()
+    environment = inherited_environment()
+    assert environment["TREELINE_CACHE"] == str(tmp_path / "jars")
+    (tmp_path / "elsewhere").mkdir()
+    program = "from backend.settings import settings as s; print(s().verify_partitions, s().oidc_ca_file)"
+    told = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path / "elsewhere",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split() == ["3", str(tmp_path / "certificates" / "ca.pem")]
 
 
 def test_every_process_carries_the_homes_mark_and_the_plan_survives_its_file(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_database_without_the_role_says_what_to_do(own_postgres):
     run_as_owner(own_postgres.server, "CREATE DATABASE other")
     run_as_owner(own_postgres.server, f"DROP DATABASE {make_url(own_postgres.url).database}")
     run_as_owner(own_postgres.server, "DROP ROLE treeline_application")
-    with pytest.raises(DatabaseUnavailable, match="alembic upgrade head"):
+    with pytest.raises(DatabaseUnavailable, match="python -m migrations"):
         create_engine(own_postgres.server.url("other")).connect()
 
 

@@ -142,6 +142,16 @@ def test_files_of_treeline_itself_and_of_the_system_are_never_read(tmp_path: Pat
             _password(f"${{file:{path}}}", "broker.example:9092")
 
 
+def test_a_settings_file_that_the_environment_names_is_never_read(
+    tmp_path: Path, set_to: SetTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "production.toml").write_text("admin_token = 's3'")
+    monkeypatch.setenv("TREELINE_SETTINGS_FILE", str(tmp_path / "production.toml"))
+    set_to(secret_folders=[str(tmp_path)])
+    with pytest.raises(ClusterUnreachable, match="TREELINE_SECRET_FOLDERS"):
+        _password(f"${{file:{tmp_path}/production.toml}}", "broker.example:9092")
+
+
 def test_the_local_estate_s_password_goes_to_brokers_of_this_machine_only(tmp_path: Path, set_to: SetTo) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "kafka-password").write_text("of the brokers")

@@ -1,16 +1,19 @@
 """The record loop in C: decisions (`decide.c`), Python types (`edge.c`, `loop.c`), librdkafka (`module.c`).
 
-Compiled at installation by `build.py` for the pinned confluent-kafka, whose clients it shares. Where it was not
-built, or is not for the version that runs, the loop in Python does the same work, more slowly.
+Compiled by `build.py`, at installation or at the first start, for the pinned confluent-kafka, whose clients it
+shares. Where it was not built, or is not for the version that runs, the loop in Python does the same work, more
+slowly.
 """
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
 import structlog
+
+from backend.kafka.native.built import MODULE, built
 
 
 class NativeMissing(ImportError):
@@ -20,7 +23,12 @@ class NativeMissing(ImportError):
 @cache
 def _load() -> ModuleType | str:
     try:
-        return importlib.import_module("backend.kafka.native._record_loop")
+        spec = spec_from_file_location(MODULE, built())
+        if spec is None or spec.loader is None or not built().exists():
+            raise ImportError("it has not been built; python -m backend.kafka.native.build does it")
+        loaded = module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        return loaded
     except ImportError as error:
         reason = f"the native record loop cannot be used: {error}"
         structlog.get_logger("record-loop").info("records are copied by the loop in Python", reason=reason)

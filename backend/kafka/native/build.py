@@ -1,7 +1,8 @@
-"""Build the native record loop into this folder, and prove in a process of its own that it fits.
+"""Build the native record loop to where `built` looks for it, and prove in a process of its own that it fits.
 
-`python -m backend.kafka.native.build`; a step of the installation. Without a compiler, or if anything does not
-fit, it says so in one line and ends well: Treeline then copies by the loop in Python.
+`python -m backend.kafka.native.build`; a step of the installation, and of the first `treeline up` from a wheel.
+Without a compiler, or if anything does not fit, it says so in one line and ends well: Treeline then copies by the
+loop in Python.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import sysconfig
 from importlib import metadata
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent
-BUILT = _FOLDER / f"_record_loop{sysconfig.get_config_var('EXT_SUFFIX')}"
+from backend.kafka.native.built import SOURCES, built
+
 # Its memory layout is relied on: another version must be looked at first.
 CONFLUENT_KAFKA_VERSION = "2.16.1"
 
@@ -42,10 +43,15 @@ assert found.client_name(consumer) is None
 class BuildFailed(Exception):
     """The native loop could not be built or does not fit; the text says why."""
 
+    def sentence(self) -> str:
+        """Return what an operator is told."""
+        return f"records will be copied by the loop in Python: {self}"
+
 
 def build() -> None:
     """Compile and try. Raises BuildFailed; nothing built is left behind then."""
-    BUILT.unlink(missing_ok=True)
+    target = built()
+    target.unlink(missing_ok=True)
     installed = metadata.version("confluent-kafka")
     if installed != CONFLUENT_KAFKA_VERSION:
         raise BuildFailed(f"it is written for confluent-kafka {CONFLUENT_KAFKA_VERSION}, not {installed}")
@@ -55,19 +61,20 @@ def build() -> None:
     include = sysconfig.get_paths()["include"]
     if not Path(include, "Python.h").exists():
         raise BuildFailed(f"{include}/Python.h is missing (Debian: apt-get install python3-dev)")
-    unfinished = BUILT.with_suffix(".unfinished")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_suffix(".unfinished")
     command = [
         *compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-cast-function-type",
         "-shared", "-fPIC", "-fvisibility=hidden", f'-DCONFLUENT_KAFKA_VERSION="{CONFLUENT_KAFKA_VERSION}"',
-        f"-I{include}", *map(str, sorted(_FOLDER.glob("*.c"))), "-o", str(unfinished), "-ldl",
+        f"-I{include}", *map(str, sorted(SOURCES.glob("*.c"))), "-o", str(unfinished), "-ldl",
     ]  # fmt: skip
     compiled = subprocess.run(command, capture_output=True, text=True, check=False)
     if compiled.returncode != 0:
         raise BuildFailed(f"the compiler refuses it: {compiled.stderr.strip().splitlines()[-1:]}")
-    unfinished.replace(BUILT)
-    tried = subprocess.run([sys.executable, "-c", _SELF_TEST], capture_output=True, text=True, check=False)
+    unfinished.replace(target)
+    tried = subprocess.run([sys.executable, "-P", "-c", _SELF_TEST], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
-        BUILT.unlink()
+        target.unlink()
         last = tried.stderr.strip().splitlines()[-1:] or [f"it ended with {tried.returncode}"]
         raise BuildFailed(f"it does not fit the confluent-kafka installed: {last[0]}")
 
@@ -77,7 +84,7 @@ def main() -> None:
     try:
         build()
     except BuildFailed as failure:
-        sys.stderr.write(f"records will be copied by the loop in Python: {failure}\n")
+        sys.stderr.write(f"{failure.sentence()}\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,27 @@
+"""The native record loop of an estate: compiled at the first start where the installation did not do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from backend.estate.home import alone
+from backend.kafka.native.build import BuildFailed, build
+from backend.kafka.native.built import built
+from backend.settings import settings
+
+
+def ensure_record_loop(progress: Callable[[str], None]) -> None:
+    """Build the native record loop unless it is there; report in one line why the loop in Python will do its work.
+
+    A wheel brings the sources only: the loop fits one Python, one platform and one confluent-kafka.
+    """
+    cache = settings().cache.absolute()
+    cache.mkdir(parents=True, exist_ok=True)
+    with alone(cache / "record-loop.lock"):
+        if built().exists():
+            return
+        progress("building the native record loop (once)")
+        try:
+            build()
+        except BuildFailed as failure:
+            progress(failure.sentence())

@@ -1,0 +1,15 @@
+"""`python -m migrations`: bring the database to the tables of this version, as its owner.
+
+The same as `alembic upgrade head` in a checkout, where `alembic.ini` is; from a wheel there is none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+
+config = Config()
+config.set_main_option("script_location", str(Path(__file__).parent))
+command.upgrade(config, "head")
