@@ -5,9 +5,12 @@ from __future__ import annotations
 import hmac
 import re
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import SecretStr
 
+from backend.domain.denied_networks import is_loopback
 from backend.domain.errors import Kind
 
 STATUS = {
@@ -25,6 +28,17 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 def request_id(given: str) -> str:
     """The caller's own, if it is one, else a new one."""
     return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
+
+
+def is_on_this_machine(scope: Mapping[str, Any]) -> bool:
+    """Return whether a request (its ASGI scope) comes from a program of this machine, by a loopback address.
+
+    One that a proxy has passed on does not: the proxy may listen to everybody.
+    """
+    ends = (scope.get("server"), scope.get("client"))
+    if not all(end and is_loopback(str(end[0])) for end in ends):
+        return False
+    return not any(name.startswith((b"x-forwarded-", b"forwarded")) for name, _ in scope["headers"])
 
 
 def is_token(given: str, token: SecretStr | None) -> bool:

@@ -65,7 +65,9 @@ class Settings(AccessSettings):
     )
 
     registry_open: bool = Field(
-        False, description="Serve the schema registries to everybody, without a token: for a local estate."
+        False,
+        description="Serve the schema registries without a token to programs of this machine, by loopback "
+        "addresses and not by a proxy: for a local estate, where it is set unless you do. Others need a token.",
     )
     schemas_topic: str = Field("_schemas", description="Topic, on each cluster, of its schema registry.")
     schema_wait_seconds: float = Field(
@@ -269,6 +271,14 @@ class Settings(AccessSettings):
         description="Pairs of stream and distributor up to which `/metrics` tells each by itself; above it, each "
         "distributor as a whole, since 100,000 pairs take seconds of every scrape.",
     )
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="Port on which the API serves `/metrics` without a token, and nothing else; unset: only on "
+        "its main port, with a token of a viewer. Metrics name tenants: let only Prometheus reach it.",
+    )
+    metrics_host: str = Field("127.0.0.1", description="Address that `metrics_port` is bound to.")
     metrics_keep_seconds: float = Field(
         5.0,
         ge=0,

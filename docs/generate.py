@@ -125,8 +125,8 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         GENERATED,
-        "What `/metrics` tells; what to do with it: [operations](operations.md). Names that end in `_total`",
-        "count, all others are gauges.",
+        "What `/metrics` tells; who may ask, and what to do with it: [operations](operations.md#metrics). Names",
+        "that end in `_total` count, all others are gauges.",
         "",
         "| metric | labels | what it says |",
         "|---|---|---|",

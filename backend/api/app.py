@@ -50,6 +50,7 @@ from backend.api import (
 )
 from backend.api.access import allowed, bearer_scheme
 from backend.api.gate import Gate
+from backend.api.metrics_port import metrics_served
 from backend.api.requests import known_parameters, plausible_body
 from backend.api.services import Services
 from backend.oidc.provider import provider_of
@@ -155,7 +156,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         services.start()
-        with _closing_early(services.closing):
+        with _closing_early(services.closing), metrics_served(services):
             yield
         services.stop()
         telemetry.close()

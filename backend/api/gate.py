@@ -19,7 +19,7 @@ from backend import callers
 from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, has_token, may_be_known
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
-from backend.domain.access import Provenance
+from backend.domain.access import Action, Caller, Provenance, refusal
 from backend.domain.errors import DomainError
 from backend.domain.names import is_name
 from backend.eventlog.provenance import coming_from
@@ -34,7 +34,8 @@ LONGEST_AGENT = 200
 _LARGER = {"/api/v1/placements": MOST_PLACEMENT_BYTES, "/placements/-new": MOST_FORM_BYTES}
 """Where a body may name each partition of a cluster."""
 # Answered without asking the database who asks.
-_PLAIN = ("/livez", "/readyz", "/metrics", "/openapi.json", "/static/")
+_PLAIN = ("/livez", "/readyz", "/openapi.json", "/static/")
+_METRICS = "/metrics"
 _HTML_POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
@@ -92,6 +93,8 @@ class Gate:
         if caller is None and may_be_known(headers, by_session=may_use_session):
             caller = await run_in_threadpool(find_caller, self._services, headers, by_session=may_use_session)
         scope["state"]["caller"] = caller
+        if path == _METRICS:
+            return _nobody(headers) if caller is None else _refuse_tenants(caller)
         if not path.startswith(API):
             return None
         if caller is None:
@@ -109,6 +112,12 @@ def _nobody(headers: Headers) -> Response:
         detail = "the token is unknown, has expired, or was revoked: issue another one on the page /account"
     asked = {"WWW-Authenticate": 'Bearer realm="treeline"'}
     return problem(401, "not-authenticated", title, detail, headers=asked)
+
+
+def _refuse_tenants(caller: Caller) -> Response | None:
+    """Refuse the metrics to who may not read the estate: they name all tenants."""
+    refused = refusal(caller, Action.READ_ESTATE, None)
+    return None if refused is None else of_domain(refused)
 
 
 def _tenant_of(path: str) -> dict[str, str]:

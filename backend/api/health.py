@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz` and `/metrics`, for whoever watches the process; open to everybody, without secrets."""
+"""`/livez` and `/readyz`, open to everybody and without secrets; `/metrics`, which names tenants, for viewers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def readyz(services: SharedServices) -> Response:
 
 @router.get("/metrics", response_class=Response)
 def metrics(services: SharedServices) -> Response:
-    """Prometheus's text format."""
+    """Prometheus's text format. Needs a token of a viewer, which the gate checks; see also `metrics_port.py`."""
     registry = CollectorRegistry()
     registry.register(StateCollector(services))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

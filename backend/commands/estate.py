@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 DEFAULT_ESTATE = ESTATES / "unbalanced.yaml"
 
+OPEN_REGISTRIES = (
+    "Registries: open without a token to every program on this machine; TREELINE_REGISTRY_OPEN=false closes them"
+)
+
 estate_app = typer.Typer(
     help="The running estate: brokers more and less, faults on the links to its clusters.", no_args_is_help=True
 )
@@ -85,9 +89,12 @@ def up(
     if form is Form.TABLE:
         _show_booted(booted)
     else:
+        from backend.estate.plan import registries_are_open
         from backend.estate.running import status as read_status
 
         answer = read_status(booted.layout.home)
+        if registries_are_open():
+            typer.echo(OPEN_REGISTRIES, err=True)
         show({**answer, "verification": booted.verification, "login_link": booted.login_link}, form, (), [])
     progress("ready" if booted.ok else "not ready")
     if not booted.ok:
@@ -303,6 +310,7 @@ def _tell_troubles(booted: Booted) -> None:
 def _show_booted(booted: Booted) -> None:
     from rich.table import Column, Table
 
+    from backend.estate.plan import registries_are_open
     from backend.estate.zone_router import servers_by_zone
 
     verified = (booted.verification or {}).get("clusters", {})
@@ -319,6 +327,8 @@ def _show_booted(booted: Booted) -> None:
     on.print(table)
     _show_zones(servers_by_zone(booted.layout.router), on)
     on.print(f"Console:    {booted.layout.url}/", highlight=False)
+    if registries_are_open():
+        on.print(OPEN_REGISTRIES, highlight=False, soft_wrap=True)
     if booted.login_link:
         on.print(f"Login once: {booted.login_link}", highlight=False, soft_wrap=True)
 

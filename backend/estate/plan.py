@@ -247,6 +247,11 @@ def broker_process(
     return broker.process(jars=kafka.jars, archive=kafka.archive, log=layout.home.log(broker.name), after=[])
 
 
+def registries_are_open() -> bool:
+    """Return whether the estate's schema registries take requests of this machine's programs without a token."""
+    return settings().registry_open if is_given("registry_open") else True
+
+
 def control_plane_environment(layout: Layout) -> dict[str, str]:
     """What the API, the workers and the verification are told about the estate."""
     home, environment = layout.home, {"TREELINE_HOME": str(layout.home.path), "TREELINE_URL": layout.url}
@@ -259,8 +264,9 @@ def control_plane_environment(layout: Layout) -> dict[str, str]:
     if not is_given("secret_variables"):
         # The names that docs use for clusters' secrets; no variable of a developer's shell is called like this.
         environment["TREELINE_SECRET_VARIABLES"] = '["C[0-9]*"]'
-    # Stock clients find the registries of an estate without knowing of tokens; they listen on this machine only.
-    environment["TREELINE_REGISTRY_OPEN"] = "true"
+    if not is_given("registry_open"):
+        # Stock clients find the registries of an estate without knowing of tokens; `up` says so.
+        environment["TREELINE_REGISTRY_OPEN"] = "true"
     if layout.postgres_port is not None:
         url = postgres_server(home, layout.estate.name, layout.postgres_port).url(OWNER)
         environment["TREELINE_DATABASE_URL"] = environment["TREELINE_MIGRATION_DATABASE_URL"] = url

@@ -188,9 +188,12 @@ class Access:
         self._callers: dict[bytes, _Known] = {}
         self._places = Together(self._look)
 
-    def at_hand(self, authorization: bytes) -> Caller | None:
-        """The caller, if that can be told without the database. Raises Refusal (nobody's token)."""
-        if self._config.registry_open:
+    def at_hand(self, authorization: bytes, *, on_this_machine: bool) -> Caller | None:
+        """The caller, if that can be told without the database. Raises Refusal (nobody's token).
+
+        `on_this_machine`: who asks is a program of the machine. An open registry is open to those alone.
+        """
+        if self._config.registry_open and on_this_machine:
             return ADMIN
         token = _token(authorization)
         if callers.is_token(token, self._config.admin_token):

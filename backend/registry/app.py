@@ -22,6 +22,7 @@ from sqlalchemy import Connection, Engine
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend import callers
+from backend.domain.access import Caller
 from backend.domain.errors import ClusterUnreachable
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
@@ -115,7 +116,7 @@ class Registries:
         request_id = callers.request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
         status, more, media_type = 200, {}, _MEDIA_TYPES[0]
         try:
-            by_user = self.access.at_hand(headers.get(b"authorization", b"")) is None
+            by_user = self._at_hand(scope, headers) is None
             media_type = _media_type(headers.get(b"accept", b"*/*"))
             body = await self._found(scope, headers, receive, by_user=by_user)
         except Refusal as refusal:
@@ -133,6 +134,11 @@ class Registries:
         ]
         await send({"type": "http.response.start", "status": status, "headers": start_headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    def _at_hand(self, scope: Scope, headers: dict[bytes, bytes]) -> Caller | None:
+        return self.access.at_hand(
+            headers.get(b"authorization", b""), on_this_machine=callers.is_on_this_machine(scope)
+        )
 
     async def _found(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, *, by_user: bool) -> bytes:
         path: bytes = scope["raw_path"][len(scope.get("root_path", "")) + len(PREFIX) :]

@@ -249,7 +249,10 @@ def test_prometheus_and_grafana_get_what_is_shipped():
     scrapes = yaml.safe_load((PROJECT_ROOT / mounted[config.partition("=")[2]]).read_text())
     assert all(rules in mounted for rules in scrapes["rule_files"])
     targets = [t for job in scrapes["scrape_configs"] for each in job["static_configs"] for t in each["targets"]]
-    assert set(targets) == {"api:8000", "127.0.0.1:9090"}
+    told = SERVICES["api"]["environment"]
+    assert set(targets) == {f"api:{told['TREELINE_METRICS_PORT']}", "127.0.0.1:9090"}
+    # Without a token, so that nobody outside of the network may reach it.
+    assert not any(told["TREELINE_METRICS_PORT"] in port for port in SERVICES["api"]["ports"])
     provisioning = PROJECT_ROOT / mounted["/etc/grafana/provisioning"]
     [source] = yaml.safe_load((provisioning / "datasources" / "treeline.yml").read_text())["datasources"]
     assert source["url"] == "http://prometheus:9090"

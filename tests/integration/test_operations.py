@@ -18,7 +18,8 @@ from tests.rest_client import RestClient
 
 def scraped(estate: RunningEstate) -> dict[str, list[Any]]:
     """Name -> samples."""
-    families = text_string_to_metric_families(http.get(f"{estate.url}/metrics").text)
+    answer = http.get(f"{estate.url}/metrics", headers={"Authorization": f"Bearer {estate.token}"})
+    families = text_string_to_metric_families(answer.text)
     return {f"{each.name}_total" if each.type == "counter" else each.name: each.samples for each in families}
 
 

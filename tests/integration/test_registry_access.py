@@ -38,7 +38,7 @@ def scope_of(access: Access, user: As, cluster: str = "c1") -> Scope:
 
 def refused(access: Access, token: str, cluster: str = "c1") -> int:
     with pytest.raises(Refusal) as refusal:
-        if access.at_hand(f"Bearer {token}".encode()) is None:
+        if access.at_hand(f"Bearer {token}".encode(), on_this_machine=True) is None:
             access.scope(f"Bearer {token}".encode(), cluster)
     return refusal.value.code
 
@@ -59,7 +59,7 @@ def test_roles_of_the_estate_see_all_and_operators_are_not_asked_more(rest, acce
     vic, ola = new_user(rest, "vic", "viewer"), new_user(rest, "ola", "operator")
     assert scope_of(access, vic).sees_all
     assert access.scope(f"Bearer {ola.token}".encode(), "c1") is None
-    assert access.at_hand(f"Bearer {TOKEN}".encode()) is not None
+    assert access.at_hand(f"Bearer {TOKEN}".encode(), on_this_machine=False) is not None
 
 
 def test_a_stream_that_was_deleted_leaves_its_subjects_to_its_tenant(rest, access):
@@ -97,9 +97,12 @@ def test_a_cluster_of_no_tree_does_not_exist_for_tenants(rest, access):
     assert scope_of(access, vic, "c4").sees_all
 
 
-def test_an_open_registry_asks_nobody(database: Database):
+def test_an_open_registry_asks_no_program_of_this_machine(database: Database):
     services = Services(rest_settings(database.url, registry_open=True, admin_token=SecretStr("x")))
-    assert Access(services, services.config).at_hand(b"") is not None
+    access = Access(services, services.config)
+    assert access.at_hand(b"", on_this_machine=True) is not None
+    with pytest.raises(Refusal):
+        access.at_hand(b"", on_this_machine=False)
     services.engine.dispose()
 
 

@@ -113,7 +113,8 @@ def _commit(rest: Rest, tenant: str) -> None:
 
 def test_every_route_declares_what_it_needs() -> None:
     assert [plain for plain in PLAIN if plain not in NEED] == []
-    # What is not below /api/v1 is open to everybody; whatever comes here has to see to its callers itself.
+    # What is not below /api/v1 is open to everybody but for /metrics; whatever comes here has to see to
+    # its callers itself.
     document = create_app(rest_settings("postgresql+psycopg://nobody@127.0.0.1:9/none")).openapi()
     assert {path for path in document["paths"] if not path.startswith("/api/v1")} == {
         "/livez",

@@ -39,7 +39,14 @@ class OneCluster(Directory):
 class Client:
     """Of one cluster's registry."""
 
-    def __init__(self, log: WrittenLog, access: type[Access] = Access, **settings: Any) -> None:
+    def __init__(
+        self,
+        log: WrittenLog,
+        access: type[Access] = Access,
+        server: str = "127.0.0.1",
+        client: str = "127.0.0.1",
+        **settings: Any,
+    ) -> None:
         # Nobody listens there: whatever needs the database would fail.
         engine = create_engine(NOWHERE)
         endpoint = Endpoint(name="c1", number=1, bootstrap_servers="127.0.0.1:9", properties={})
@@ -51,7 +58,7 @@ class Client:
             registry.writer.write = log.decide  # type: ignore[method-assign]
         database = Services(Settings(database_url=NOWHERE))
         served = Registries(Starlette(), OneCluster(engine, registry), config, access(database, config))
-        self._client = TestClient(served)
+        self._client = TestClient(served, base_url=f"http://{server}", client=(client, 50000))
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}

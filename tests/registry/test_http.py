@@ -353,3 +353,21 @@ def test_before_the_topic_was_read_nothing_is_answered(client):
     answer = client("GET", "/subjects")
     assert "nobody answers" in refused(answer, 503, 50002)
     assert answer.headers["retry-after"]
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "headers"),
+    [
+        ("10.1.0.7", "127.0.0.1", {}),
+        ("127.0.0.1", "10.1.0.8", {}),
+        ("127.0.0.1", "127.0.0.1", {"X_Forwarded_For": "127.0.0.1"}),
+        ("127.0.0.1", "127.0.0.1", {"Forwarded": "for=127.0.0.1"}),
+    ],
+)
+def test_an_open_registry_is_never_open_on_another_address_or_by_a_proxy(
+    log: WrittenLog, server: str, client: str, headers: dict[str, str]
+) -> None:
+    asked = Client(log, server=server, client=client, registry_open=True)
+    refused(asked("GET", "/subjects", **headers), 401, 401)
+    assert asked("GET", "/subjects", Authorization=f"Bearer {TOKEN}", **headers).status_code == 200
+    assert Client(log, registry_open=True)("GET", "/subjects").status_code == 200

@@ -203,7 +203,7 @@ def test_records_that_are_none_are_passed_over(estate: RunningEstate, primary, c
     produce(servers, TOPIC, garbage)
     assert client.register_schema(subject, Schema(avro("b", name=named(subject)), "AVRO"))
     assert primary.get("/subjects?subjectPrefix=of-nobody&deleted=true") == []
-    told = http.get(f"{estate.status()['control_plane']}/metrics").text
+    told = http.get(f"{estate.url}/metrics", headers={"Authorization": f"Bearer {estate.token}"}).text
     count = next(line for line in told.splitlines() if 'unreadable_records{cluster="cluster-1"}' in line)
     assert float(count.split()[-1]) >= 3
     assert 'treeline_schema_topic_read{cluster="cluster-1"} 1.0' in told

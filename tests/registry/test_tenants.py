@@ -51,7 +51,7 @@ SECRET = "Confidential"
 class Known(Access):
     """The token is the name of a caller above; all but `strict` have an environment that allows record names."""
 
-    def at_hand(self, authorization: bytes) -> Caller | None:
+    def at_hand(self, authorization: bytes, *, on_this_machine: bool) -> Caller | None:
         return None
 
     async def asked(self, authorization: bytes, cluster: str) -> Scope | None:
