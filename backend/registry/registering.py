@@ -158,8 +158,11 @@ def register(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> 
         id=_id(catalog, content, wanted),
         content=content,
     )
-    if catalog.version((subject, version.version)) == version:
+    there = catalog.version((subject, version.version))
+    if there == version:
         return Decision((), {"id": version.id})
+    if there is not None:
+        _check_same(there, version)
     return Decision((*_superseded(catalog, version), version), {"id": version.id})
 
 
@@ -212,6 +215,19 @@ def _id(catalog: Catalog, content: Content, wanted: Wanted) -> int:
             f"id {wanted.id} belongs to another schema and is never given to a second one"
         )
     return wanted.id
+
+
+def _check_same(there: SchemaVersion, new: SchemaVersion) -> None:
+    """Raise Refusal unless a number that is taken, by a softly deleted version too, is given to the same schema.
+
+    Another one in its place would take its id from all readers, and its schema from whatever refers to it.
+    """
+    if (there.id, there.content) != (new.id, new.content):
+        what = "this schema" if there.content == new.content else "another schema"
+        raise refusals.not_permitted(
+            f"Version {there.version} of subject {there.subject} is {what} with id {there.id}; a version is never "
+            "replaced, so import it as another one"
+        )
 
 
 def _superseded(catalog: Catalog, new: SchemaVersion) -> list[Record]:

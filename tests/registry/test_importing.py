@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from backend.registry import reading
-from backend.registry.deleting import delete_subject
+from backend.registry.deleting import delete_subject, delete_version
+from backend.registry.records import Reference
 from backend.registry.refusals import Refusal
 from backend.registry.settling import delete_mode, set_mode
-from tests.registry.written_log import WrittenLog, avro, compacted, read
+from tests.registry.written_log import WrittenLog, avro, compacted, read, referring, state
 
 
 def numbers(log: WrittenLog, subject: str) -> list[int]:
@@ -54,3 +55,59 @@ def test_into_mode_import_softly_deleted_versions_do_not_come_along():
     assert log.write(set_mode, "s", "import", force=False) == {"mode": "IMPORT"}
     assert "s" not in log.catalog.subjects
     assert read(compacted(log.entries, forget_tombstones=True)).highest_id == 1
+
+
+@pytest.fixture
+def importing() -> WrittenLog:
+    """Mode IMPORT: versions 7, softly deleted, 8, which another subject refers to, and 9; ids 40 to 42."""
+    log = WrittenLog()
+    log.write(set_mode, None, "IMPORT", force=False)
+    for version, schema_id, field in ((7, 40, "a"), (8, 41, "b"), (9, 42, "c")):
+        log.register("s", avro(field), id=schema_id, version=version)
+    log.write(delete_version, "s", "7", permanent=False)
+    log.register("user", referring("User", "Order"), Reference(name="Order", subject="s", version=8), id=50)
+    return log
+
+
+OCCUPIED = {
+    f"version {version}, {what}": (version, text, schema_id)
+    for version, own in ((7, 40), (8, 41), (9, 42))
+    for what, text, schema_id in (
+        ("a new schema and a new id", avro("other"), 60),
+        ("a new schema and its own id", avro("other"), own),
+        ("its own schema and a new id", avro("abc"[own - 40]), 60),
+        ("a schema and an id of its subject", avro("c" if version == 8 else "b"), 42 if version == 8 else 41),
+    )
+}
+
+
+@pytest.mark.parametrize(("version", "text", "schema_id"), OCCUPIED.values(), ids=OCCUPIED)
+def test_a_version_that_is_taken_is_never_replaced(importing: WrittenLog, version: int, text: str, schema_id: int):
+    """Whatever comes, whoever refers to it, and whether it is softly deleted or not: its id would be gone."""
+    before, entries = state(importing.catalog), len(importing.entries)
+
+    with pytest.raises(Refusal) as refused:
+        importing.register("s", text, id=schema_id, version=version)
+
+    assert refused.value.code == 42205
+    assert (state(importing.catalog), len(importing.entries)) == (before, entries)
+
+
+def test_what_is_deleted_softly_comes_back_when_it_is_imported_again(importing: WrittenLog):
+    assert importing.register("s", avro("a"), id=40, version=7) == 40
+    assert numbers(importing, "s") == [7, 8, 9]
+
+
+def test_a_schema_that_is_sent_anew_with_other_blanks_is_the_same(importing: WrittenLog):
+    entries = len(importing.entries)
+    assert importing.register("s", avro("b").replace(",", " ,\n "), id=41, version=8) == 41
+    assert len(importing.entries) == entries
+
+
+@pytest.mark.parametrize("subject", ["s", "t"])
+def test_an_id_that_is_taken_is_never_given_to_another_schema(importing: WrittenLog, subject: str):
+    """Also that of a softly deleted version, which data still names."""
+    for schema_id in (40, 41, 50):
+        with pytest.raises(Refusal) as refused:
+            importing.register(subject, avro("other"), id=schema_id, version=20)
+        assert refused.value.code == 42205
