@@ -23,6 +23,7 @@ SPARK := $(VENV)/.spark-installed
 PROJECT := $(VENV)/.project-installed
 DEV := $(VENV)/.dev-installed
 CLIENT := $(VENV)/.client-installed
+OLDER_CLIENTS := $(VENV)/.older-clients-installed
 NATIVE := $(VENV)/.native-built
 FRONTEND := frontend/node_modules/.package-lock.json
 
@@ -80,7 +81,7 @@ wheel: programs $(RUNTIME) $(FRONTEND) ## Build the wheels and sdists of Treelin
 
 install: programs $(SPARK) $(PROJECT) $(NATIVE) $(FRONTEND)
 
-install-dev: install test-programs $(DEV) $(CLIENT)
+install-dev: install test-programs $(DEV) $(CLIENT) $(OLDER_CLIENTS)
 
 programs:
 	@.ci/ensure-programs java:openjdk-17-jre-headless mvn:maven npm:npm
@@ -123,6 +124,12 @@ $(DEV): requirements/dev.txt $(PROJECT)
 # The client package is one of its own: applications install it without the rest.
 $(CLIENT): client/pyproject.toml $(PROJECT)
 	@$(PIP) --no-deps --no-build-isolation -e client
+	@touch $@
+
+# Releases of confluent-kafka that clients still use, each in a folder of its own.
+$(OLDER_CLIENTS): $(wildcard requirements/confluent-kafka-*.txt) tests/older_clients.py $(DEV)
+	@echo "installing older clients for tests" >&2
+	@$(BIN)/python -m tests.older_clients
 	@touch $@
 
 $(FRONTEND): frontend/package.json frontend/package-lock.json frontend/.npmrc

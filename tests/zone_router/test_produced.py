@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from backend.kafka.wire.apis import PASSED_ON, Api
+from backend.kafka.wire.apis import PASSED_ON, PRODUCE_WITH_BATCHES, Api
 from backend.kafka.wire.encoding import MessageMalformed, Topic
 from backend.kafka.wire.produced import (
     PartitionProduced,
@@ -20,7 +20,7 @@ from backend.kafka.wire.produced import (
 from backend.kafka.wire.requests import read_request, request_header
 from tests.zone_router.messages import SLOW, body, messages, varint, without_strange, written
 
-VERSIONS = range(PASSED_ON[Api.PRODUCE].first, PASSED_ON[Api.PRODUCE].last + 1)
+VERSIONS = range(PRODUCE_WITH_BATCHES, PASSED_ON[Api.PRODUCE].last + 1)
 
 
 def topic_of(theirs, version: int) -> Topic:

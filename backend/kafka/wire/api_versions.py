@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from backend.kafka.wire.apis import FLEXIBLE_SINCE, PASSED_ON, Api
+from backend.kafka.wire.apis import BARE_SASL_HANDSHAKE, FLEXIBLE_SINCE, PASSED_ON, Api
 from backend.kafka.wire.encoding import (
     INT16,
     INT32,
@@ -16,17 +16,24 @@ from backend.kafka.wire.encoding import (
     length_of_bytes,
     past_tagged_fields,
 )
+from backend.kafka.wire.requests import Request
 
 _UNSUPPORTED_VERSION = 35
 _ENTRY = struct.Struct(">hhh")
 _CORRELATION_BYTES = 4
 
 
-def refused(correlation: int) -> bytes:
-    """The answer to ApiVersions of a version that the gateway does not speak.
+def refused(request: Request) -> bytes | None:
+    """Return the answer to a request whose version is not passed on, with the error UNSUPPORTED_VERSION.
 
-    It is one of version 0, as KIP-511 has it, and tells the versions of ApiVersions that are spoken.
+    ApiVersions is answered in version 0 and with the versions that it may have, as brokers do (KIP-511). Return
+    None where no answer has a form that the client would read: there, brokers end the connection.
     """
+    correlation = request.correlation
+    if (request.api_key, request.version) == BARE_SASL_HANDSHAKE:
+        return INT32.pack(correlation) + INT16.pack(_UNSUPPORTED_VERSION) + INT32.pack(0)  # no mechanisms
+    if request.api_key != Api.API_VERSIONS:
+        return None
     known = PASSED_ON[Api.API_VERSIONS]
     return (
         INT32.pack(correlation)

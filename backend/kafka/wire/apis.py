@@ -1,8 +1,15 @@
-"""The requests that a gateway passes on, and up to which version it knows that their answers tell no address but
-where `endpoints` moves it.
+"""List the requests that a gateway passes on, and the versions of each.
 
-A broker that is newer speaks versions that nobody has looked at: clients are not told of them. Requests that only
-brokers and controllers send each other are not told of either. Source: the message definitions of Kafka 4.1.
+Clients decide by the advertised versions what a broker can do: librdkafka up to 2.6 compresses with gzip, snappy
+or lz4 only where Produce begins at version 0 (KAFKA-18659), and logs in only where SaslHandshake does. So a range
+is cut in two cases only:
+
+- at its end, where a version is newer than Kafka 4.1: its answers may hold addresses that `endpoints` does not
+  move;
+- at its beginning, where a version cannot be passed on. A comment says why.
+
+Requests that only brokers and controllers send each other are left out; brokers of Kafka 4.1 do not advertise them
+to clients. Source: the message definitions of Kafka 0.10 to 4.1.
 """
 
 from __future__ import annotations
@@ -38,12 +45,15 @@ class Versions(NamedTuple):
 
 PASSED_ON: Mapping[int, Versions] = MappingProxyType(
     {
-        Api.PRODUCE: Versions(3, 13),
+        # Brokers of Kafka 4 advertise versions 0 to 2 and refuse them; older ones take them.
+        Api.PRODUCE: Versions(0, 13),
+        # Versions 0 to 2 have no bound for an answer, which is held whole; of them and of version 3 brokers make
+        # records of older formats, which the zone does not have.
         Api.FETCH: Versions(4, 18),
-        Api.LIST_OFFSETS: Versions(1, 10),  # its version 11 is not there in Kafka 4.1
+        Api.LIST_OFFSETS: Versions(0, 10),  # its version 11 is not there in Kafka 4.1
         Api.METADATA: Versions(0, 13),
-        8: Versions(2, 10),  # OffsetCommit
-        9: Versions(1, 10),  # OffsetFetch
+        8: Versions(0, 10),  # OffsetCommit
+        9: Versions(0, 10),  # OffsetFetch
         Api.FIND_COORDINATOR: Versions(0, 6),
         11: Versions(0, 9),  # JoinGroup
         12: Versions(0, 4),  # Heartbeat
@@ -51,32 +61,31 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
         14: Versions(0, 5),  # SyncGroup
         15: Versions(0, 6),  # DescribeGroups
         16: Versions(0, 5),  # ListGroups
-        # After a handshake of version 0 tokens come without Kafka's headers: nothing could be told from them.
-        Api.SASL_HANDSHAKE: Versions(1, 1),
+        Api.SASL_HANDSHAKE: Versions(0, 1),
         Api.API_VERSIONS: Versions(0, 4),
-        19: Versions(2, 7),  # CreateTopics
-        20: Versions(1, 6),  # DeleteTopics
+        19: Versions(0, 7),  # CreateTopics
+        20: Versions(0, 6),  # DeleteTopics
         21: Versions(0, 2),  # DeleteRecords
         22: Versions(0, 6),  # InitProducerId
-        Api.OFFSET_FOR_LEADER_EPOCH: Versions(2, 4),
+        Api.OFFSET_FOR_LEADER_EPOCH: Versions(0, 4),
         24: Versions(0, 5),  # AddPartitionsToTxn
         25: Versions(0, 4),  # AddOffsetsToTxn
         26: Versions(0, 5),  # EndTxn
-        27: Versions(1, 1),  # WriteTxnMarkers, by which an operator ends a transaction
+        27: Versions(0, 1),  # WriteTxnMarkers, by which an operator ends a transaction
         28: Versions(0, 5),  # TxnOffsetCommit
-        29: Versions(1, 3),  # DescribeAcls
-        30: Versions(1, 3),  # CreateAcls
-        31: Versions(1, 3),  # DeleteAcls
-        32: Versions(1, 4),  # DescribeConfigs
+        29: Versions(0, 3),  # DescribeAcls
+        30: Versions(0, 3),  # CreateAcls
+        31: Versions(0, 3),  # DeleteAcls
+        32: Versions(0, 4),  # DescribeConfigs
         33: Versions(0, 2),  # AlterConfigs
-        34: Versions(1, 2),  # AlterReplicaLogDirs
-        35: Versions(1, 4),  # DescribeLogDirs
+        34: Versions(0, 2),  # AlterReplicaLogDirs
+        35: Versions(0, 4),  # DescribeLogDirs
         36: Versions(0, 2),  # SaslAuthenticate
         37: Versions(0, 3),  # CreatePartitions
-        38: Versions(1, 3),  # CreateDelegationToken
-        39: Versions(1, 2),  # RenewDelegationToken
-        40: Versions(1, 2),  # ExpireDelegationToken
-        41: Versions(1, 3),  # DescribeDelegationToken
+        38: Versions(0, 3),  # CreateDelegationToken
+        39: Versions(0, 2),  # RenewDelegationToken
+        40: Versions(0, 2),  # ExpireDelegationToken
+        41: Versions(0, 3),  # DescribeDelegationToken
         42: Versions(0, 2),  # DeleteGroups
         43: Versions(0, 2),  # ElectLeaders
         44: Versions(0, 1),  # IncrementalAlterConfigs
@@ -100,12 +109,18 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
         72: Versions(0, 0),  # PushTelemetry
         74: Versions(0, 1),  # ListConfigResources
         75: Versions(0, 0),  # DescribeTopicPartitions
+        # Version 0 of the next four was a preview in Kafka 4.0, with other fields.
         76: Versions(1, 1),  # ShareGroupHeartbeat
         77: Versions(1, 1),  # ShareGroupDescribe
         Api.SHARE_FETCH: Versions(1, 1),
         Api.SHARE_ACKNOWLEDGE: Versions(1, 1),
         80: Versions(0, 0),  # AddRaftVoter
         81: Versions(0, 0),  # RemoveRaftVoter
+        83: Versions(0, 0),  # InitializeShareGroupState; this and the next four are for share coordinators
+        84: Versions(0, 0),  # ReadShareGroupState
+        85: Versions(0, 0),  # WriteShareGroupState
+        86: Versions(0, 0),  # DeleteShareGroupState
+        87: Versions(0, 0),  # ReadShareGroupStateSummary
         88: Versions(0, 0),  # StreamsGroupHeartbeat; its endpoints are those of applications
         89: Versions(0, 0),  # StreamsGroupDescribe
         90: Versions(0, 0),  # DescribeShareGroupOffsets
@@ -113,7 +128,13 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
         92: Versions(0, 0),  # DeleteShareGroupOffsets
     }
 )
-"""By api key."""
+"""The versions that clients are told of, at most, by api key. All but BARE_SASL_HANDSHAKE are passed on."""
+
+BARE_SASL_HANDSHAKE = (Api.SASL_HANDSHAKE, 0)
+"""After this handshake tokens have no headers of Kafka. It is refused, and advertised, as clients look for it."""
+
+PRODUCE_WITH_BATCHES = 3
+"""First version of Produce with record batches (KIP-98) and with a transactional id."""
 
 FLEXIBLE_SINCE: Mapping[int, int] = MappingProxyType(
     {Api.PRODUCE: 9, Api.FETCH: 12, Api.API_VERSIONS: 3, Api.SHARE_FETCH: 0}
@@ -122,5 +143,6 @@ FLEXIBLE_SINCE: Mapping[int, int] = MappingProxyType(
 
 
 def is_passed_on(api_key: int, version: int) -> bool:
+    """Return whether a request of this version may go on to a broker."""
     known = PASSED_ON.get(api_key)
-    return known is not None and known.first <= version <= known.last
+    return known is not None and known.first <= version <= known.last and (api_key, version) != BARE_SASL_HANDSHAKE

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from backend.kafka.wire.apis import FLEXIBLE_SINCE, Api
+from backend.kafka.wire.apis import FLEXIBLE_SINCE, PRODUCE_WITH_BATCHES, Api
 from backend.kafka.wire.encoding import (
     INT16,
     INT32,
@@ -74,7 +74,9 @@ def with_all_acks(request: Request, message: Buffer) -> Sequence[Buffer]:
 
 
 def _acks_at(request: Request, message: Buffer) -> int:
-    """Where a Produce request says whose acknowledgements it waits for: behind its transactional id."""
+    """Return the byte of a Produce request at which its acks are: behind its transactional id, if it has one."""
+    if request.version < PRODUCE_WITH_BATCHES:
+        return request.body
     return _string(message, request.body, compact=request.version >= FLEXIBLE_SINCE[Api.PRODUCE])[1]
 
 

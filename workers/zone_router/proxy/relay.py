@@ -14,20 +14,20 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from backend.kafka.wire import api_versions
-from backend.kafka.wire.apis import Api, is_passed_on
+from backend.kafka.wire.apis import PRODUCE_WITH_BATCHES, Api, is_passed_on
 from backend.kafka.wire.encoding import Buffer, MessageMalformed
 from backend.kafka.wire.produced import produce_has_failed
-from backend.kafka.wire.requests import Request, is_answered, read_request, with_all_acks, with_fetch_bounded
+from backend.kafka.wire.requests import Request, with_all_acks, with_fetch_bounded
 from workers.zone_router.connections import BUFFERED_BYTES, Connection
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.frames import Frame, FrameRefused, Frames
 from workers.zone_router.proxy.answers import Place, Rewrite
+from workers.zone_router.proxy.awaited import HEADER_BYTES, Awaited, in_turn, read_frame, why_refused
 from workers.zone_router.proxy.broker_end import BROKER_FULL, Broker
 from workers.zone_router.proxy.reading import Reading
 from workers.zone_router.proxy.routes import Stream
@@ -42,8 +42,6 @@ _MOST_AWAITED = 1_000
 """Answers that one client is owed; it is not read from while it is owed more."""
 _LONGEST_NAME_KEPT = 256
 _CONNECT_SECONDS = 5.0
-_HEADER_BYTES = 512
-"""A request's header is read from its first piece if that has so many; from the whole if they are not enough."""
 _SIZE = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")
 
@@ -55,18 +53,6 @@ _CONNECTING, _CLIENT_FULL, _OWED_MUCH, _NO_ROOM, _ANSWERS_KEPT, _ENDING = (
 _LOG = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _Awaited:
-    """An answer that a client is owed."""
-
-    request: Request
-    zone: str
-    """The client's."""
-    rewrite: Rewrite | None = None
-    answer: Sequence[Buffer] | None = None
-    """As it is sent, once it is there and those before it are sent."""
-
-
 class Client(Connection):
     """The client's end."""
 
@@ -74,9 +60,9 @@ class Client(Connection):
         super().__init__()
         self._place, self._clients, self._unended = place, clients, unended
         self.frames = Frames(MOST_REQUEST_BYTES)
-        self._awaited: deque[_Awaited] = deque()
+        self._awaited: deque[Awaited] = deque()
         """In the order in which the client is answered."""
-        self._broker_owes: deque[_Awaited] = deque()
+        self._broker_owes: deque[Awaited] = deque()
         """Those of them that were sent to the broker, and are not answered by it."""
         self._kept_bytes = 0
         """Of answers that wait for those before them."""
@@ -86,6 +72,10 @@ class Client(Connection):
         self._is_decided = False
         self._by: Main | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._is_refused = False
+        """Whether a request came that ends the connection once those before it are answered."""
+        self._is_unacknowledged = False
+        """Whether the broker was sent a request with acks=0: it ends the connection where it refuses that."""
         self._before_connected: list[tuple[int, Sequence[Buffer], int]] = []
         self._zones: dict[bytes | None, str | None] = {}
         self._is_reading_decided = False
@@ -176,7 +166,7 @@ class Client(Connection):
         """Brokers end connections that are idle, as this one is while all that the client asks goes by a main, or
         is answered in the zone.
         """
-        if self._broker_owes or (self._stream is None and self._reading is None):
+        if self._broker_owes or self._is_unacknowledged or (self._stream is None and self._reading is None):
             self.close()
         else:
             self._broker = self._connecting = None
@@ -187,24 +177,21 @@ class Client(Connection):
         self.stop(_ENDING)
 
     def _asked(self, frame: Frame) -> None:
-        """One request. Raises MessageMalformed."""
-        if not self.is_open:
+        """Pass one request on, or answer it. Raises MessageMalformed."""
+        if not self.is_open or self._is_refused:
             return
-        request, is_owed = _read(frame)
+        request, is_owed = read_frame(frame)
         zone = self._zone(request.client_id)
         said = zone or UNKNOWN
         if not is_passed_on(request.api_key, request.version):
-            if request.api_key != Api.API_VERSIONS:
-                raise MessageMalformed(f"request {request.api_key} of version {request.version} is not passed on")
-            refusal = api_versions.refused(request.correlation)
-            self._owe(_Awaited(request, said, answer=[_SIZE.pack(len(refusal)), refusal]))
-            self._send_answers()
+            self._refuse(request, said)
             return
         self._place.traffic.went(request.api_key, said, self._place.traffic.zone, frame.size + _SIZE.size)
-        awaited = _Awaited(request, said, self._place.rewrite(request, zone)) if is_owed else None
+        awaited = Awaited(request, said, self._place.rewrite(request, zone)) if is_owed else None
         if awaited:
             self._owe(awaited)
-        if request.api_key == Api.PRODUCE and (main := self._main()):
+        is_produce = request.api_key == Api.PRODUCE
+        if is_produce and request.version >= PRODUCE_WITH_BATCHES and (main := self._main()):
             self._produce(main, request, frame, awaited)
             return
         if awaited and request.api_key == Api.FETCH and (reading := self._reads()):
@@ -212,12 +199,27 @@ class Client(Connection):
             return
         if awaited:
             self._broker_owes.append(awaited)
+        else:
+            self._is_unacknowledged = True
         pieces: Sequence[Buffer] = frame.pieces
         if request.api_key in (Api.FETCH, Api.SHARE_FETCH):
             pieces = [_SIZE.pack(frame.size), *with_fetch_bounded(request, frame.message(), FETCH_BYTES)]
         self._send(request.api_key, pieces, frame.size + _SIZE.size)
 
-    def _owe(self, awaited: _Awaited) -> None:
+    def _refuse(self, request: Request, zone: str) -> None:
+        """Answer that the version is not supported. Where no answer can be made, take no more requests and end
+        the connection when those before it are answered, as brokers do.
+        """
+        refusal = api_versions.refused(request)
+        if refusal is None:
+            self._is_refused = True
+            self.stop(_ENDING)
+            self._owe(Awaited(request, zone, answer=[], is_refused=True))
+        else:
+            self._owe(Awaited(request, zone, answer=[_SIZE.pack(len(refusal)), refusal]))
+        self._send_answers()
+
+    def _owe(self, awaited: Awaited) -> None:
         self._awaited.append(awaited)
         if len(self._awaited) > _MOST_AWAITED:
             self.stop(_OWED_MUCH)
@@ -271,7 +273,7 @@ class Client(Connection):
             self._is_decided, self._by = True, self._place.main
         return self._by
 
-    def _produce(self, main: Main, request: Request, frame: Frame, awaited: _Awaited | None) -> None:
+    def _produce(self, main: Main, request: Request, frame: Frame, awaited: Awaited | None) -> None:
         """Through the router channel, acknowledged by all replicas whatever was asked for."""
         routes = self._place.routes
         assert routes is not None
@@ -303,7 +305,7 @@ class Client(Connection):
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
 
-    async def _read(self, reading: Reading, request: Request, message: memoryview, awaited: _Awaited) -> None:
+    async def _read(self, reading: Reading, request: Request, message: memoryview, awaited: Awaited) -> None:
         """Answer a Fetch by what is in the zone, and by the leader where that isn't enough."""
         try:
             async with self._reads_one:
@@ -311,7 +313,7 @@ class Client(Connection):
             if found.cold is None or found.merge is None:
                 self._answered_by(awaited, found.pieces)
                 return
-            awaited.rewrite = _both(awaited.rewrite, self._merged(found.merge, found.cold_partitions))
+            awaited.rewrite = in_turn(awaited.rewrite, self._merged(found.merge, found.cold_partitions))
             self._broker_owes.append(awaited)
             size = sum(map(len, found.cold))
             self._send(request.api_key, [_SIZE.pack(size), *found.cold], size + _SIZE.size)
@@ -335,10 +337,10 @@ class Client(Connection):
         traffic, awaited = self._place.traffic, self._broker_owes.popleft()
         zone = self._broker.zone if self._broker else UNKNOWN
         traffic.went(awaited.request.api_key, zone, traffic.zone, frame.size + _SIZE.size)
-        message = frame.message() if awaited.rewrite else frame.message(_HEADER_BYTES)
+        message = frame.message() if awaited.rewrite else frame.message(HEADER_BYTES)
         self._answer(awaited, message, frame.pieces)
 
-    def _answer(self, awaited: _Awaited, message: memoryview, pieces: Sequence[Buffer]) -> None:
+    def _answer(self, awaited: Awaited, message: memoryview, pieces: Sequence[Buffer]) -> None:
         """`message` without its size, or its beginning if it is not changed; `pieces` as it would go on."""
         if len(message) < _CORRELATION.size or _CORRELATION.unpack_from(message)[0] != awaited.request.correlation:
             raise MessageMalformed(f"an answer that is none to request {awaited.request.api_key}")
@@ -347,11 +349,11 @@ class Client(Connection):
         else:
             self._put(awaited, pieces)
 
-    def _answered_by(self, awaited: _Awaited, message: Sequence[Buffer]) -> None:
+    def _answered_by(self, awaited: Awaited, message: Sequence[Buffer]) -> None:
         """Without its size."""
         self._put(awaited, [_SIZE.pack(sum(map(len, message))), *message])
 
-    def _put(self, awaited: _Awaited, pieces: Sequence[Buffer]) -> None:
+    def _put(self, awaited: Awaited, pieces: Sequence[Buffer]) -> None:
         awaited.answer = pieces
         self._kept_bytes += sum(map(len, pieces))
         self._send_answers()
@@ -363,6 +365,9 @@ class Client(Connection):
         traffic = self._place.traffic
         while self._awaited and (pieces := self._awaited[0].answer) is not None:
             awaited = self._awaited.popleft()
+            if awaited.is_refused:
+                self.end("unsupported-version", why_refused(awaited.request))
+                return
             size = sum(map(len, pieces))
             traffic.went(awaited.request.api_key, traffic.zone, awaited.zone, size)
             self._kept_bytes = max(0, self._kept_bytes - size)
@@ -371,23 +376,3 @@ class Client(Connection):
             self._broker.go(_ANSWERS_KEPT)
         if len(self._awaited) <= _MOST_AWAITED // 2:
             self.go(_OWED_MUCH)
-
-
-def _both(first: Rewrite | None, second: Rewrite) -> Rewrite:
-    if first is None:
-        return second
-    return lambda answer: second(memoryview(b"".join(first(answer))))
-
-
-def _read(frame: Frame) -> tuple[Request, bool]:
-    """A request, and whether it will be answered. Raises MessageMalformed."""
-    head = frame.message(_HEADER_BYTES)
-    try:
-        request = read_request(head)
-        return request, is_answered(request, head)
-    except MessageMalformed:
-        if len(head) >= frame.size:
-            raise
-    whole = frame.message()
-    request = read_request(whole)
-    return request, is_answered(request, whole)
