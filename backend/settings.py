@@ -138,9 +138,15 @@ class Settings(AccessSettings):
     partition_buckets: int = Field(
         2,
         ge=1,
-        description="Units that each distributor is cut into, by hash of stream and partition; the same for all "
-        "processes. Transactional ids and position groups are named after them: another number is a change of "
-        "routes, for which every leaf passes a barrier.",
+        description="Fewest units that each distributor is cut into, by hash of stream and partition; the same "
+        "for all processes. Transactional ids and position groups are named after them: another number is a "
+        "change of routes, for which every leaf passes a barrier.",
+    )
+    partitions_per_bucket: int = Field(
+        2000,
+        ge=1,
+        description="Partitions of a unit above which distributors are cut into twice as many; the same for all "
+        "processes. Not without origins (`origin_header`), where units cannot take over from others.",
     )
     batch_records: int = Field(
         50000,

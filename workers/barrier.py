@@ -20,13 +20,13 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend import deciders
-from backend.domain import assignment
 from backend.domain.errors import DomainError
 from backend.domain.leaf import EnterRoutes
 from backend.kafka import fencing
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.leaf_routes import LeafRow, list_leaves, wanted_version
+from backend.queries.partition_buckets import partition_buckets
 from backend.settings import Settings
 from workers import context
 
@@ -39,6 +39,8 @@ ACTOR = "worker:barrier"
 class _Due:
     cluster: ClusterRow
     leaf: LeafRow
+    buckets: int
+    """Units of a distributor that may copy there once the barrier is passed."""
 
 
 class Barriers:
@@ -53,7 +55,7 @@ class Barriers:
     def tick(self) -> None:
         """Begin the barrier of each leaf that is not where the tree wants it, unless it is under way."""
         with self._engine.connect() as connection:
-            due = _due(connection, self._settings.partition_buckets)
+            due = _due(connection, self._settings)
         for each in due:
             with self._lock:
                 if each.cluster.name in self._running:
@@ -76,9 +78,7 @@ class Barriers:
                 self._running.discard(due.cluster.name)
 
     def _fence(self, due: _Due) -> int:
-        buckets = max(self._settings.partition_buckets, *due.leaf.buckets_ever, 1)
-        units = assignment.units(sorted(due.leaf.inbound), buckets)
-        names = [unit.kafka_name for unit in units]
+        names = [unit.kafka_name for unit in due.leaf.units_ever(due.buckets)]
         row = due.cluster
         fencing.check_identity(row.bootstrap_servers, row.properties, row.kafka_cluster_id)
         with ThreadPoolExecutor(max_workers=fencing.AT_ONCE) as pool:
@@ -91,18 +91,19 @@ class Barriers:
 
         def build(connection: Connection) -> EnterRoutes:
             wanted = wanted_version(connection, name)
-            buckets = self._settings.partition_buckets
-            return EnterRoutes(cluster=name, routes=version, wanted=wanted, fenced=fenced, buckets=buckets)
+            # With as many as were fenced: if it is another number by now, the barrier begins again.
+            return EnterRoutes(cluster=name, routes=version, wanted=wanted, fenced=fenced, buckets=due.buckets)
 
         context.dispatch(deciders.LEAF, f"leaf-{name}", build, ACTOR, f"barrier-{uuid.uuid4().hex[:12]}")
         log.info("leaf has entered its routes", leaf=name, version=version, fenced=fenced)
 
 
-def _due(connection: Connection, buckets: int) -> list[_Due]:
+def _due(connection: Connection, settings: Settings) -> list[_Due]:
     """Leaves that are not where the tree wants them and can be reached."""
+    buckets = partition_buckets(connection, settings)
     rows = {row.name: row for row in list_clusters(connection)}
     return [
-        _Due(rows[name], leaf)
+        _Due(rows[name], leaf, buckets)
         for name, leaf in list_leaves(connection).items()
         if not leaf.entered_as(buckets) and name in rows and rows[name].state != "offline"
     ]

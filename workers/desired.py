@@ -17,6 +17,7 @@ from backend.queries.edge_losses import holes
 from backend.queries.events import newest_position
 from backend.queries.leaf_routes import known_origins, list_inbound, roots_of
 from backend.queries.observed import internal_topics
+from backend.queries.partition_buckets import partition_buckets
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.trees import get_tree
 from backend.settings import Settings
@@ -62,7 +63,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
         leaves=list_inbound(connection),
         known_origins=known_origins(connection),
         streams=streams,
-        buckets=settings.partition_buckets,
+        buckets=partition_buckets(connection, settings),
         headers=headers,
         settings=tree.settings,
     )

@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend import deciders
-from backend.domain import assignment, origin, rerooting
+from backend.domain import origin, rerooting
 from backend.domain.errors import DomainError
 from backend.domain.lost_origin import Reroot
 from backend.domain.origin import Vector
@@ -24,6 +24,7 @@ from backend.kafka.errors import KafkaCallFailed
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.leaf_routes import LeafRow, known_origins, list_leaves, roots_of
 from backend.queries.observed import internal_topics
+from backend.queries.partition_buckets import partition_buckets
 from backend.queries.streams import list_streams
 from backend.settings import Settings
 from workers import context
@@ -44,6 +45,8 @@ class _Situation:
     lost: frozenset[int]
     leaves: Mapping[str, LeafRow]
     clusters: Mapping[str, ClusterRow]
+    buckets: int
+    """Units that each distributor is cut into."""
 
     @property
     def reachable(self) -> list[str]:
@@ -72,7 +75,7 @@ class Rerooting:
         if self._thread is not None and self._thread.is_alive():
             return
         with self._engine.connect() as connection:
-            situation = _look(connection)
+            situation = _look(connection, self._settings)
             if not situation.lost or not situation.settled or situation.signature == self._done:
                 return
             names = _names(connection)
@@ -103,8 +106,7 @@ class Rerooting:
 
     def _vectors(self, situation: _Situation, leaf: str, streams: Mapping[str, str]) -> dict[Partition, Vector]:
         row = situation.clusters[leaf]
-        units = assignment.units(situation.leaves[leaf].inbound, self._settings.partition_buckets)
-        groups = [unit.kafka_name for unit in units]
+        groups = [unit.kafka_name for unit in situation.leaves[leaf].units_ever(situation.buckets)]
         marks = positions.read_all(row.bootstrap_servers, row.properties, groups)
         return {
             (streams[topic], partition): origin.merge(mark.covered for mark in found)
@@ -113,10 +115,11 @@ class Rerooting:
         }
 
 
-def _look(connection: Connection) -> _Situation:
+def _look(connection: Connection, settings: Settings) -> _Situation:
     clusters = {row.name: row for row in list_clusters(connection)}
     leaves = {name: row for name, row in list_leaves(connection).items() if name in clusters}
-    return _Situation(known_origins(connection) - {clusters[name].number for name in leaves}, leaves, clusters)
+    lost = known_origins(connection) - {clusters[name].number for name in leaves}
+    return _Situation(lost, leaves, clusters, partition_buckets(connection, settings))
 
 
 def _names(connection: Connection) -> Names:

@@ -165,9 +165,7 @@ class UnitHost:
             with self._engine.connect() as connection:
                 if not leases.holds(connection, self.holder, unit, epoch):
                     return "the lease went to another holder"
-                return why_not_entered(
-                    connection, plan.target.name, plan.routes_version, self._settings.partition_buckets
-                )
+                return why_not_entered(connection, plan.target.name, plan.routes_version, plan.buckets)
 
         return why_not
 

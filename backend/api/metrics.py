@@ -25,6 +25,7 @@ from backend.queries import (
     webhook_deliveries,
 )
 from backend.queries.at_risk import records_at_risk
+from backend.queries.partition_buckets import partition_buckets
 from backend.queries.stream_measures import MeasuredStream
 from backend.settings import Settings
 
@@ -90,7 +91,7 @@ def _distributors(connection: Connection, config: Settings) -> Iterator[Metric]:
     in_vain = family("treeline_schema_waits_run_out_total")
     lost = family("treeline_losses_unacknowledged")
     aside = family("treeline_set_aside_waiting")
-    counts = schema_counts.read(connection, config.partition_buckets)
+    counts = schema_counts.read(connection, partition_buckets(connection, config))
     unseen, waiting = edge_losses.count_open(connection)
     for row in distributors.read_distributors(connection):
         of, seen = [row.cluster, row.target, str(row.level)], row.observed

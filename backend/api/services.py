@@ -22,6 +22,7 @@ from backend.kept import Kept
 from backend.projections import runner
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries import events, stream_measures
+from backend.queries.partition_buckets import partition_buckets
 from backend.queries.stream_measures import MeasuredStream
 from backend.settings import PROJECT_ROOT, Settings
 
@@ -84,9 +85,8 @@ class Services:
 
     def _read_measures(self) -> tuple[list[MeasuredStream], bool]:
         with self.reading() as connection:
-            return stream_measures.read(
-                connection, self.config.partition_buckets, self.config.metrics_most_streams
-            )
+            buckets = partition_buckets(connection, self.config)
+            return stream_measures.read(connection, buckets, self.config.metrics_most_streams)
 
     @cached_property
     def newest_migration(self) -> str | None:

@@ -12,6 +12,7 @@ from backend.domain.edge_losses import Acknowledge, Edge, EdgeCommand, RecordRep
 from backend.domain.errors import NotFound
 from backend.queries.edge_losses import SetAsideRow, list_set_aside
 from backend.queries.leaf_routes import list_leaves
+from backend.queries.partition_buckets import partition_buckets
 from backend.queries.trees import get_tree
 from backend.settings import Settings
 from backend.tracing import scene
@@ -38,8 +39,8 @@ def write_again(engine: Engine, config: Settings, row: SetAsideRow) -> Replay:
     """Write the record where it is missing; once more writes nothing twice. Raises as `replay` does."""
     with engine.connect() as connection:
         known = scene_of(connection, config, row)
-        leaves = list_leaves(connection)
-    return replay(engine, known, row, leaves, config.partition_buckets, config.quarantine_topic)
+        leaves, buckets = list_leaves(connection), partition_buckets(connection, config)
+    return replay(engine, known, row, leaves, buckets, config.quarantine_topic)
 
 
 def record_replay(row: SetAsideRow, done: Replay) -> EdgeChange:

@@ -39,6 +39,23 @@ def units(distributors: Iterable[tuple[str, int]], buckets: int) -> tuple[Unit, 
     return tuple(Unit(cluster, level, bucket) for cluster, level in distributors for bucket in range(buckets))
 
 
+def buckets_for(partitions: int, *, least: int, most_each: int, now: int) -> int:
+    """Return how many buckets a distributor of so many partitions is cut into.
+
+    `least`, doubled until none has more than `most_each` partitions on average. Another number makes every leaf
+    pass a barrier, so `now`, the present number, is kept until twice as many partitions would not need it either.
+    """
+    needed = _doubled(least, partitions, most_each)
+    return max(needed, min(now, _doubled(least, 2 * partitions, most_each)))
+
+
+def _doubled(least: int, partitions: int, most_each: int) -> int:
+    needed = least
+    while needed * most_each < partitions:
+        needed *= 2
+    return needed
+
+
 def bucket(stream: str, partition: int, buckets: int) -> int:
     """Bucket of a partition: neighbours of one stream fall into different ones."""
     return (zlib.crc32(stream.encode()) + partition) % buckets

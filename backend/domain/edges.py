@@ -59,6 +59,9 @@ class EdgePlan:
     """Origin's cluster number -> flags on the copy, for the origins whose route has this edge."""
     routes_version: int
     """Version of the routes into the target; a session may only be opened while the target has entered it."""
+    buckets: int
+    """Units that each distributor is cut into; a session may only be opened while the target has entered it with
+    so many."""
     inbound_groups: tuple[str, ...]
     """Position groups of every unit that may copy this bucket to the target, now or before."""
     streams: tuple[StreamOnEdge, ...]
@@ -170,6 +173,7 @@ def plans(desired: Desired) -> dict[Unit, EdgePlan]:
             ),
             routes=carried,
             routes_version=leaf.version,
+            buckets=desired.buckets,
             inbound_groups=leaf.groups(unit.bucket, desired.buckets),
             streams=tuple(_on_edge(desired, unit, target.name, carried)),
             paused=chosen.paused,

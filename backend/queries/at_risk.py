@@ -17,6 +17,7 @@ from backend.domain.known import total
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_targets
 from backend.queries.distributors import asked_since, units_seen
+from backend.queries.partition_buckets import partition_buckets
 from backend.settings import settings
 
 
@@ -35,10 +36,11 @@ def records_at_risk(connection: Connection) -> Mapping[str, int | None]:
         return None if lag is None else int(lag)
 
     found: dict[str, int | None] = {}
+    count = partition_buckets(connection, settings())
     for cluster, at in levels.items():
         buckets = [
             min((lag for level in at if (lag := left(Unit(cluster, level, bucket))) is not None), default=None)
-            for bucket in range(settings().partition_buckets)
+            for bucket in range(count)
         ]
         found[cluster] = total(buckets)
     return found

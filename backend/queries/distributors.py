@@ -18,6 +18,7 @@ from backend.projections.trees import trees
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.edge_losses import open_troubles
 from backend.queries.observed import leases, unit_states
+from backend.queries.partition_buckets import partition_buckets
 from backend.queries.streams import troubles
 from backend.queries.trees import TreeRow, get_tree
 from backend.settings import settings
@@ -112,13 +113,14 @@ def distributors_of(
     refused = {} if at is not None else troubles(connection)
     left_out = {} if at is not None else open_troubles(connection)
     since = 0 if at is not None else asked_since(connection)
+    buckets = 0 if at is not None else partition_buckets(connection, settings())
     found = []
     for cluster, level, allowed in tree_shape.siblings(tree.shape):
         target = tree.targets[cluster, level]
         observed = None
         chosen = tree.settings.get((cluster, level), DEFAULTS)
         if at is None:
-            names = [unit.name for unit in assignment.units([(cluster, level)], settings().partition_buckets)]
+            names = [unit.name for unit in assignment.units([(cluster, level)], buckets)]
             rows = [units.get(name) for name in names]
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)), chosen)
             waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []

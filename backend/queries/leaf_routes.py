@@ -8,6 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
+from backend.domain import assignment
+from backend.domain.assignment import Unit
 from backend.domain.edges import LeafInbound
 from backend.projections.clusters import clusters
 from backend.projections.leaf_routes import GONE, MAIN, leaf_routes, origin_roots
@@ -30,6 +32,10 @@ class LeafRow:
     buckets: int
     """Units of a distributor that it was entered with; 0 before the first time."""
     buckets_ever: frozenset[int]
+
+    def units_ever(self, buckets: int) -> tuple[Unit, ...]:
+        """Every unit that may ever have copied to the leaf, if distributors are cut into `buckets` now."""
+        return assignment.units(sorted(self.inbound), max(buckets, *self.buckets_ever, 1))
 
     def entered_as(self, buckets: int) -> bool:
         """Whether the routes that the tree asks for are entered, with so many units of a distributor."""

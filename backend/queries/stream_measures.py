@@ -106,7 +106,8 @@ def forget_others(connection: Connection, units: Collection[str], streams: Colle
 
 
 def read(connection: Connection, buckets: int, most: int) -> tuple[list[MeasuredStream], bool]:
-    """Every stream on every distributor of the tree, of which something was measured; `buckets` is the setting.
+    """Every stream on every distributor of the tree, of which something was measured; `buckets` is how many
+    units each distributor is cut into.
 
     If they are more than `most`, each distributor as a whole, with an empty `stream`, and False.
     """

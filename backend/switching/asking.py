@@ -80,7 +80,7 @@ class _Look:
 
     def __init__(self, ground: Ground, settings: Settings, wish: Wish) -> None:
         self._ground, self._wish = ground, wish
-        self._buckets, self._seconds = settings.partition_buckets, settings.probe_timeout_seconds
+        self._buckets, self._seconds = ground.buckets, settings.probe_timeout_seconds
         self._environments = sorted({stream.place for stream in ground.facts.streams})
 
     def at(self, cluster: str) -> _Answer | str:

@@ -35,6 +35,7 @@ from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.distributors import read_distributors
 from backend.queries.leaf_routes import list_inbound
 from backend.queries.offsets import Wanted, list_not_followed, list_offsets
+from backend.queries.partition_buckets import partition_buckets
 from backend.queries.streams import StreamRow, list_streams
 from backend.queries.switch_clients import moved_clients
 from backend.queries.switches import busy_tenants
@@ -54,6 +55,8 @@ class Ground:
     streams: Sequence[StreamRow]
     """Of moved environments, that are distributed."""
     leaves: Mapping[str, LeafInbound]
+    buckets: int
+    """Units that each distributor is cut into."""
 
 
 def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> Ground:
@@ -95,6 +98,7 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
         clusters=rows,
         streams=[row for row in streams if row.distributed],
         leaves=list_inbound(connection),
+        buckets=partition_buckets(connection, settings),
     )
 
 

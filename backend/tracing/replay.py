@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from backend.domain import assignment, copy_flags, origin
+from backend.domain import copy_flags, origin
 from backend.domain.errors import ClusterSilent, StateConflict
 from backend.domain.origin import Origin, Vector
 from backend.domain.partition_edge import Header
@@ -103,9 +103,9 @@ def _kept(scene: Scene, row: SetAsideRow, topic: str) -> Kept:
 def _is_beyond(scene: Scene, row: SetAsideRow, leaf: LeafRow | None, buckets: int, cluster: str) -> bool:
     """Whether the cluster has later records of the same origin, so that no distributor brings this one."""
     assert row.origin is not None
-    place, inbound = scene.places[cluster], leaf.inbound if leaf else frozenset()
+    place = scene.places[cluster]
     number, incarnation, offset = row.origin
-    groups = [unit.kafka_name for unit in assignment.units(inbound, buckets)]
+    groups = [unit.kafka_name for unit in leaf.units_ever(buckets)] if leaf else []
     try:
         marks = positions.read_all(place.bootstrap_servers, place.properties, groups)
     except KafkaCallFailed as failure:

@@ -29,6 +29,39 @@ def test_every_partition_has_one_bucket_and_neighbours_differ(stream, buckets):
     assert found == dict.fromkeys(range(buckets), 3)
 
 
+@pytest.mark.parametrize(
+    ("partitions", "now", "buckets"),
+    [
+        (0, 0, 2),
+        (4000, 2, 2),
+        (4001, 2, 4),
+        (8001, 4, 8),
+        # Not back again at once: each change makes every leaf pass a barrier.
+        (4000, 4, 4),
+        (2001, 4, 4),
+        (2000, 4, 2),
+        (20_000, 2, 16),
+        # The setting was another one.
+        (10, 3, 2),
+        (10, 1, 2),
+    ],
+)
+def test_the_number_of_buckets_follows_the_number_of_partitions(partitions, now, buckets):
+    assert assignment.buckets_for(partitions, least=2, most_each=2000, now=now) == buckets
+
+
+@given(st.integers(1, 5), st.integers(1, 50), st.integers(0, 3000), st.integers(0, 3000), st.integers(0, 100))
+def test_buckets_hold_what_they_are_to_hold_and_the_number_settles(least, most_each, partitions, fewer, now):
+    first = assignment.buckets_for(partitions, least=least, most_each=most_each, now=now)
+    assert first * most_each >= partitions
+    assert first >= least
+    assert assignment.buckets_for(partitions, least=least, most_each=most_each, now=first) == first
+    # A stream that goes and comes back changes nothing, if it is not half of all.
+    fresh = assignment.buckets_for(partitions, least=least, most_each=most_each, now=0)
+    if 2 * fewer >= partitions >= fewer:
+        assert assignment.buckets_for(fewer, least=least, most_each=most_each, now=fresh) == fresh
+
+
 @given(st.integers(0, 60), st.integers(1, 9))
 def test_fair_shares_leave_no_unit_over(desired, shifts):
     share = assignment.fair_share(desired, shifts)

@@ -62,6 +62,7 @@ def waiting_unit() -> DistributorThread:
         rule=EdgeRule(source_number=1, level=2, known_origins=frozenset({1})),
         routes={},
         routes_version=1,
+        buckets=2,
         inbound_groups=(),
         streams=(),
     )

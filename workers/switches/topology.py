@@ -15,6 +15,7 @@ from backend.domain.routes import Edge
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.leaf_routes import list_inbound
+from backend.queries.partition_buckets import partition_buckets
 from backend.queries.trees import get_tree
 from backend.settings import Settings
 from workers.offsets import directory
@@ -77,11 +78,11 @@ class Topologies:
         """The present one."""
         with self._engine.connect() as connection:
             if self._last is None or directory.position_of(connection) != self._last.known.position:
-                self._last = _read(connection, self._settings.partition_buckets)
+                self._last = _read(connection, self._settings)
         return self._last
 
 
-def _read(connection: Connection, buckets: int) -> Topology:
+def _read(connection: Connection, settings: Settings) -> Topology:
     # The head comes with the directory, before the rest: what comes in between is read twice, never left out.
     known, tree = directory.read(connection), get_tree(connection)
     return Topology(
@@ -90,5 +91,5 @@ def _read(connection: Connection, buckets: int) -> Topology:
         leaves=list_inbound(connection),
         targets={} if tree is None else tree.targets,
         routes={} if tree is None else routes.routes(tree.shape, tree.targets),
-        buckets=buckets,
+        buckets=partition_buckets(connection, settings),
     )
