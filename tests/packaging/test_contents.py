@@ -11,6 +11,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import treeline_client
+
 from backend.program_version import VERSION
 from backend.settings import PROJECT_ROOT
 from tests.packaging.conftest import Packed, build
@@ -92,8 +94,6 @@ def test_the_wheel_names_its_version_licence_and_what_it_needs(packed: Packed) -
 def test_the_client_package_is_complete_and_carries_its_version_and_licence(
     tracked: list[str], tmp_path: Path
 ) -> None:
-    import treeline_client
-
     client = tmp_path / "client"
     for name in tracked:
         if name.startswith("client/"):
@@ -119,3 +119,10 @@ def test_both_licences_are_the_whole_apache_licence() -> None:
     text = (PROJECT_ROOT / "LICENSE").read_text()
     assert "Apache License" in text and "END OF TERMS AND CONDITIONS" in text
     assert (PROJECT_ROOT / "client" / "LICENSE").read_text() == text
+
+
+def test_the_changelog_begins_with_the_version_that_is_built() -> None:
+    released = re.findall(
+        r"^## (\S+) - \d{4}-\d\d-\d\d$", (PROJECT_ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    assert released[0] == VERSION == treeline_client.__version__
