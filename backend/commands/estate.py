@@ -354,12 +354,12 @@ def _show_status(answer: dict[str, Any], on: Console) -> None:
         return
     ready = "ready" if answer["ready"] else "not ready"
     on.print(f"Estate {answer['estate']}: {ready}, control plane {answer['control_plane']}", highlight=False)
-    clusters = Table("cluster", Column("bootstrap servers", overflow="fold"), "state")
+    clusters = Table("cluster", Column("bootstrap servers", overflow="fold"), "state", "reason")
     for name, row in answer["clusters"].items():
-        clusters.add_row(name, row["bootstrap_servers"], row["state"])
+        clusters.add_row(name, row["bootstrap_servers"], row["state"], row["reason"] or "")
     on.print(clusters)
     _show_zones(answer["zones"], on)
-    processes = Table("process", "pid", "state", "restarts", "memory (PSS)", "")
+    processes = Table("process", "pid", "state", "restarts", "memory (PSS)", "last end")
     for row in answer["processes"]:
         processes.add_row(
             row["name"],
@@ -367,7 +367,7 @@ def _show_status(answer: dict[str, Any], on: Console) -> None:
             row["state"],
             str(row["restarts"] or ""),
             _megabytes(row["memory_bytes"]),
-            row["detail"],
+            f"{row['last_end']['at']}: {row['last_end']['reason']}" if row["last_end"] else row["detail"],
         )
     processes.add_row("supervisor", str(answer["supervisor"]["pid"]), "running", "",
                       _megabytes(answer["supervisor"]["memory_bytes"]), "")  # fmt: skip

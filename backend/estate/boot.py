@@ -25,6 +25,7 @@ from backend.estate.children import end_leftovers, send
 from backend.estate.class_archive import ensure_kafka
 from backend.estate.control_plane import ControlPlane, Refused, apply_estate
 from backend.estate.document import Estate
+from backend.estate.heap import heap_warnings, machine_memory_mb
 from backend.estate.home import Home, command_alone
 from backend.estate.plan import Layout, control_plane_environment, inherited_environment, lay_out, make_plan
 from backend.estate.ports import Ports
@@ -127,6 +128,8 @@ def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> La
     home.data(estate.name).mkdir(parents=True, exist_ok=True)
     ports = Ports(home.data(estate.name) / "ports.json", prefer_defaults=not wishes.spare_ports)
     layout = lay_out(home, estate, ports, added)
+    for warning in heap_warnings(estate, machine_memory_mb()):
+        progress(warning)
     if ports.moved:
         moves = ", ".join(f"{use} from {wanted} to {given}" for use, wanted, given in ports.moved)
         progress(f"ports taken by other programs, so moved: {moves}")

@@ -15,7 +15,8 @@ from pathlib import Path
 from shlex import quote
 
 from backend.estate.document import ClusterSpec
-from backend.estate.jars import JVM_OPTIONS, classpath, java
+from backend.estate.heap import LEAST_MB
+from backend.estate.jars import JVM_OPTIONS, TOOL_HEAP, classpath, java
 from backend.estate.processes import ProcessSpec, Ready, write_private
 
 CONTROL_PLANE_USER = "treeline"
@@ -65,6 +66,7 @@ class Broker:
     ports: tuple[BrokerPorts, ...]  # of the cluster's brokers in the estate file, which are its controllers
     folder: Path
     password: str
+    heap_mb: int = LEAST_MB
     added: AddedBroker | None = None  # this broker, if it is not in the estate file
 
     @property
@@ -83,8 +85,8 @@ class Broker:
         # The arguments of the formatting hold a password, so they go by file, which the launcher reads.
         script = (
             f"[ -f {quote(str(self.folder / 'data' / 'meta.properties'))} ]"
-            f" || {launcher} @{quote(str(formatting))} || exit 1;"
-            f" exec {launcher} kafka.Kafka {quote(str(properties))}"
+            f" || {launcher} {TOOL_HEAP} @{quote(str(formatting))} || exit 1;"
+            f" exec {launcher} -Xmx{self.heap_mb}m kafka.Kafka {quote(str(properties))}"
         )
         return ProcessSpec(
             name=self.name,
@@ -96,6 +98,7 @@ class Broker:
             after=after,
             stop_seconds=10.0,
             group=1,
+            if_out_of_memory=f"heap {self.heap_mb} MB; raise `heap_mb` of {self.cluster.name} in the estate file",
         )
 
     def properties(self) -> str:

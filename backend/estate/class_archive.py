@@ -14,7 +14,7 @@ from pathlib import Path
 
 from backend.estate.broker import STARTED, training_properties
 from backend.estate.home import alone
-from backend.estate.jars import JVM_OPTIONS, classpath, ensure_jars, java, java_version
+from backend.estate.jars import JVM_OPTIONS, TOOL_HEAP, classpath, ensure_jars, java, java_version
 from backend.estate.plan import Kafka
 from backend.estate.ports import free_ports
 from backend.settings import settings
@@ -49,12 +49,13 @@ def _train(jars: Path, archive: Path, folder: Path) -> None:
     properties = folder / "server.properties"
     properties.write_text(training_properties(folder / "data", *free_ports(2)))
     environment = {**os.environ, "CLASSPATH": classpath(jars)}
-    format_argv = [java(), *JVM_OPTIONS, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ",
+    launcher = [java(), *JVM_OPTIONS, TOOL_HEAP]
+    format_argv = [*launcher, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ",
                    "-c", str(properties)]  # fmt: skip
     unfinished = archive.with_suffix(".unfinished")
     subprocess.run(format_argv, env=environment, capture_output=True, check=False)
     broker = subprocess.Popen(
-        [java(), *JVM_OPTIONS, f"-XX:ArchiveClassesAtExit={unfinished}", "kafka.Kafka", str(properties)],
+        [*launcher, f"-XX:ArchiveClassesAtExit={unfinished}", "kafka.Kafka", str(properties)],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

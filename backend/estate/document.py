@@ -45,6 +45,8 @@ class ClusterSpec:
     via_proxy: bool
     replica_lag_time_max_ms: int = 30_000
     """How long a follower may be behind and stay in sync; Kafka's own default."""
+    heap_mb: int | None = None
+    """The most heap of each broker; None: by the machine's memory and what is declared (`heap.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,7 @@ def _cluster(name: str, section: ClusterSection) -> ClusterSpec:
         acls=section.security.acls if section.security else False,
         via_proxy=section.listeners_via_proxy,
         replica_lag_time_max_ms=section.replica_lag_time_max_ms,
+        heap_mb=section.heap_mb,
     )
 
 

@@ -33,6 +33,8 @@ class ClusterSection(_Strict):
     security: SecuritySection | None = None
     listeners_via_proxy: bool = False
     replica_lag_time_max_ms: int = Field(30_000, ge=1_000)
+    # Below the least a broker does not start; 31 GB is the most that a JVM addresses with short pointers.
+    heap_mb: int | None = Field(None, ge=128, le=31 * 1024)
 
 
 class StreamSection(_Strict):

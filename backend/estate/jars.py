@@ -21,7 +21,9 @@ HOW_TO_GET_JAVA = (
 
 JVM_OPTIONS = [
     "-Xms32m",
-    "-Xmx256m",
+    # A broker that ran out of memory in one of its threads lives on and serves nothing. So it ends, is started
+    # again, and the estate's status says why.
+    "-XX:+ExitOnOutOfMemoryError",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     # Give the heap back that a burst needed; the default keeps it for ever.
@@ -33,6 +35,10 @@ JVM_OPTIONS = [
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
 ]
+
+
+TOOL_HEAP = "-Xmx256m"
+"""For runs of Kafka's programs that hold no data; a broker's own heap is computed (`heap.py`)."""
 
 
 class JavaMissing(RuntimeError):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from backend.estate.broker import AddedBroker, Broker, BrokerPorts
 from backend.estate.document import ClusterSpec, Estate
+from backend.estate.heap import heap_of, machine_memory_mb
 from backend.estate.home import Home
 from backend.estate.ports import Ports
 from backend.estate.postgres import OWNER, PostgresServer
@@ -242,6 +243,7 @@ def broker_process(
         ports=layout.brokers[cluster.name],
         folder=layout.broker_folder(cluster.name, node),
         password=layout.home.secret("kafka-password"),
+        heap_mb=heap_of(cluster, layout.estate, machine_memory_mb()).megabytes,
         added=added,
     )
     return broker.process(jars=kafka.jars, archive=kafka.archive, log=layout.home.log(broker.name), after=[])

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-MARKER = "TREELINE_ESTATE_HOME"
-"""In the environment of every process of an estate: its home. It is how `up` and `down` find what a killed
-supervisor left behind, and how they tell our processes from a stranger's, without trusting pid files."""
+from backend.local_brokers import MARKER
+
+__all__ = ["MARKER", "Plan", "ProcessSpec", "Ready", "load_plan", "save_plan", "write_private"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,7 @@ class ProcessSpec:
 
     `after` names processes that must be running first. `stop_signal` asks it to end, and after
     `stop_seconds` its whole process group is killed. `group` orders the stop: the highest ends first.
+    `if_out_of_memory` says what to change where it ended for lack of memory.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ProcessSpec:
     stop_signal: str = "SIGTERM"
     stop_seconds: float = 10.0
     group: int = 0
+    if_out_of_memory: str = ""
 
     @property
     def once(self) -> bool:

@@ -45,7 +45,7 @@ def not_ready(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def status(home: Home) -> dict[str, Any]:
-    """`treeline status --json`, as the contract has it, with memory (PSS, bytes) per process."""
+    """`treeline status --json`, as the contract has it, with each process's memory (PSS, bytes) and last end."""
     state = read_state(home) if is_running(home) else None
     if state is None:
         return {
@@ -68,6 +68,7 @@ def status(home: Home) -> dict[str, Any]:
             "bootstrap_servers": servers,
             "registry": f"{url}/registries/{name}",
             "state": (known or {}).get(name, {}).get("state", "offline"),
+            "reason": _why_not_online(name, (known or {}).get(name, {}), state["processes"]),
         }
         for name, servers in layout["clusters"].items()
     }
@@ -95,6 +96,19 @@ def _known_clusters(url: str, token: str) -> dict[str, dict[str, Any]] | None:
             return api.cluster_states()
     except (httpx2.TransportError, Refused):
         return None
+
+
+def _why_not_online(name: str, cluster: dict[str, Any], processes: list[dict[str, Any]]) -> str | None:
+    """What keeps a cluster from being online: brokers that do not run, before what its clients see of that."""
+    ended = [
+        f"{row['name']} {row['state']}" + (f": {row['last_end']['reason']}" if row["last_end"] else "")
+        for row in processes
+        if row["name"].startswith(f"kafka:{name}:") and row["state"] != "running"
+    ]
+    if ended:
+        return "; ".join(ended)
+    reason: str | None = cluster.get("reason") if cluster.get("state") == "offline" else None
+    return reason
 
 
 def memory_bytes(pid: int) -> dict[int, int]:

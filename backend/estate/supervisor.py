@@ -17,9 +17,12 @@ waiting ──▶ starting ──▶ running ──▶ stopping ──▶ stoppe
 SIGHUP means that the plan may be another one: what is new in it is started, what it no longer has goes through
 `stopping` and is forgotten, and all else goes on; a command line that changed is used at the next start.
 
-`failed` means that it died and is started again after a pause that doubles up to `PAUSE_MOST_SECONDS`; the
-other processes go on. Single-threaded on purpose: the parent-death signal of a child fires when the *thread*
-that forked it ends, and the loop sleeps in the kernel while nothing happens.
+`failed` means that it died and is started again after a pause; the other processes go on. What ends by its own
+fault waits longer each time, up to `PAUSE_MOST_SECONDS`. What another program killed is healthy and is started
+again after `PAUSE_KILLED_SECONDS`, however often that happens: a longer pause would only delay its work.
+
+Single-threaded on purpose: the parent-death signal of a child fires when the *thread* that forked it ends, and the
+loop sleeps in the kernel while nothing happens.
 """
 
 from __future__ import annotations
@@ -32,15 +35,18 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from backend.estate import children
+from backend.estate.death_causes import Death, death_of, oom_kills
 from backend.estate.home import Home, try_lock
 from backend.estate.ports import Ports
 from backend.estate.processes import Plan, ProcessSpec, load_plan, write_private
 from backend.estate.readiness import is_ready
 from backend.parent_death import die_with_parent
 
+PAUSE_KILLED_SECONDS = 0.1
 PAUSE_FIRST_SECONDS = 0.5
 PAUSE_MOST_SECONDS = 15.0
 STEADY_SECONDS = 30.0  # a process that ran this long starts again with the first, short pause
@@ -62,7 +68,17 @@ class Supervised:
     pause: float = PAUSE_FIRST_SECONDS
     restarts: int = 0
     detail: str = ""
+    oom_kills: int = 0  # of the kernel, when this run began
+    last_end: dict[str, str] | None = None
+    """When and why it ended last, also once it runs again."""
     kill_at: float | None = None  # monotonic seconds; set once the plan no longer has it
+
+
+def pauses(death: Death, own: float) -> tuple[float, float]:
+    """Return the seconds until a process that died is started again, and those after its next own fault."""
+    if death.by_others:
+        return PAUSE_KILLED_SECONDS, own
+    return own, min(own * 2, PAUSE_MOST_SECONDS)
 
 
 class Supervisor:
@@ -148,14 +164,14 @@ class Supervisor:
     def _start(self, process: Supervised) -> None:
         spec = process.spec
         process.log_start = Path(spec.log).stat().st_size if Path(spec.log).exists() else 0
-        process.started = time.monotonic()
+        process.started, process.oom_kills = time.monotonic(), oom_kills()
         if spec.ready.kind == "file":
             for stale in Path(spec.ready.path).parent.glob(Path(spec.ready.path).name + "*"):
                 stale.unlink()
         try:
             process.pid = children.spawn(spec)
         except OSError as error:
-            self._failed(process, f"cannot start {spec.argv[0]}: {error}")
+            self._failed(process, Death(detail=f"cannot start {spec.argv[0]}: {error}"))
             return
         process.state = "starting"
 
@@ -195,14 +211,21 @@ class Supervisor:
             elif self.stopping:
                 process.state = "stopped"
             else:
-                how = f"exit {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-                self._failed(process, how)
+                death = death_of(
+                    process.spec,
+                    code,
+                    log_start=process.log_start,
+                    oom_kills_before=process.oom_kills,
+                    was_running=process.state == "running",
+                )
+                self._failed(process, death)
 
-    def _failed(self, process: Supervised, detail: str) -> None:
-        process.state, process.detail, process.pid = "failed", detail, None
+    def _failed(self, process: Supervised, death: Death) -> None:
+        process.state, process.detail, process.pid = "failed", death.detail, None
+        process.last_end = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "reason": death.detail}
         process.restarts += 1
-        process.retry_at = time.monotonic() + process.pause
-        process.pause = min(process.pause * 2, PAUSE_MOST_SECONDS)
+        pause, process.pause = pauses(death, process.pause)
+        process.retry_at = time.monotonic() + pause
 
     def _stop_all(self) -> None:
         for process in self.processes.values():
@@ -231,6 +254,7 @@ class Supervisor:
                 "state": process.state,
                 "restarts": process.restarts,
                 "detail": process.detail,
+                "last_end": process.last_end,
                 "log": process.spec.log,
             }
             for process in self.processes.values()

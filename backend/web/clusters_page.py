@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from backend.domain import tree_shape
 from backend.domain.access import Action, Caller
 from backend.domain.client_properties import masked
+from backend.local_brokers import broker_ends
 from backend.queries.active_clusters import ActiveRow, list_active
 from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow, find_cluster, list_clusters
@@ -109,6 +110,7 @@ def _one(services: ConsoleServices, caller: Caller, cluster: str, at: str | None
         "writing": _shown(each for each in found if each.target == row.name),
         "places": ["/".join(place) for place in places[:MOST_SHOWN]],
         "more_places": max(0, len(places) - MOST_SHOWN),
+        "broker_ends": broker_ends(row.name) if position is None else [],
     }
 
 

@@ -282,3 +282,24 @@ def test_a_log_that_grows_too_long_is_cut_and_goes_on(tmp_path: Path) -> None:
         writer.write("next")
     assert log.read_text() == "next"
     assert (tmp_path / "talker.log.1").read_text() == "x" * 100
+
+
+def test_why_a_process_ended_is_still_said_when_it_runs_again(supervision: Supervision) -> None:
+    lacking = "echo 'Terminating due to java.lang.OutOfMemoryError: Java heap space'; exit 3"
+    supervision.add("server", f"[ -f again ] && echo up && exec sleep 1000; touch again; {lacking}")
+    supervision.start()
+    row = supervision.until("server", "running")
+    assert (row["restarts"], row["detail"]) == (1, "")
+    assert row["last_end"]["reason"] == "ended: out of memory"
+
+
+def test_who_is_killed_again_and_again_is_started_again_as_soon_each_time(supervision: Supervision) -> None:
+    supervision.add("server", "echo up; exec sleep 1000")
+    supervision.start()
+    for kills in range(8):  # each pause was twice the one before: 45 s until the eighth start
+        pid = supervision.until("server", "running")["pid"]
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda kills=kills: supervision.row("server")["restarts"] == kills + 1, "the death was seen")
+    assert supervision.until("server", "running")["last_end"]["reason"] == "killed by SIGKILL"
+    log = supervision.home.log("server").read_text()
+    assert log.count("up") == 9

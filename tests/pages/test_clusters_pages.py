@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,23 @@ def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
     taken(page, "clusters", folder)
     page.goto(f"{acme.url}{PAGE}/c1")
     taken(page, "cluster", folder)
+
+
+def test_one_says_why_a_local_broker_ended(
+    acme: Console, viewer: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "ended: out of memory; heap 256 MB; raise `heap_mb` of c1 in the estate file"
+    ended = {"at": "2026-11-27T13:45:00+00:00", "reason": reason}
+    processes = [
+        {"name": f"kafka:{cluster}:1", "state": "running", "restarts": 1, "last_end": end}
+        for cluster, end in [("c1", ended), ("c2", None), ("c11", ended)]
+    ]
+    assert "Brokers that ended" not in said(viewer.get(f"{PAGE}/c1"))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "state.json").write_text(json.dumps({"processes": processes}))
+    monkeypatch.setenv("TREELINE_ESTATE_HOME", str(tmp_path))
+    text = said(viewer.get(f"{PAGE}/c1"))
+    assert f"kafka:c1:1 27 Nov 2026 13:45:00 UTC: {reason} 1 restart since the estate was started" in text
+    assert "c11" not in text
+    assert "Brokers that ended" not in said(viewer.get(f"{PAGE}/c2"))
+    assert "Brokers that ended" not in said(viewer.get(f"{PAGE}/c1?at={head(acme)['position']}"))

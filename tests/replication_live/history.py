@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from backend.estate.jars import JVM_OPTIONS, classpath, java
+from backend.estate.jars import JVM_OPTIONS, TOOL_HEAP, classpath, java
 from backend.estate.plan import Kafka
 from tests.replication_live.clock import Clock
 
@@ -86,7 +86,7 @@ def _dumped(kafka: Kafka, metadata_log: Path) -> list[str]:
     segments = ",".join(str(path) for path in sorted(metadata_log.glob("*.log")))
     shared = [f"-XX:SharedArchiveFile={kafka.archive}"] if kafka.archive else []
     words = ["kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", segments]
-    command = [java(), *JVM_OPTIONS, *shared, "-cp", classpath(kafka.jars), *words]
+    command = [java(), *JVM_OPTIONS, TOOL_HEAP, *shared, "-cp", classpath(kafka.jars), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
