@@ -92,8 +92,8 @@ class Settings(AccessSettings):
     spark_heap_megabytes: int = Field(
         700,
         ge=500,
-        description="Heap of the Spark driver; below 472 Spark refuses to start. A driver that runs out of it ends "
-        "and is started again; raise it where the log of `worker:offsets` says OutOfMemoryError.",
+        description="Heap of the Spark driver; below 472 Spark refuses to start. A driver that runs out of it "
+        "ends and is started again; raise it where the log of `worker:offsets` says OutOfMemoryError.",
     )
     offsets_every_seconds: float = Field(
         1.0,

@@ -20,9 +20,10 @@ from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
 
 from backend import logs
+from backend.domain.errors import DomainError
 from backend.parent_death import die_with_parent
 from backend.settings import settings
-from workers import context
+from workers import context, ended_holders, leases
 from workers.barrier import Barriers
 from workers.forgetting import Forgetting
 from workers.past import PastKeeper
@@ -111,6 +112,16 @@ def _stopping(wait_seconds: float) -> bool:
 def _die_with_parent(**_: object) -> None:
     """A pool process whose parent was killed would run on as an orphan that nobody stops."""
     die_with_parent()
+
+
+@worker_process_init.connect  # type: ignore[untyped-decorator]
+def _succeed_ended_holders(**_: object) -> None:
+    """Mark this process as alive, and take nobody for alive whom it may have replaced."""
+    ended_holders.mark_alive(settings().home, leases.this_process())
+    try:
+        ended_holders.free_ended(context.engine(), settings().home)
+    except DomainError as error:
+        log.warning("leases of ended processes not given back; they expire", reason=error.detail)
 
 
 @cache

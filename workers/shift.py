@@ -31,6 +31,7 @@ from backend.settings import Settings
 from workers import checkpoints, desired, edge_losses, leases, unit_states
 from workers.desired import Desired
 from workers.distributor import DistributorThread
+from workers.ended_holders import free_ended
 from workers.measures import MeasureBook
 from workers.schema_gates import SchemaGates
 
@@ -106,6 +107,8 @@ class UnitHost:
 
     def _tick(self) -> None:
         settings = self._settings
+        if ended := free_ended(self._engine, settings.home):
+            log.info("leases of ended processes given back", holders=ended)
         with self._engine.begin() as connection:
             now = desired.position(connection)
             if now != self._seen_position:

@@ -301,6 +301,12 @@ def _tell_troubles(booted: Booted) -> None:
     for process in booted.unready:
         why = f" ({process['detail']})" if process["detail"] else ""
         typer.echo(f"{process['name']} is not ready: {process['state']}{why}; log: {process['log']}", err=True)
+    if booted.unready or booted.problems:
+        typer.echo(
+            "The estate goes on trying. Look at `treeline status` and `treeline logs NAME`, mend what they name, "
+            "and run `treeline up` again: it goes on from here and declares what is missing.",
+            err=True,
+        )
     for problem in booted.problems:
         typer.echo(problem, err=True)
     if booted.verification is not None and not booted.verification.get("ok"):

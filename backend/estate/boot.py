@@ -27,6 +27,7 @@ from backend.estate.control_plane import ControlPlane, Refused, apply_estate
 from backend.estate.document import Estate
 from backend.estate.heap import heap_warnings, machine_memory_mb
 from backend.estate.home import Home, command_alone
+from backend.estate.patience import Patience
 from backend.estate.plan import Layout, control_plane_environment, inherited_environment, lay_out, make_plan
 from backend.estate.ports import Ports
 from backend.estate.processes import save_plan, write_private
@@ -36,8 +37,10 @@ from backend.estate.saved_layout import restore_layout, save_layout
 
 Progress = Callable[[str], None]
 
-START_SECONDS = 120.0
+LOOK_SECONDS = 0.2
+SAY_EVERY_SECONDS = 15.0
 STOP_SECONDS = 60.0
+APPLY_TRIES = 10
 VERIFY_RECORDS = 1000
 
 
@@ -159,14 +162,16 @@ def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> La
 
 
 def _wait(home: Home, progress: Progress, deaths_allowed: int) -> dict[str, Any]:
-    """Until every process runs, or has died so often that it is not waited for; the last state."""
-    deadline = time.monotonic() + START_SECONDS
-    told: dict[str, str] = {}
+    """Wait until every process runs, has died too often, or stands still; the last state.
+
+    There is no deadline: on a busy machine it takes as long as it takes, and says now and then what it waits for.
+    """
+    patience, told, said_at = Patience(), dict[str, str](), time.monotonic()
     state = read_state(home)
     if state and any(process["state"] == "failed" for process in state["processes"]):
         send(state["supervisor"], signal.SIGHUP)  # try at once what pauses
     deaths = {p["name"]: p["restarts"] for p in state["processes"]} if state else {}
-    while time.monotonic() < deadline:
+    while True:
         state = read_state(home)
         if state is None or not is_running(home):
             raise StartFailed(f"the supervisor ended; see {home.log('supervisor')}")
@@ -180,19 +185,36 @@ def _wait(home: Home, progress: Progress, deaths_allowed: int) -> dict[str, Any]
             for process in not_ready(state)
             if process["state"] != "waiting"
             and process["restarts"] - deaths.get(process["name"], 0) < deaths_allowed
+            and not patience.is_over(process["name"])
         ]
         if not waited_for:
-            break
-        time.sleep(0.1)
-    assert state is not None
-    return state
+            return state
+        now = time.monotonic()
+        patience.look(
+            {process["name"]: process["pid"] for process in waited_for},
+            {process["name"]: process["state"] for process in state["processes"]},
+            now,
+        )
+        if now - said_at > SAY_EVERY_SECONDS:
+            said_at = now
+            progress(f"waiting for {_names(waited_for)}{_busy(patience)}")
+        time.sleep(LOOK_SECONDS)
+
+
+def _names(processes: list[dict[str, Any]]) -> str:
+    return ", ".join(process["name"] for process in processes)
+
+
+def _busy(patience: Patience) -> str:
+    share = patience.starved_share
+    return f": the machine is busy, they wait {share:.0%} of the time for a CPU or the disk" if share > 0.2 else ""
 
 
 def _apply(booted: Booted, progress: Progress) -> None:
     layout = booted.layout
     names = {process["name"].split(":")[1] for process in booted.unready if process["name"].startswith("kafka:")}
     try:
-        with ControlPlane(layout.url, layout.home.secret("admin-token")) as api:
+        with ControlPlane(layout.url, layout.home.secret("admin-token"), tries=APPLY_TRIES) as api:
             booted.changed = apply_estate(api, layout, names, progress)
             progress(f"applied: {', '.join(booted.changed)}" if booted.changed else "nothing to change")
             with contextlib.suppress(Refused):

@@ -6,6 +6,7 @@ Only what is missing is created, and addresses that moved are corrected. What an
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Set
 from typing import Any
 
@@ -16,16 +17,28 @@ from backend.estate.plan import Layout
 
 # A cluster that answers late is waited for by the server, up to its own probe timeout.
 REQUEST_SECONDS = 20.0
+RETRY_SECONDS = 1.0
+NOT_NOW = frozenset({502, 503, 504})
+PROBES = 3
+"""A cluster that runs but did not answer so often is declared as offline; the workers find it later."""
 
 
 class Refused(RuntimeError):
     """The control plane refused, or did not understand, what the estate asked for."""
 
+    is_unreachable = False
+    """Whether it was refused since the cluster that it is about did not answer."""
+
 
 class ControlPlane:
-    """Speaks to one control plane with an admin's token; use as a context manager."""
+    """Speaks to one control plane with an admin's token; use as a context manager.
 
-    def __init__(self, url: str, token: str) -> None:
+    A request that gets no answer, or the answer that there is none yet, is sent up to `tries` times. All requests
+    may be repeated: what exists already is not made twice.
+    """
+
+    def __init__(self, url: str, token: str, *, tries: int = 1) -> None:
+        self._tries = tries
         self._client = httpx2.Client(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=REQUEST_SECONDS, trust_env=False
         )
@@ -41,7 +54,7 @@ class ControlPlane:
         return {row["name"]: row for row in self._answer("GET", "/api/v1/clusters")["items"]}
 
     def tree(self) -> dict[str, Any] | None:
-        answer = self._client.get("/api/v1/trees/main")
+        answer = self._send("GET", "/api/v1/trees/main")
         return None if answer.status_code == 404 else self._checked(answer)
 
     def login_link(self) -> str:
@@ -49,20 +62,33 @@ class ControlPlane:
 
     def create(self, path: str, body: dict[str, Any]) -> bool:
         """POST; False if it exists already."""
-        answer = self._client.post(path, json=body)
+        answer = self._send("POST", path, json=body)
         if answer.status_code == 409 and answer.json().get("type") == "urn:treeline:already-exists":
             return False
         self._checked(answer)
         return True
 
     def replace_tree(self, root: dict[str, Any], primary: str) -> None:
-        self._checked(self._client.put("/api/v1/trees/main", params={"primary": primary}, json=root))
+        self._checked(self._send("PUT", "/api/v1/trees/main", params={"primary": primary}, json=root))
 
     def change_cluster(self, name: str, changes: dict[str, Any]) -> None:
-        self._checked(self._client.patch(f"/api/v1/clusters/{name}", json=changes))
+        self._checked(self._send("PATCH", f"/api/v1/clusters/{name}", json=changes))
 
     def _answer(self, method: str, path: str) -> Any:
-        return self._checked(self._client.request(method, path))
+        return self._checked(self._send(method, path))
+
+    def _send(self, method: str, path: str, **content: Any) -> httpx2.Response:
+        for tries_left in reversed(range(self._tries)):
+            try:
+                answer = self._client.request(method, path, **content)
+            except httpx2.TransportError:
+                if not tries_left:
+                    raise
+            else:
+                if answer.status_code not in NOT_NOW or not tries_left:
+                    return answer
+            time.sleep(RETRY_SECONDS)
+        raise AssertionError("there is at least one try")
 
     @staticmethod
     def _checked(answer: httpx2.Response) -> Any:
@@ -75,7 +101,9 @@ class ControlPlane:
             detail = f"{problem['title']} {problem.get('detail') or ''} {places}".strip()
         except (ValueError, KeyError, TypeError):
             detail = answer.text[:200]
-        raise Refused(f"{request} answered {answer.status_code}: {detail}")
+        refused = Refused(f"{request} answered {answer.status_code}: {detail}")
+        refused.is_unreachable = "urn:treeline:cluster-unreachable" in answer.text
+        raise refused
 
 
 def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Callable[[str], None]) -> list[str]:
@@ -88,21 +116,19 @@ def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Ca
             "properties": layout.properties(cluster),
         }
         if cluster.name not in known:
-            api.create(
-                "/api/v1/clusters",
-                {
-                    "name": cluster.name,
-                    "zone": cluster.zone,
-                    "topic_format": cluster.topic_format,
-                    "group_format": cluster.group_format,
-                    "subject_format": cluster.subject_format,
-                    "accept_offline": cluster.name in down,
-                    **wanted,
-                },
-            )
+            described = {
+                "name": cluster.name,
+                "zone": cluster.zone,
+                "topic_format": cluster.topic_format,
+                "group_format": cluster.group_format,
+                "subject_format": cluster.subject_format,
+                **wanted,
+            }
+            _declare(api, described, is_down=cluster.name in down, progress=progress)
             changed.append(f"cluster {cluster.name}")
         elif known[cluster.name]["bootstrap_servers"] != wanted["bootstrap_servers"]:
-            api.change_cluster(cluster.name, wanted)
+            # It listens there now: that it does not answer yet is no reason to keep a wrong address.
+            api.change_cluster(cluster.name, {**wanted, "accept_offline": True})
             changed.append(f"addresses of {cluster.name}")
     tree = api.tree()
     if tree is None:
@@ -112,6 +138,21 @@ def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Ca
         progress("the tree differs from the estate file's; it stays as it is")
     changed += _apply_tenants(api, estate)
     return changed
+
+
+def _declare(
+    api: ControlPlane, cluster: dict[str, Any], *, is_down: bool, progress: Callable[[str], None]
+) -> None:
+    """Make a cluster known. One of a busy machine that is slow to answer must not keep all the rest undeclared."""
+    for _ in range(0 if is_down else PROBES):
+        try:
+            api.create("/api/v1/clusters", {**cluster, "accept_offline": False})
+            return
+        except Refused as error:
+            if not error.is_unreachable:
+                raise
+            progress(f"{cluster['name']} does not answer yet")
+    api.create("/api/v1/clusters", {**cluster, "accept_offline": True})
 
 
 def _apply_tenants(api: ControlPlane, estate: Estate) -> list[str]:

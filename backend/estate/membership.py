@@ -29,6 +29,7 @@ from backend.estate.class_archive import ensure_kafka
 from backend.estate.document import ClusterSpec
 from backend.estate.faults import order
 from backend.estate.home import Home, command_alone
+from backend.estate.patience import Patience
 from backend.estate.plan import (
     Layout,
     broker_ports,
@@ -47,7 +48,6 @@ from backend.kafka.errors import KafkaCallFailed
 Progress = Callable[[str], None]
 T = TypeVar("T")
 
-START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 STARTS = 3
 """A broker that died so often while it was started is not waited for."""
@@ -174,12 +174,12 @@ def _row(home: Home, added: AddedBroker) -> dict[str, Any] | None:
 
 
 def _until_started(home: Home, added: AddedBroker) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    row = None
-    while time.monotonic() < deadline and (row is None or row["restarts"] < STARTS):
+    patience, row = Patience(), None
+    while not patience.is_over(added.process) and (row is None or row["restarts"] < STARTS):
         row = _row(home, added)
         if row and row["state"] == "running":
             return
+        patience.look({added.process: row["pid"] if row else None}, {}, time.monotonic())
         time.sleep(0.1)
     why = f" ({row['detail']})" if row and row["detail"] else ""
     raise MembershipFailed(
