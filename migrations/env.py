@@ -7,10 +7,14 @@ which the first migration lets become the application's role.
 
 from __future__ import annotations
 
+import logging
+import sys
+
 from alembic import context
 from sqlalchemy import Connection, make_url
 
 from backend.eventlog.engine import create_engine
+from backend.eventlog.postgres_versions import version_number, why_unsupported, why_untested
 from backend.settings import settings
 from migrations.declared import declared_tables
 
@@ -20,6 +24,11 @@ def migrate(connection: Connection) -> None:
     with context.begin_transaction():
         # Two machines that start at once would both find the same migration missing.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7411733)")
+        # Inside: a transaction that a statement before this one had begun, Alembic would not commit.
+        if refusal := why_unsupported(version_number(connection)):
+            sys.exit(refusal)
+        if doubt := why_untested(version_number(connection)):
+            logging.getLogger("alembic.env").warning(doubt)
         context.run_migrations()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import subprocess
@@ -29,7 +30,8 @@ TEMPLATE = "treeline_template"
 READY_SECONDS = 30
 # Kills of the server process lose nothing without fsync; only a machine's power cut would.
 FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "max_wal_size": "128MB"}
-
+OTHER_PROGRAMS = Path(os.environ["TREELINE_TEST_POSTGRES"]) if "TREELINE_TEST_POSTGRES" in os.environ else None
+"""Folder of another version's programs, to run any test on it (tests/integration/test_postgres_versions.py)."""
 
 Content = Callable[[str], None]
 """Fills a migrated database, given its address, and leaves no connection behind."""
@@ -38,12 +40,15 @@ Content = Callable[[str], None]
 class RunningPostgres:
     """A server process under a test's control; `kill` is its power cut."""
 
-    def __init__(self, data_dir: Path, options: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, options: dict[str, str] | None = None, programs: Path | None = None
+    ) -> None:
         self.server = PostgresServer(
             data_dir=data_dir,
             port=free_ports(1)[0],
             password=secrets.token_urlsafe(8),
             options=options if options is not None else FAST,
+            programs=programs or OTHER_PROGRAMS,
         )
         self._log = data_dir.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
@@ -157,8 +162,8 @@ def own_postgres(tmp_path: Path) -> Iterator[RunningPostgres]:
     yield from _migrated(tmp_path / "data")
 
 
-def _migrated(data_dir: Path) -> Iterator[RunningPostgres]:
-    running = RunningPostgres(data_dir)
+def _migrated(data_dir: Path, programs: Path | None = None) -> Iterator[RunningPostgres]:
+    running = RunningPostgres(data_dir, programs=programs)
     running.start()
     create_database(running.server, TEMPLATE)
     migrate(running.url)

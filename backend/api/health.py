@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.api.metrics import StateCollector
 from backend.api.requests import SharedServices
 from backend.domain.errors import DomainError
+from backend.eventlog.postgres_versions import version_number, why_unsupported
 
 router = APIRouter(tags=["health"])
 
@@ -35,6 +36,7 @@ def readyz(services: SharedServices) -> Response:
             checks["migrations"] = "ok" if at == wanted else f"at {at}, not {wanted}: run the migrations"
             behind = {name: lag for name, lag in services.lag_events(connection).items() if lag}
             checks["projections"] = f"behind by events: {behind}" if behind else "ok"
+            checks["database"] = why_unsupported(version_number(connection)) or "ok"
     except DomainError as error:
         checks["database"] = error.title
     except SQLAlchemyError:

@@ -21,6 +21,7 @@ READ_BYTES = 32 * 1024
 
 _KERNEL_OOM = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _PORT_TAKEN = re.compile(r"^.*address already in use", re.IGNORECASE | re.MULTILINE)
+_REFUSAL = re.compile(r"PostgreSQL [0-9.]+ is too old: [^\n]+")
 _ADDRESS = re.compile(r"127\.0\.0\.1['\"]?[:,] ?(\d+)")
 _OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 
@@ -67,6 +68,8 @@ def _cause(spec: ProcessSpec, text: str) -> str | None:
         return "ended: the kernel refused another memory map; raise vm.max_map_count (sysctl)"
     if "unable to create native thread" in text or "can't start new thread" in text:
         return "ended: the system refused another thread; raise `ulimit -u` or the container's limit of pids"
+    if (refusal := _REFUSAL.search(text)) is not None:
+        return f"ended: {refusal[0]}"
     if "OutOfMemoryError" in text or "MemoryError" in text or "Cannot allocate memory" in text:
         return f"ended: out of memory{_and(spec.if_out_of_memory)}"
     if "No space left on device" in text or "Disk quota exceeded" in text:

@@ -37,6 +37,8 @@ class PostgresServer:
     port: int
     password: str = field(repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
+    programs: Path | None = None
+    """Folder of initdb and postgres; None: those of the package."""
 
     def initialise(self) -> None:
         """Create the data folder with `OWNER` as its superuser and a database of the same name.
@@ -58,7 +60,7 @@ class PostgresServer:
             finished = subprocess.run(
                 [
                     *_as_unprivileged(),
-                    _program("initdb"),
+                    self._program("initdb"),
                     f"--pgdata={unfinished}",
                     f"--username={OWNER}",
                     f"--pwfile={password_file.name}",
@@ -74,7 +76,7 @@ class PostgresServer:
             )
         if finished.returncode != 0:
             raise RuntimeError(f"initdb could not make {self.data_dir}: {finished.stderr.strip()}")
-        _create_database(unfinished, OWNER)
+        self._create_database(unfinished, OWNER)
         unfinished.rename(self.data_dir)
 
     def command(self) -> list[str]:
@@ -92,7 +94,7 @@ class PostgresServer:
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         return [
             *_as_unprivileged(),
-            _program("postgres"),
+            self._program("postgres"),
             "-D",
             str(self.data_dir),
             "-p",
@@ -105,19 +107,21 @@ class PostgresServer:
         password = quote(self.password, safe="")
         return f"postgresql+psycopg://{OWNER}:{password}@127.0.0.1:{self.port}/{database}"
 
+    def _create_database(self, data_dir: Path, name: str) -> None:
+        """In single-user mode, so that nobody has to wait for a server first."""
+        finished = subprocess.run(
+            [*_as_unprivileged(), self._program("postgres"), "--single", "-D", str(data_dir), "postgres"],
+            input=f"CREATE DATABASE {name};\n",
+            capture_output=True,
+            text=True,
+            cwd=data_dir,
+            check=False,
+        )
+        if finished.returncode != 0:
+            raise RuntimeError(f"the database {name} could not be made: {finished.stderr.strip()}")
 
-def _create_database(data_dir: Path, name: str) -> None:
-    """In single-user mode, so that nobody has to wait for a server first."""
-    finished = subprocess.run(
-        [*_as_unprivileged(), _program("postgres"), "--single", "-D", str(data_dir), "postgres"],
-        input=f"CREATE DATABASE {name};\n",
-        capture_output=True,
-        text=True,
-        cwd=data_dir,
-        check=False,
-    )
-    if finished.returncode != 0:
-        raise RuntimeError(f"the database {name} could not be made: {finished.stderr.strip()}")
+    def _program(self, name: str) -> str:
+        return str(self.programs / name) if self.programs else _program(name)
 
 
 def _program(name: str) -> str:

@@ -7,6 +7,8 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import ProgrammingError
 
+from backend.eventlog.postgres_versions import version_number
+
 revision = "0001_event_log"
 down_revision = None
 branch_labels = None
@@ -112,9 +114,11 @@ def _ensure_role() -> None:
     configured = op.get_context().config
     login = configured.attributes.get("application_login") if configured else None
     login = login or connection.scalar(sa.text("SELECT current_user"))
+    # Before version 16 whoever was a member could become the role, and there was no privilege SET.
+    privilege = "SET" if version_number(connection) >= 160_000 else "MEMBER"
     may_become = connection.scalar(
-        sa.text("SELECT pg_has_role(rolname, :role, 'SET') FROM pg_roles WHERE rolname = :login"),
-        {"role": ROLE, "login": login},
+        sa.text("SELECT pg_has_role(rolname, :role, :privilege) FROM pg_roles WHERE rolname = :login"),
+        {"role": ROLE, "login": login, "privilege": privilege},
     )
     if may_become is False:
         quoted = connection.dialect.identifier_preparer.quote(login)

@@ -49,6 +49,10 @@ CAUSES = [
         'LOG:  could not bind IPv4 address "127.0.0.1": Address already in use',
         "ended: another program listens on its port; end that program",
     ),
+    (
+        "PostgreSQL 14.9 is too old: Treeline needs 15 or newer and is tested with 15 to 18. Upgrade the database",
+        "ended: PostgreSQL 14.9 is too old: Treeline needs 15",
+    ),
     ("Unable to read additional data from server", "exit 1"),
 ]
 
