@@ -33,7 +33,9 @@ def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: 
         "spark.driver.memory": f"{heap_megabytes}m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m -XX:+ExitOnOutOfMemoryError",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m "
+        # One that lives on without memory answers nobody; one that has ended is begun anew.
+        "-XX:+ExitOnOutOfMemoryError",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder / "blocks"),
