@@ -40,6 +40,12 @@ class AccessSettings(BaseSettings):
         "`X-Forwarded-For` and `X-Forwarded-Proto` are believed, of nothing else. Limits of logins are for each "
         "address, so who could name any would have none.",
     )
+    allowed_hosts: list[str] = Field(
+        [],
+        description="Names (JSON list, `*.example.org` for all below it, `*` for any) that requests may give as "
+        "Host, beside addresses, names without a dot and the host of `url`. Others are refused (421), so that no "
+        "other site's page can reach the control plane by a name of its own (DNS rebinding).",
+    )
     audit_days: int = Field(
         365,
         ge=1,

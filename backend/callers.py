@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from backend.domain.access import Provenance
 from backend.domain.denied_networks import is_loopback
 from backend.domain.errors import Kind
 
@@ -22,12 +23,22 @@ STATUS = {
     Kind.UNAVAILABLE: 503,
 }
 """HTTP status of each kind of refusal."""
+UNGUESSABLE_CHARACTERS = 32
+"""Tokens of so many are not found by trying: Treeline's own are, one of the settings may be."""
+LONGEST_AGENT = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def request_id(given: str) -> str:
     """The caller's own, if it is one, else a new one."""
     return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
+
+
+def provenance_of(scope: Mapping[str, Any], means: str) -> Provenance:
+    """Return where a request (its ASGI scope) comes from, for the audit."""
+    agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"").decode("latin-1")
+    plain = "".join(character if character.isprintable() else "?" for character in agent[:LONGEST_AGENT])
+    return Provenance(means, scope["client"][0] if scope.get("client") else "?", plain)
 
 
 def is_on_this_machine(scope: Mapping[str, Any]) -> bool:

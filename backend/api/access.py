@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
 from backend.api.services import Services
-from backend.callers import is_token
+from backend.callers import UNGUESSABLE_CHARACTERS, is_token
 from backend.domain.access import ADMIN, Action, Caller, may_somewhere, refusal
 from backend.domain.errors import DomainError, NotFound
 from backend.queries.callers import caller_of_session, caller_of_token
@@ -40,6 +40,11 @@ def needs(action: Action, *, or_itself: bool = False) -> dict[str, Any]:
 def caller_at_hand(services: Services, headers: Headers) -> Caller | None:
     """Who asks, if that can be told without the database: with the token of the settings."""
     return ADMIN if is_token(_bearer(headers) or "", services.config.admin_token) else None
+
+
+def is_guessable(headers: Headers) -> bool:
+    """Return whether the token could be found by trying: it is short, as one of the settings may be."""
+    return len(_bearer(headers) or "") < UNGUESSABLE_CHARACTERS
 
 
 def may_be_known(headers: Headers, *, by_session: bool) -> bool:

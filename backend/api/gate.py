@@ -6,6 +6,7 @@ token learns nothing but that he needs one.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -16,13 +17,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend import callers
-from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, has_token, may_be_known
+from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, has_token, is_guessable, may_be_known
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
-from backend.domain.access import Action, Caller, Provenance, refusal
+from backend.domain.access import Action, Caller, refusal
 from backend.domain.errors import DomainError
 from backend.domain.names import is_name
 from backend.eventlog.provenance import coming_from
+from backend.login_limits import ATTEMPTS_SECONDS, limits_of, network_of
 from backend.telemetry import Telemetry
 
 API = "/api/"
@@ -30,7 +32,6 @@ MOST_BODY_BYTES = 1 << 20
 MOST_PLACEMENT_BYTES = 32 << 20
 MOST_FORM_BYTES = 3 << 20
 """What a form takes may be three times as long when it is sent: `"` as `%22`."""
-LONGEST_AGENT = 200
 _LARGER = {"/api/v1/placements": MOST_PLACEMENT_BYTES, "/placements/-new": MOST_FORM_BYTES}
 """Where a body may name each partition of a cluster."""
 # Answered without asking the database who asks.
@@ -72,7 +73,7 @@ class Gate:
         except DomainError as error:
             refusal = of_domain(error)
         caller = state["caller"]
-        state["provenance"] = _provenance(scope, headers, "" if caller is None else caller.means)
+        state["provenance"] = callers.provenance_of(scope, "" if caller is None else caller.means)
         named = {"request_id": request_id, **_tenant_of(scope["path"])}
         told = named if caller is None else {**named, "actor": caller.name}
         # Names are in every line that is logged meanwhile, also on threads that the request waits for.
@@ -89,10 +90,17 @@ class Gate:
             return None
         # A browser sends its cookie with any site's form: through the API a session may only read.
         may_use_session = not path.startswith(API) or method in SAFE_METHODS
+        stopped = has_token(headers) and self._is_stopped(scope)
+        if stopped and is_guessable(headers):
+            return _stopped()
         caller = caller_at_hand(self._services, headers)
         if caller is None and may_be_known(headers, by_session=may_use_session):
             caller = await run_in_threadpool(find_caller, self._services, headers, by_session=may_use_session)
         scope["state"]["caller"] = caller
+        if caller is None and stopped:
+            return _stopped()
+        if caller is None and has_token(headers):
+            await run_in_threadpool(self._count_wrong_token, scope)
         if path == _METRICS:
             return _nobody(headers) if caller is None else _refuse_tenants(caller)
         if not path.startswith(API):
@@ -102,6 +110,21 @@ class Gate:
         return _refuse_size(headers.get("content-length"), _most(path)) or _refuse_content_type(
             headers.get("content-type")
         )
+
+    def _is_stopped(self, scope: Scope) -> bool:
+        """Whether this address gave too many wrong tokens of late."""
+        return limits_of(scope["app"]).tokens.blocked(network_of(callers.provenance_of(scope, "").address))
+
+    def _count_wrong_token(self, scope: Scope) -> None:
+        # Who has a wrong token is to be told that also while nothing can be written down.
+        with suppress(DomainError):
+            limits_of(scope["app"]).wrong_token(self._services.engine, callers.provenance_of(scope, ""))
+
+
+def _stopped() -> Response:
+    detail = "too many wrong tokens came from this address: wait a minute, and check the token that is sent"
+    after = {"Retry-After": str(int(ATTEMPTS_SECONDS))}
+    return problem(429, "too-many-attempts", "Too many attempts", detail, headers=after)
 
 
 def _nobody(headers: Headers) -> Response:
@@ -124,12 +147,6 @@ def _tenant_of(path: str) -> dict[str, str]:
     """The tenant that a path is about, if it is about one that there could be."""
     parts = path.removeprefix(API).removeprefix("v1").strip("/").split("/")
     return {"tenant": parts[1]} if parts[0] == "tenants" and len(parts) > 1 and is_name(parts[1]) else {}
-
-
-def _provenance(scope: Scope, headers: Headers, means: str) -> Provenance:
-    agent = headers.get("user-agent", "")[:LONGEST_AGENT]
-    plain = "".join(character if character.isprintable() else "?" for character in agent)
-    return Provenance(means, scope["client"][0] if scope.get("client") else "?", plain)
 
 
 def _most(path: str) -> int:

@@ -23,6 +23,7 @@ from backend.api.access import SAFE_METHODS, Asking
 from backend.api.services import Services
 from backend.changes.change import Change
 from backend.dispatch import Answer, Decider, Directed, IdempotencyKey, Outcome
+from backend.domain.access import Action, may
 from backend.domain.errors import NotFound, StaleVersion, ValueInvalid
 from backend.domain.names import is_name
 from backend.eventlog.recorded import Metadata
@@ -34,6 +35,8 @@ R = TypeVar("R")
 
 MOST_ITEMS = 1000
 USUAL_ITEMS = 500
+_LAST_POSITION = 2**63 - 2
+"""The database has no position beyond the next one."""
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -120,8 +123,12 @@ Reading = Annotated[Connection, Depends(_reading)]
 
 def _at(
     connection: Reading,
+    caller: Asking,
     at: Annotated[int | None, Query(ge=0, description="Read as of this position of the event log.")] = None,
 ) -> int | None:
+    if at is not None and not may(caller, Action.READ_ESTATE):
+        # One beyond the head is as good as now: a tenant does not learn how much others do.
+        return min(at, _LAST_POSITION)
     if at is not None:
         head = events.head(connection).position
         if at > head:

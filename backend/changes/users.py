@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from backend.changes.change import Change, Match, any_version
+from backend.changes.guessable import check_not_guessable
 from backend.deciders import USER
 from backend.dispatch import Outcome
 from backend.domain.access import no_tenant
@@ -114,6 +115,7 @@ def _present(connection: Connection, tenant: str, user: str) -> str | None:
 def set_password(user: str, password: str) -> UserChange:
     """Set a password, which ends the user's sessions. Raises ValueInvalid for one that is none."""
     check_password(user, password)
+    check_not_guessable(user, password)
     hashed = secrets.hash_password(password)
 
     def also(connection: Connection, _: Outcome) -> None:

@@ -338,12 +338,16 @@ _HOST = re.compile(r"\[[0-9a-fA-F:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za
 
 
 def check_bootstrap_servers(servers: str) -> None:
-    """Raise ValueInvalid unless it is `host:port[,host:port ...]`."""
+    """Raise ValueInvalid unless it is `host:port[,host:port ...]`, without white space anywhere."""
+    if any(character.isspace() for character in servers):
+        # Clients differ in what they make of it: some connect to a host whose name begins with a blank.
+        detail = "has white space in it: write host:port,host:port without any"
+        raise ValueInvalid(f"bootstrap_servers {detail}", (FieldError("/bootstrap_servers", detail),))
     for server in servers.split(","):
-        host, _, port = server.strip().rpartition(":")
+        host, _, port = server.rpartition(":")
         number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
         if not _HOST.fullmatch(host) or not 1 <= number <= 65535 or len(servers) > LONGEST_BOOTSTRAP:
-            detail = f"{server.strip()[:100]!r} is not host:port; give one or several, separated by commas"
+            detail = f"{server[:100]!r} is not host:port; give one or several, separated by commas"
             raise ValueInvalid(f"bootstrap_servers: {detail}", (FieldError("/bootstrap_servers", detail),))
 
 

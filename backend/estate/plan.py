@@ -271,7 +271,7 @@ def control_plane_environment(layout: Layout) -> dict[str, str]:
         environment["TREELINE_REGISTRY_OPEN"] = "true"
     if layout.postgres_port is not None:
         url = postgres_server(home, layout.estate.name, layout.postgres_port).url(OWNER)
-        environment["TREELINE_DATABASE_URL"] = environment["TREELINE_MIGRATION_DATABASE_URL"] = url
+        environment["TREELINE_DATABASE_URL"] = url
     if layout.redis_port is not None:
         password = home.secret("redis-password")
         environment["TREELINE_CELERY_BROKER_URL"] = f"redis://:{password}@127.0.0.1:{layout.redis_port}/0"
@@ -282,6 +282,9 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
     environment = {**control_plane_environment(layout), "PYTHONUNBUFFERED": "1", "MALLOC_ARENA_MAX": "2"}
     # Celery sets process titles; the environment, which holds our marker, must not be written over.
     environment["SPT_NOENV"] = "1"
+    # The database's owner may rewrite history. Only migrations get its address, whatever `up` was started with.
+    owner = settings().migration_database_url or environment.get("TREELINE_DATABASE_URL", "")
+    environment["TREELINE_MIGRATION_DATABASE_URL"] = ""
 
     def process(
         name: str, words: list[str], ready: Ready, after: list[str], stop_seconds: float = 5.0
@@ -312,11 +315,13 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
         spec.environment["TREELINE_READY_FILE"] = str(ready_file)
         return spec
 
+    migrate = process("migrate", ["migrations"], Ready(kind="exit"), services)
+    migrate.environment["TREELINE_MIGRATION_DATABASE_URL"] = owner
     schedule = layout.home.run / "beat-schedule"
     # Many clients keep an idle connection for 5 s, as uvicorn does by itself: of two ends that let go at the same
     # time one may just have asked something. The server is the later one.
     return [
-        process("migrate", ["migrations"], Ready(kind="exit"), services),
+        migrate,
         process(
             "api",
             ["uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(layout.api_port),

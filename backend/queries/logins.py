@@ -1,7 +1,7 @@
 """Who logged in and out, who was refused, who probed a cluster: rows that are kept for some time, no events.
 
 A log that nothing can be taken out of is no place for people's addresses; and refused logins are written for who
-is not known, so that there must be an end to them (`web/login_limits.py` counts them).
+is not known, so that there must be an end to them (`backend/login_limits.py` counts them).
 """
 
 from __future__ import annotations

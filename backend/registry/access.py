@@ -19,6 +19,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from backend import callers
+from backend.callers import UNGUESSABLE_CHARACTERS
 from backend.domain.access import ADMIN, Action, Caller, may
 from backend.domain.names import StreamName
 from backend.domain.subjects import SubjectOwners
@@ -282,6 +283,11 @@ def _mark(token: str, at: Places) -> bytes:
 def _key(token: str) -> bytes:
     # Not the token itself: what is kept in memory opens nothing.
     return hashlib.sha256(token.encode()).digest()
+
+
+def is_guessable(authorization: bytes) -> bool:
+    """Return whether the token could be found by trying: it is short, as one of the settings may be."""
+    return len(_token(authorization)) < UNGUESSABLE_CHARACTERS
 
 
 def _token(authorization: bytes) -> str:

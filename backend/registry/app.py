@@ -23,12 +23,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend import callers
 from backend.domain.access import Caller
-from backend.domain.errors import ClusterUnreachable
+from backend.domain.errors import ClusterUnreachable, DomainError
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
 from backend.kafka.errors import KafkaCallFailed
+from backend.login_limits import ATTEMPTS_SECONDS, limits_of, network_of
 from backend.registry import refusals, routes
-from backend.registry.access import Access
+from backend.registry.access import Access, is_guessable
 from backend.registry.calls import Call, Text, parse_query
 from backend.registry.directory import Directory, Registry
 from backend.registry.records import dump_json
@@ -75,13 +76,17 @@ def with_registries(app: ASGIApp, shared: Shared) -> Registries:
     """The application with the registries of all clusters before it."""
     directory = Directory(shared.engine, shared.listener, shared.config.schemas_topic)
     shared.collectors.append(directory.metrics)
-    return Registries(app, directory, shared.config, Access(shared, shared.config))
+    return Registries(app, directory, shared.config, Access(shared, shared.config), shared.engine)
 
 
 class Registries:
     """Answers what is below PREFIX; the directory lives as long as the application behind it."""
 
-    def __init__(self, app: ASGIApp, directory: Directory, config: Settings, access: Access) -> None:
+    def __init__(
+        self, app: ASGIApp, directory: Directory, config: Settings, access: Access, engine: Engine | None = None
+    ) -> None:
+        """`engine`: of the database in which wrong tokens are kept for the audit."""
+        self._engine = engine
         self.directory = directory
         self.access = access
         self._app = app
@@ -120,6 +125,8 @@ class Registries:
             media_type = _media_type(headers.get(b"accept", b"*/*"))
             body = await self._found(scope, headers, receive, by_user=by_user)
         except Refusal as refusal:
+            if refusal.status == 401 and b"authorization" in headers and self._engine is not None:
+                refusal = await asyncio.to_thread(self._wrong_token, self._engine, scope, refusal)
             body, status, more = dump_json(refusal.body()), refusal.status, refusal.headers
         except Exception as error:
             logger.error("request failed", request_id=request_id, path=scope["path"], exc_info=error)
@@ -135,10 +142,23 @@ class Registries:
         await send({"type": "http.response.start", "status": status, "headers": start_headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
+    def _wrong_token(self, engine: Engine, scope: Scope, refusal: Refusal) -> Refusal:
+        """Count a wrong token with those of the API; return the answer to it."""
+        limits = limits_of(self._app)
+        came_from = callers.provenance_of(scope, "")
+        if limits.tokens.blocked(network_of(came_from.address)):
+            return refusals.too_many_tokens(ATTEMPTS_SECONDS)
+        with contextlib.suppress(DomainError):
+            limits.wrong_token(engine, came_from)
+        return refusal
+
     def _at_hand(self, scope: Scope, headers: dict[bytes, bytes]) -> Caller | None:
-        return self.access.at_hand(
-            headers.get(b"authorization", b""), on_this_machine=callers.is_on_this_machine(scope)
-        )
+        authorization = headers.get(b"authorization", b"")
+        if authorization and is_guessable(authorization) and self._engine is not None:
+            address = network_of(callers.provenance_of(scope, "").address)
+            if limits_of(self._app).tokens.blocked(address):
+                raise refusals.too_many_tokens(ATTEMPTS_SECONDS)
+        return self.access.at_hand(authorization, on_this_machine=callers.is_on_this_machine(scope))
 
     async def _found(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, *, by_user: bool) -> bytes:
         path: bytes = scope["raw_path"][len(scope.get("root_path", "")) + len(PREFIX) :]

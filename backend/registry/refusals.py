@@ -173,6 +173,14 @@ def no_token() -> Refusal:
     )
 
 
+def too_many_tokens(seconds: float) -> Refusal:
+    return Refusal(
+        429,
+        "Too many wrong tokens came from this address: wait a minute, and check the token that is sent",
+        headers={"Retry-After": str(int(seconds))},
+    )
+
+
 NOT_ALLOWED = 40302
 
 

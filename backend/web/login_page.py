@@ -14,13 +14,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from backend.domain.errors import DomainError
+from backend.login_limits import ATTEMPTS_SECONDS
 from backend.oidc.provider import Provider
 from backend.queries import login as queries
 from backend.queries import secrets
 from backend.queries.login import SESSION_COOKIE, By, Secret
 from backend.web import templates
 from backend.web.forms import Form, LoginForm, login_key
-from backend.web.login_limits import ATTEMPTS_SECONDS
 from backend.web.services import Shared
 from backend.web.sessions import (
     caller_of,

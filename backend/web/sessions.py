@@ -1,7 +1,7 @@
 """What all ways to log in share: how often one may fail, the new session with its cookie, and where it leads.
 
-What happened is kept for the Audit page: logins, and refused ones as far as `login_limits.py` has room for them,
-since anybody can make those.
+What happened is kept for the Audit page: logins, and refused ones as far as `backend/login_limits.py` has room
+for them, since anybody can make those.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from sqlalchemy import Connection
 
 from backend.domain.access import Provenance
 from backend.domain.names import is_name
+from backend.login_limits import LoginLimits, network_of
+from backend.login_limits import limits_of as limits_of_app
 from backend.queries import login as queries
 from backend.queries import logins
 from backend.queries.login import SESSION_COOKIE, Secret
 from backend.queries.logins import LoginKind
 from backend.queries.users import get_user
 from backend.web.forms import is_secure
-from backend.web.login_limits import LoginLimits, network_of
 from backend.web.services import ConsoleServices
 
 logger = structlog.get_logger(__name__)
@@ -44,11 +45,7 @@ def caller_of(request: Request) -> str:
 
 def limits_of(request: Request) -> LoginLimits:
     """The process's limits of failed logins."""
-    state = request.app.state
-    if not hasattr(state, "login_limits"):
-        state.login_limits = LoginLimits()
-    limits: LoginLimits = state.login_limits
-    return limits
+    return limits_of_app(request.app)
 
 
 def refused(request: Request, services: ConsoleServices, means: str, user: str, reason: str) -> bool:

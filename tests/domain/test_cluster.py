@@ -180,9 +180,18 @@ def test_refusals(given: list[Event], command: cluster.ClusterCommand, error: ty
         when(given, command)
 
 
-@pytest.mark.parametrize("servers", ["h:1", "a.b-c:65535,10.0.0.1:9092, [::1]:9092", "my_host:9092"])
+@pytest.mark.parametrize("servers", ["h:1", "a.b-c:65535,10.0.0.1:9092,[::1]:9092", "my_host:9092"])
 def test_addresses_that_librdkafka_takes_are_accepted(servers: str) -> None:
     cluster.check_bootstrap_servers(servers)
+
+
+@pytest.mark.parametrize(
+    "servers", ["a:1, b:2", " a:1", "a:1 ", "a :1", "a:1,\tb:2", "a:1,\nb:2", "a\u00a0b:1", "a:1,b\u2003:2"]
+)
+def test_addresses_with_white_space_are_refused(servers: str) -> None:
+    with pytest.raises(ValueInvalid, match="white space") as refused:
+        when([], replace(ADD, bootstrap_servers=servers))
+    assert [error.pointer for error in refused.value.errors] == ["/bootstrap_servers"]
 
 
 def test_a_leaf_is_not_removed_and_the_refusal_names_its_tree() -> None:

@@ -13,8 +13,8 @@ from fastapi.testclient import TestClient
 
 from backend import web
 from backend.api.app import create_app
+from backend.login_limits import ATTEMPTS
 from backend.queries.login import login_links, sessions
-from backend.web.login_limits import ATTEMPTS
 from tests.database_fixture import Database
 from tests.integration.conftest import TREE, Rest, problem, rest_settings
 

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.web.login_limits import ATTEMPTS
+from backend.login_limits import ATTEMPTS
 from tests import http
 from tests.database_fixture import Database
 from tests.integration.test_rest_users import everything_stored

@@ -17,7 +17,7 @@ from workers.zone_router.document import RouterFileInvalid, read_router_file
 def document() -> dict[str, Any]:
     return {
         "zones": {"az1": {"networks": ["10.1.0.0/16"]}, "az2": None},
-        "clusters": {"east": {"bootstrap_servers": "10.1.0.7:9092, [fd00::7]:9092"}},
+        "clusters": {"east": {"bootstrap_servers": "10.1.0.7:9092,[fd00::7]:9092"}},
         "nodes": {
             "a": {
                 "zone": "az1",

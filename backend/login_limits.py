@@ -1,5 +1,6 @@
 """How often one may fail to log in, and how many refused logins are kept: counted by each process for itself.
 
+    wrong token --> by address, apart from logins; who has a right one that nobody can guess is let in meanwhile
     failed --> by address (IPv6: its /64), by the provider's word from there, by user, by a name that is no user's
     refused --> kept while its user, or its address, has room; else one row says how many more there were
 
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from ipaddress import IPv6Address, IPv6Network, ip_address
+from typing import Any
 
 from sqlalchemy import Engine
 
@@ -66,8 +68,8 @@ class LoginLimits:
     """All that a process counts. Names that are no user's have a place of their own: anybody can make those up."""
 
     def __init__(self) -> None:
-        limits = [RateLimit(ATTEMPTS, ATTEMPTS_SECONDS) for _ in range(4)]
-        self.addresses, self.providers, self.users, self.names = limits
+        limits = [RateLimit(ATTEMPTS, ATTEMPTS_SECONDS) for _ in range(5)]
+        self.addresses, self.providers, self.users, self.names, self.tokens = limits
         self._kept_users, self._kept_addresses = (RateLimit(KEPT_OF_EACH, KEPT_SECONDS) for _ in range(2))
         self._kept = RateLimit(KEPT_OF_ADDRESSES, KEPT_SECONDS)
         self._lock = threading.Lock()
@@ -84,6 +86,17 @@ class LoginLimits:
         self._kept.failed("")
         return True
 
+    def wrong_token(self, engine: Engine, provenance: Provenance) -> None:
+        """Count a bearer token that is nobody's, and keep it for the audit as far as there is room."""
+        network = network_of(provenance.address)
+        self.tokens.failed(network)
+        if not self.keeps(network, ""):
+            self.one_more(engine)
+            return
+        with engine.begin() as connection:
+            reason = "the token is unknown, has expired, or was revoked"
+            logins.record(connection, LoginKind.REFUSED, "", "token", provenance, reason)
+
     def one_more(self, engine: Engine) -> None:
         """One was not kept: say so in the row that counts them, a new one after KEPT_SECONDS."""
         with self._lock:
@@ -98,6 +111,15 @@ class LoginLimits:
                     row = self._row
                     logins.change_reason(connection, row, reason)
             self._row, self._since, self._more = row, now if begins else self._since, more
+
+
+def limits_of(app: Any) -> LoginLimits:
+    """Return the limits of an application (Starlette), which its requests share."""
+    state = app.state
+    if not hasattr(state, "login_limits"):
+        state.login_limits = LoginLimits()
+    limits: LoginLimits = state.login_limits
+    return limits
 
 
 def network_of(address: str) -> str:

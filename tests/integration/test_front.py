@@ -1,0 +1,122 @@
+"""Hosts and headers that a request must have, and wrong tokens, of which nobody may try many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+
+from backend.api.app import create_app
+from backend.front import MOST_HEADER_BYTES, MOST_HEADERS, Front, Hosts
+from backend.login_limits import ATTEMPTS
+from backend.registry.app import with_registries
+from tests.database_fixture import Database
+from tests.integration.callers import new_user
+from tests.integration.conftest import TOKEN, Rest, problem, rest_settings
+
+
+@pytest.fixture
+def front(database: Database) -> Iterator[TestClient]:
+    """The API behind what every request passes first."""
+    config = rest_settings(database.url, url="https://treeline.example", allowed_hosts=["*.inside.example"])
+    app = create_app(config)
+    yield TestClient(Front(app, config), base_url="http://127.0.0.1")
+    app.state.services.engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("127.0.0.1:8000", True),
+        ("[::1]:8000", True),
+        ("10.1.0.7", True),
+        ("localhost:8000", True),
+        ("api:8000", True),
+        ("TREELINE.example", True),
+        ("treeline.example.:443", True),
+        ("a.inside.example", True),
+        ("inside.example", False),
+        ("evil.example", False),
+        ("treeline.example.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("", False),
+    ],
+)
+def test_a_request_names_a_host_of_ours(host: str, allowed: bool) -> None:
+    hosts = Hosts(["*.inside.example"], "https://treeline.example")
+    assert hosts.allow(host) is allowed
+    assert Hosts(["*"], None).allow(host)
+
+
+def test_another_host_is_refused_everywhere(front: TestClient) -> None:
+    for path in ("/livez", "/login", "/registries/c1/subjects", "/api/v1/clusters"):
+        problem(front.get(path, headers={"Host": "evil.example"}), 421, "host-not-allowed")
+    assert front.get("/livez").status_code == 200
+
+
+def test_headers_have_a_bounded_size(front: TestClient) -> None:
+    assert front.get("/livez", headers={"X": "x" * (MOST_HEADER_BYTES // 2)}).status_code == 200
+    problem(front.get("/livez", headers={"Cookie": "x" * MOST_HEADER_BYTES}), 431, "headers-too-large")
+    many = {f"X-{n}": "x" for n in range(MOST_HEADERS)}
+    problem(front.get("/livez", headers=many), 431, "headers-too-large")
+
+
+def _wrong(rest: Rest, token: str = "treeline_nobody", **headers: str) -> int:
+    return rest("GET", "/me", Authorization=f"Bearer {token}", **headers).status_code
+
+
+def test_wrong_tokens_are_limited_by_address_and_kept_for_the_audit(rest: Rest) -> None:
+    user = new_user(rest, "vic", "viewer")
+    # What the request says of its address counts for nothing: no proxy is trusted.
+    found = [_wrong(rest, X_Forwarded_For=f"10.0.0.{n}") for n in range(ATTEMPTS + 2)]
+    assert found == [401] * ATTEMPTS + [429] * 2
+    stopped = rest("GET", "/me", Authorization="Bearer x")
+    problem(stopped, 429, "too-many-attempts")
+    assert stopped.headers["retry-after"] == "60"
+    # A token of the settings may be short enough to be tried; a user's is not, and goes on.
+    assert rest("GET", "/me").status_code == 429
+    headers = {"Authorization": f"Bearer {user.token}"}
+    assert rest.client.get("/api/v1/me", headers=headers).status_code == 200
+    kept = rest.client.get("/api/v1/audit?kind=LoginRefused", headers=headers).json()["items"]
+    assert len(kept) == ATTEMPTS
+    assert {(row["means"], row["actor"]) for row in kept} == {("token", None)}
+    assert TOKEN not in str(kept) and "treeline_nobody" not in str(kept)
+
+
+def test_pages_and_metrics_are_no_way_around_the_limit(rest: Rest) -> None:
+    for n in range(ATTEMPTS):
+        path = ("/", "/metrics", "/api/v1/me")[n % 3]
+        rest.client.get(path, headers={"Authorization": "Bearer wrong"})
+    assert rest.client.get("/", headers={"Authorization": "Bearer wrong"}).status_code == 429
+
+
+def test_nobody_s_token_is_not_a_wrong_one(rest: Rest) -> None:
+    for _ in range(2 * ATTEMPTS):
+        assert rest.client.get("/api/v1/me").status_code == 401
+    assert rest("GET", "/me").status_code == 200
+
+
+def test_registries_count_wrong_tokens_with_the_api(rest: Rest) -> None:
+    app = rest.client.app  # type: ignore[attr-defined]
+    asked = TestClient(with_registries(app, app.state.services))
+    for n in range(ATTEMPTS):
+        authorization = "Bearer wrong" if n % 2 else "Basic eDp3cm9uZw=="
+        answer = asked.get("/registries/c1/subjects", headers={"Authorization": authorization})
+        assert answer.status_code == 401
+    answer = asked.get("/registries/c1/subjects", headers={"Authorization": "Bearer wrong"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "60")
+    assert _wrong(rest) == 429
+
+
+def test_a_position_beyond_the_head_tells_a_tenant_nothing(acme: Rest) -> None:
+    ada = {"Authorization": f"Bearer {new_user(acme, 'ada', acme='owner').token}"}
+    here = "/api/v1/tenants/acme/instances/retail/environments/prod/streams"
+    answers = [
+        acme.client.get(f"{here}?at={position}", headers=ada)
+        for position in (acme.head(), acme.head() + 1, 10**6, 2**63 - 1, 2**80)
+    ]
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.text for answer in answers}) == 1
+    # Who may read the estate is told that there is no such position.
+    assert str(acme.head()) in problem(acme("GET", f"{here[7:]}?at=1000000"), 422, "value-invalid")["detail"]
