@@ -1,7 +1,7 @@
 """PostgreSQL for the local estate and the tests, from the programs inside the `pgserver` package.
 
 PostgreSQL refuses to run as root, and root is who runs most containers. As root the programs therefore run
-as "nobody" through setpriv; two ambient capabilities let that user reach a data folder below a folder that
+as "nobody" through setpriv; two ambient capabilities let that user reach data and programs below a folder that
 only root may enter (such as /root, mode 700).
 """
 
@@ -148,6 +148,8 @@ def _as_unprivileged() -> list[str]:
         "--clear-groups",
         f"--inh-caps={capabilities}",
         f"--ambient-caps={capabilities}",
+        # access(2), by which initdb looks for its programs, heeds capabilities of another user than root only so.
+        "--securebits=+no_setuid_fixup",
         # A change of user clears the parent-death signal that the supervisor relies on.
         "--pdeathsig=keep",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -68,6 +69,7 @@ def installed(packed: Packed, tmp_path_factory: pytest.TempPathFactory) -> Itera
     found = Installed(environment, working, folder / "home")
     yield found
     found.run("treeline", "down", "--wipe")
+    shutil.rmtree(environment)  # more than a gigabyte, and pytest keeps the folders of three runs
 
 
 @pytest.mark.timeout(1800)

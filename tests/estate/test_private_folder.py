@@ -1,0 +1,32 @@
+"""PostgreSQL for root, whose programs and data are below a folder that only root may enter, as /root is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from backend.estate.postgres import PostgresServer
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as another user")
+def test_root_may_install_into_a_folder_that_nobody_else_enters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    server = PostgresServer(data_dir=private / "data" / "postgres", port=1, password="not guessed")
+    site = Path(sysconfig.get_paths()["purelib"])
+    package = next(
+        Path(word).relative_to(site).parts[0] for word in server.command() if word.startswith(str(site))
+    )
+    for each in site.glob(f"{package}*"):
+        if each.is_dir():
+            shutil.copytree(each, private / each.name)
+    monkeypatch.syspath_prepend(str(private))
+    assert str(private / package) in " ".join(server.command())
+    server.initialise()
+    assert (server.data_dir / "PG_VERSION").is_file()
