@@ -27,6 +27,14 @@ class KafkaCallFailed(Exception):
         self.reason = reason
         self.code = code
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it fails again until somebody changes the cluster or the rights there."""
+        return self.code in _NOT_ALLOWED
+
+
+_NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+
 
 class OffsetsPending(KafkaCallFailed):
     """A transaction that commits a group's offsets has not ended: what it will have committed is not known."""

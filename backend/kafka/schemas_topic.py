@@ -46,9 +46,13 @@ class RecordTooLarge(KafkaCallFailed):
 class AnotherCluster(KafkaCallFailed):
     """Another Kafka cluster answers at the address: it must neither be read nor written to."""
 
+    is_lasting = True
+
 
 class TopicUnfit(KafkaCallFailed):
     """The topic would lose schemas, or the order of their records."""
+
+    is_lasting = True
 
 
 @dataclass(frozen=True)

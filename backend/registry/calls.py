@@ -13,7 +13,7 @@ from backend.registry.access import Scope
 from backend.registry.catalog import Catalog
 from backend.registry.directory import Registry
 from backend.registry.parsing import Parser
-from backend.registry.records import Content, Reference, contract_of, load_json, plain_subject
+from backend.registry.records import ALL_CONTEXTS, Content, Reference, contract_of, load_json, plain_subject
 from backend.registry.registering import Decision, Wanted
 from backend.registry.schema_model import AVRO, PROTOBUF
 from backend.registry.writing import Decide
@@ -172,6 +172,10 @@ def subject_name(text: str) -> str:
     plain = plain_subject(text)
     if plain is None:
         raise refusals.subject_invalid(text, "this registry has the default context only")
+    if plain.startswith(ALL_CONTEXTS):
+        raise refusals.subject_invalid(
+            text, f"{ALL_CONTEXTS} stands for all contexts, in the parameter subjectPrefix of lists alone"
+        )
     if (
         not plain.strip()
         or plain in _RESERVED

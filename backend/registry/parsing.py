@@ -9,7 +9,7 @@ from dataclasses import replace
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
 from backend.registry.records import LATEST_VERSION, Content, Reference, SchemaVersion
-from backend.registry.schema_types import Parsed, Referenced, SchemaInvalid, normalized, parse
+from backend.registry.schema_types import CheckUnfinished, Parsed, Referenced, SchemaInvalid, normalized, parse
 
 _MOST_KEPT = 500
 _MOST_KEPT_CHARACTERS = 16 * 1024 * 1024
@@ -32,14 +32,16 @@ class Parser:
         try:
             # First as if it were new: mostly it is, and then it is parsed once for both.
             found = self.parsed(catalog, content, strict=True)
-        except refusals.Refusal:
-            if strict:
+        except refusals.Refusal as refusal:
+            if strict or refusal.is_for_now:
                 raise
             found = self.parsed(catalog, content)
         try:
             return normalized(found) if normalize else found
         except SchemaInvalid as error:
             raise refusals.schema_invalid(str(error)) from error
+        except CheckUnfinished as error:
+            raise refusals.not_checked(str(error)) from error
 
     def parsed(self, catalog: Catalog, content: Content, *, strict: bool = False) -> Parsed:
         """Raises Refusal (invalid schema), also if a version that it refers to is not registered."""
@@ -52,6 +54,8 @@ class Parser:
             found = parse(content.kind, content.text, key[1], strict=strict)
         except SchemaInvalid as error:
             raise refusals.schema_invalid(str(error)) from error
+        except CheckUnfinished as error:
+            raise refusals.not_checked(str(error)) from error
         with self._lock:
             self._keep(key, found)
         return found

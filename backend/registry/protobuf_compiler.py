@@ -6,8 +6,10 @@ language in all of its editions, and resolves the names.
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
+import signal
 import subprocess
 import sysconfig
 import tempfile
@@ -19,7 +21,7 @@ import google.type
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
-from backend.registry.schema_model import SchemaInvalid
+from backend.registry.schema_model import CheckUnfinished, SchemaInvalid
 
 _SECONDS = 60
 _MOST_ERRORS = 5
@@ -46,11 +48,22 @@ message Variant { bytes metadata = 1; bytes value = 2; }
 """What clients import without a reference, since every registry has it: numbers and types are the clients'."""
 
 
+_OF_THE_NAME = {errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.EINVAL, errno.EILSEQ}
+"""What a name that no file can have fails with; a disk that is full fails with something else."""
+
+
 def compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
     """The schema's file, last, after all that it imports. `imports`: path -> text.
 
-    Raises SchemaInvalid with the compiler's messages, lines and columns.
+    Raises SchemaInvalid with the compiler's messages, lines and columns; CheckUnfinished if it gives no verdict.
     """
+    try:
+        return _compiled(text, imports)
+    except OSError as error:
+        raise CheckUnfinished(f"the Protobuf compiler cannot be run now: {error.strerror or error}") from error
+
+
+def _compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
     main = "schema.proto"
     while main in imports:
         main = f"_{main}"
@@ -68,7 +81,9 @@ def compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise SchemaInvalid(f"The Protobuf schema took longer than {_SECONDS} seconds to compile.") from error
+            raise CheckUnfinished(f"the Protobuf schema took longer than {_SECONDS} s to compile") from error
+        if done.returncode in (-signal.SIGKILL, -signal.SIGTERM):
+            raise CheckUnfinished("the Protobuf compiler was ended from outside")
         if done.returncode:
             raise SchemaInvalid(_said(done.stderr.decode(errors="replace"), main, folder))
         files = _read(result.read_bytes())
@@ -93,6 +108,8 @@ def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
             Path(folder, *parts[:-1]).mkdir(parents=True, exist_ok=True)
             Path(folder, *parts).write_bytes(text.encode())
         except OSError as error:
+            if error.errno not in _OF_THE_NAME:
+                raise
             raise SchemaInvalid(f"The reference name {name!r} cannot be a file's: {error.strerror}.") from error
 
 

@@ -120,10 +120,15 @@ class Noop:
 Record = SchemaVersion | VersionGone | ConfigSet | ModeSet | SubjectDeleted | SubjectCleared | Noop
 
 
+DEFAULT_CONTEXT, ALL_CONTEXTS = ":.:", ":*:"
+"""What stands before a subject to say in which context of Confluent's registry it is; only lists are of all."""
+_A_CONTEXT = ":."
+
+
 def plain_subject(name: str) -> str | None:
     """A subject's name without the default context, None for one in another context: those are not kept here."""
-    name = name.removeprefix(":.:")
-    return None if name.startswith(":.") else name
+    name = name.removeprefix(DEFAULT_CONTEXT)
+    return None if name.startswith(_A_CONTEXT) else name
 
 
 def load_json(raw: bytes) -> Any:

@@ -1,7 +1,7 @@
 """What a registry refuses, by the error codes of Confluent's API: clients know failures by them.
 
-The first three digits of a code are the HTTP status; the codes are those of Confluent's documentation
-(`Schema Registry API Reference`, errors) and of its clients.
+The first three digits of a code are the HTTP status, but for what passes by itself, which is 503. The codes are
+those of Confluent's documentation (`Schema Registry API Reference`, errors) and of its clients.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class Refusal(Exception):
         self.status = status or int(str(code)[:3])
         self.more = dict(more or {})
         self.headers = dict(headers or {})
+
+    @property
+    def is_for_now(self) -> bool:
+        """Whether the same request may be answered later: it says nothing of what was asked."""
+        return self.status == 503
 
     def body(self) -> dict[str, Any]:
         """The JSON object that tells it."""
@@ -106,8 +111,11 @@ def incompatible(subject: str, level: str, problems: Iterable[str]) -> Refusal:
     )
 
 
+SCHEMA_INVALID = 42201
+
+
 def schema_invalid(why: str) -> Refusal:
-    return Refusal(42201, f"Invalid schema: {why}")
+    return Refusal(SCHEMA_INVALID, f"Invalid schema: {why}")
 
 
 def version_invalid(version: str) -> Refusal:
@@ -195,12 +203,28 @@ def cluster_unknown(cluster: str) -> Refusal:
     return Refusal(404, f"There is no cluster {cluster[:60]!r}")
 
 
-def store_failed(why: str) -> Refusal:
+_TRY_AGAIN: Mapping[str, Any] = {"status": 503, "headers": {"Retry-After": "2"}}
+"""Of what passes by itself: stock clients, proxies and load balancers try again after 503."""
+
+
+def store_unfit(why: str) -> Refusal:
+    """Return the refusal of a write that fails until somebody changes the topic, the cluster or its rights."""
     return Refusal(50001, f"The schemas topic could not be used: {why}")
 
 
+def store_failed(why: str) -> Refusal:
+    """Return the refusal of a request that the cluster or the database cannot serve now."""
+    return Refusal(50001, f"The schemas topic could not be used: {why}", **_TRY_AGAIN)
+
+
 def timed_out(why: str) -> Refusal:
-    return Refusal(50002, why)
+    """Return the refusal of a request that was not done in time, mostly since others are before it."""
+    return Refusal(50002, why, **_TRY_AGAIN)
+
+
+def not_checked(why: str) -> Refusal:
+    """Return the refusal of a request whose schema could not be checked, and that therefore gets no verdict."""
+    return Refusal(50002, f"The schema was not checked: {why}. Try again.", **_TRY_AGAIN)
 
 
 def not_read_yet(cluster: str, why: str) -> Refusal:
@@ -208,8 +232,7 @@ def not_read_yet(cluster: str, why: str) -> Refusal:
     return Refusal(
         50002,
         f"The schemas topic of {cluster} was not read to its end yet: {why}. Try again.",
-        status=503,
-        headers={"Retry-After": "2"},
+        **_TRY_AGAIN,
     )
 
 

@@ -125,7 +125,9 @@ def _find(
 def _identity(catalog: Catalog, parser: Parser, version: SchemaVersion) -> object:
     try:
         return parser.parsed(catalog, version.content).identity
-    except refusals.Refusal:
+    except refusals.Refusal as refusal:
+        if refusal.is_for_now:
+            raise
         # Others registered it, or what it refers to is gone: it is nobody's twin.
         return None
 
@@ -202,7 +204,7 @@ def _id(catalog: Catalog, content: Content, wanted: Wanted) -> int:
     if wanted.id is None:
         known = catalog.id_of(content)
         if known is None and catalog.highest_id >= _HIGHEST_ID:
-            raise refusals.store_failed(f"id {_HIGHEST_ID} is taken, and ids are never given twice")
+            raise refusals.store_unfit(f"id {_HIGHEST_ID} is taken, and ids are never given twice")
         return catalog.highest_id + 1 if known is None else known
     if wanted.id > catalog.highest_id + _FARTHEST and not wanted.force:
         raise refusals.schema_invalid(
@@ -267,7 +269,13 @@ def _problems(
         try:
             parsed.append(parser.parsed(catalog, each.content))
         except refusals.Refusal as error:
-            return [f"version {each.version} cannot be compared with: {error.message}"]
+            if error.is_for_now:
+                raise
+            # That is no verdict on the new schema, so it is not told as one.
+            raise refusals.level_invalid(
+                f"Compatibility level {level} cannot be checked: version {each.version} cannot be read "
+                f"({error.message}). Delete that version, or set the level NONE."
+            ) from error
     try:
         return compatibility.problems(level, new, parsed)
     except compatibility.LevelNotSupported as error:

@@ -15,7 +15,7 @@ from typing import Any
 from backend.program_version import VERSION
 from backend.registry import deleting, permitted, reading, refusals, registering, settling
 from backend.registry.calls import Call, Text, subject_name
-from backend.registry.records import SchemaVersion
+from backend.registry.records import ALL_CONTEXTS, DEFAULT_CONTEXT, SchemaVersion, plain_subject
 from backend.registry.schema_types import KINDS
 
 _HIGHEST_ID = 2**31 - 1
@@ -49,9 +49,20 @@ def _id(text: str) -> int:
     return int(text)
 
 
+def _asked_subject(call: Call, schema_id: str) -> str | None:
+    """Return the parameter `subject`, of the default context. Raises Refusal where it is in another one: ids there
+    are others, and none is known here.
+    """
+    named = call.query.get("subject")
+    plain = None if named is None else plain_subject(named)
+    if named is not None and plain is None:
+        raise refusals.schema_unknown(_id(schema_id))
+    return None if plain is None else plain.removeprefix(ALL_CONTEXTS)
+
+
 def _schema(call: Call, schema_id: str) -> Any:
     with_highest = call.flag("fetchMaxId")
-    subject = call.query.get("subject")
+    subject = _asked_subject(call, schema_id)
     return reading.schema_by_id(
         call.catalog, _id(schema_id), subject, with_highest=with_highest, formatted=call.formatted
     )
@@ -62,10 +73,12 @@ def _schema_text(call: Call, schema_id: str) -> Text:
 
 
 def _schema_subjects(call: Call, schema_id: str) -> Any:
+    _asked_subject(call, schema_id)
     return call.page(reading.subjects_by_id(call.catalog, _id(schema_id), deleted=call.flag("deleted")))
 
 
 def _schema_versions(call: Call, schema_id: str) -> Any:
+    _asked_subject(call, schema_id)
     return call.page(reading.versions_by_id(call.catalog, _id(schema_id), deleted=call.flag("deleted")))
 
 
@@ -79,7 +92,8 @@ def _schemas(call: Call) -> Any:
 
 def _prefix(call: Call) -> str:
     """The beginning of subjects' names; all contexts, and the default one, are this one."""
-    return call.query.get("subjectPrefix", "").removeprefix(":*:").removeprefix(":.:")
+    prefix = call.query.get("subjectPrefix", "")
+    return prefix.removeprefix(ALL_CONTEXTS if prefix.startswith(ALL_CONTEXTS) else DEFAULT_CONTEXT)
 
 
 # --- subjects
@@ -196,7 +210,8 @@ def _checked(call: Call, subject: str, against: list[Any]) -> Any:
     try:
         problems = registering.compatible(call.catalog, call.parser, subject, wanted, against)
     except refusals.Refusal as refusal:
-        if not verbose:
+        # As Confluent's registry has it: a text that is no schema fits nothing. Any other refusal is no verdict.
+        if not verbose or refusal.code != refusals.SCHEMA_INVALID:
             raise
         problems = [refusal.message]
     return {"is_compatible": not problems, **({"messages": problems} if verbose else {})}

@@ -17,6 +17,10 @@ class SchemaInvalid(Exception):
     """A text is no schema of its language; the message says what is wrong and where."""
 
 
+class CheckUnfinished(Exception):
+    """A schema could not be checked for want of time or resources, which says nothing of the schema."""
+
+
 @dataclass(frozen=True)
 class Referenced:
     """A schema that another one refers to, already looked up."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from backend.registry import avro_schemas, json_schemas, protobuf_schemas
-from backend.registry.schema_model import AVRO, JSON, PROTOBUF, Parsed, Referenced, SchemaInvalid
+from backend.registry.schema_model import AVRO, JSON, PROTOBUF, CheckUnfinished, Parsed, Referenced, SchemaInvalid
 
-__all__ = ["KINDS", "Parsed", "Referenced", "SchemaInvalid", "normalized", "parse"]
+__all__ = ["KINDS", "CheckUnfinished", "Parsed", "Referenced", "SchemaInvalid", "normalized", "parse"]
 
 
 class _Language(Protocol):

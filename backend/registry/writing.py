@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from backend.domain.errors import ClusterUnreachable
 from backend.eventlog import held_lock
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.held_lock import HeldLock, LockBusy
@@ -29,8 +30,11 @@ from backend.registry.parsing import Parser
 from backend.registry.records import Record, SchemaVersion
 from backend.registry.registering import Decision
 
-LOCK_SECONDS = 4.0
-READ_SECONDS = 4.0
+LOCK_SECONDS = 10.0
+READ_SECONDS = 8.0
+"""How long a write waits for those before it, in this process and in others, and for what was written to be read
+back. With what an append may take, all of it is less than the minute that clients wait for an answer.
+"""
 _ATTEMPTS = 3
 
 Decide = Callable[[Catalog, Parser], Decision]
@@ -76,7 +80,10 @@ class Writer:
                 f"{self._cluster} did not say in time whether it took it ({error}); try again."
             ) from error
         except KafkaCallFailed as error:
-            raise refusals.store_failed(f"{self._cluster}: {error}") from error
+            refusal = refusals.store_unfit if error.is_lasting else refusals.store_failed
+            raise refusal(f"{self._cluster}: {error}") from error
+        except ClusterUnreachable as error:
+            raise refusals.store_failed(f"{self._cluster}: {error.detail}") from error
         finally:
             self._turn.release()
 

@@ -173,7 +173,8 @@ def test_a_schema_that_is_there_is_registered_without_anybody_being_asked(client
 def test_what_has_to_be_written_is_refused_at_once_while_the_cluster_is_away(client):
     client.mirror.reason = "nobody answers"
     answer = client("POST", "/subjects/new/versions", {"schema": avro("x")})
-    assert "nobody answers" in refused(answer, 500, 50001)
+    assert "nobody answers" in refused(answer, 503, 50001)
+    assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_compatibility_is_told_without_registering(client):

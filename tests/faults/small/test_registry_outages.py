@@ -59,8 +59,9 @@ def test_while_a_cluster_is_away_reads_are_answered_and_writes_are_refused(small
     schema_id = register(registry, path, "a")
     faults.order(Home(small.home), "cut", "cluster-1", direction="both")
     assert registry.get(f"/schemas/ids/{schema_id}") == {"schema": avro("a")}
-    refused = code(registry, "POST", path, {"schema": avro("a", "b?")})
-    assert refused in ((500, 50001), (500, 50002))
+    answer = registry("POST", path, {"schema": avro("a", "b?")})
+    assert (answer.status_code, answer.json()["error_code"]) in ((503, 50001), (503, 50002))
+    assert int(answer.headers["Retry-After"]) > 0
     assert registry("POST", path, {"schema": avro("a")}).json() == {"id": schema_id}
 
     # A process that has never read it has nothing to say, and says that.
@@ -104,6 +105,6 @@ def test_a_writer_waits_for_the_one_that_writes_and_gives_up_at_last(small, regi
     with engine.connect() as connection:
         name = "hashtextextended('treeline.registry cluster-1', 0)"
         connection.execute(text(f"SELECT pg_advisory_xact_lock({name})"))
-        assert code(registry, "POST", path, {"schema": avro("a", "b?")}) == (500, 50002)
+        assert code(registry, "POST", path, {"schema": avro("a", "b?")}) == (503, 50002)
     engine.dispose()
     register(registry, path, "a", "b?")
