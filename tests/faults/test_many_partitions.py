@@ -27,7 +27,16 @@ def fill(servers: str, topics: range, seconds: float = SECONDS) -> Counter[str]:
     for number in topics:
         wanted = NewTopic(f"many-{number}", TOPIC_PARTITIONS, 1)
         admin.create_topics([wanted], request_timeout=seconds)[wanted.topic].result(seconds)
-    producer = Producer({"bootstrap.servers": servers, "message.timeout.ms": int(seconds * 1000), "log_level": 0})
+    milliseconds = int(seconds * 1000)
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "message.timeout.ms": milliseconds,
+            # A broker that opens thousands of logs does not know the last ones for longer than the usual 30 s.
+            "topic.metadata.propagation.max.ms": milliseconds,
+            "log_level": 0,
+        }
+    )
     ends: Counter[str] = Counter()
     for number in topics:
         for partition in range(TOPIC_PARTITIONS):
