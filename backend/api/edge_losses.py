@@ -11,7 +11,7 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from backend.api.access import needs
-from backend.api.requests import At, Body, Paging, Reading, Writing, listed, respond
+from backend.api.requests import At, Body, Paging, Reading, Writing, listed
 from backend.changes import edge_losses as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access import Action
@@ -45,11 +45,7 @@ def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
     """Write a record that was set aside where it is missing; once more writes nothing twice."""
     with write.services.reading() as connection:
         row = changes.find_set_aside(connection, body.id)
-        if write.dry_run:
-            changes.scene_of(connection, write.services.config, row)
-    if write.dry_run:
-        return respond(Answer(200, {**_shown_set_aside(row), "written": [], "missing": {}}))
-    done = changes.write_again(write.services.engine, write.services.config, row)
+    done = changes.write_again(write.services.engine, write.services.config, row, dry_run=write.dry_run)
 
     def answer(_: Connection, outcome: Outcome) -> Answer:
         shown = {**_shown_set_aside(row), "replayed": True}

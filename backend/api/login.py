@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from backend.api.access import Asking, needs
-from backend.api.requests import SharedServices
+from backend.api.requests import DryRun, SharedServices
 from backend.domain.access import Action
 from backend.queries import login as queries
 
@@ -17,13 +17,15 @@ router = APIRouter(prefix="/login-links", tags=["login"])
 
 
 @router.post("", status_code=201, openapi_extra=needs(Action.OWN_ACCOUNT))
-def create_link(request: Request, services: SharedServices, caller: Asking) -> Response:
-    """A link that logs one browser in as the caller, once, within an hour."""
-    with services.engine.begin() as connection:
+def create_link(request: Request, services: SharedServices, caller: Asking, dry_run: DryRun = False) -> Response:
+    """A link that logs one browser in as the caller, once, within an hour. A dry run has null in its place."""
+    with services.engine.connect() as connection:
         code = queries.create_link(connection, caller)
+        if not dry_run:
+            connection.commit()
     base = str(services.config.url or request.base_url).rstrip("/")
     body: dict[str, Any] = {
-        "url": f"{base}/login?{urlencode({'code': code.value})}",
+        "url": None if dry_run else f"{base}/login?{urlencode({'code': code.value})}",
         "expires_at": code.expires_at.isoformat(),
     }
     return JSONResponse(body, 201)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from backend.api.access import needs
-from backend.api.requests import SharedServices
+from backend.api.requests import DryRun, SharedServices
 from backend.domain.access import Action
 from backend.domain.errors import NotFound
 from backend.eventlog.registry import domain_registry
@@ -21,8 +21,12 @@ router = APIRouter(prefix="/projections", tags=["projections"])
 def rebuild(
     services: SharedServices,
     name: Annotated[str | None, Query(description="One projection; without it, all of them.")] = None,
+    dry_run: DryRun = False,
 ) -> dict[str, Any]:
-    """Empty the rows and fold the log from its first event; the answer comes when that is done."""
+    """Empty the rows and fold the log from its first event; the answer comes when that is done.
+
+    A dry run names the projections, without positions.
+    """
     chosen = [projection for projection in PROJECTIONS if name in (None, projection.name)]
     if not chosen:
         known = ", ".join(sorted(projection.name for projection in PROJECTIONS))
@@ -31,7 +35,9 @@ def rebuild(
         "items": [
             {
                 "name": projection.name,
-                "position": rebuilding.rebuild(services.engine, domain_registry(), projection),
+                "position": None
+                if dry_run
+                else rebuilding.rebuild(services.engine, domain_registry(), projection),
             }
             for projection in chosen
         ],

@@ -41,7 +41,8 @@ def undo_event(
     body: Undoing | None = None,
 ) -> Response:
     """Take back what one event changed, by a command that needs what it would need by itself; `dry_run` says what
-    would be different. 409 if it was changed since, 422 for what no command takes back."""
+    would be different. 409 if it was changed since or a confirmation is missing, 422 for what no command takes
+    back."""
     if write.if_match is not None:
         raise ValueInvalid("an undo takes no If-Match: it looks at what the event changed, field by field")
     first = write.first_answer()
@@ -50,7 +51,7 @@ def undo_event(
     confirm = (body.confirm if body else None) or ""
     with write.services.reading() as connection:
         event = _event(connection, caller, position)
-        undo = undoing(connection, event, caller, confirm, only_tried=write.dry_run)
+        undo = undoing(connection, event, caller, confirm)
     led_to = replace(write, metadata=replace(write.metadata, causation=f"undo of {position}"))
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:

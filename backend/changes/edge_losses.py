@@ -35,12 +35,13 @@ def scene_of(connection: Connection, config: Settings, row: SetAsideRow) -> Scen
     return scene.read(connection, config, row.cluster, row.stream, row.partition)
 
 
-def write_again(engine: Engine, config: Settings, row: SetAsideRow) -> Replay:
-    """Write the record where it is missing; once more writes nothing twice. Raises as `replay` does."""
+def write_again(engine: Engine, config: Settings, row: SetAsideRow, *, dry_run: bool = False) -> Replay:
+    """Write the record where it is missing; once more writes nothing twice. `dry_run`: say where that would be.
+    Raises as `replay` does."""
     with engine.connect() as connection:
         known = scene_of(connection, config, row)
         leaves, buckets = list_leaves(connection), partition_buckets(connection, config)
-    return replay(engine, known, row, leaves, buckets, config.quarantine_topic)
+    return replay(engine, known, row, leaves, buckets, config.quarantine_topic, dry_run=dry_run)
 
 
 def record_replay(row: SetAsideRow, done: Replay) -> EdgeChange:

@@ -40,5 +40,3 @@ def undo(
     show(found, Form.JSON if as_json else form, DIFFERENCE_COLUMNS, rows)
     for note in found["notes"]:
         typer.echo(note, err=True)
-    if dry_run and found["confirm"]:
-        typer.echo(f"It needs --confirm {found['confirm']}", err=True)

@@ -46,8 +46,13 @@ def replay(
     leaves: Mapping[str, LeafRow],
     buckets: int,
     quarantine_topic: str,
+    *,
+    dry_run: bool = False,
 ) -> Replay:
     """Write the record where it is missing. `leaves` are the tree's; `scene` is that of the record's stream.
+
+    `dry_run`: look everything up and name the clusters, but write nothing. Only whether a broker still refuses the
+    record cannot be learned without writing it.
 
     Raises StateConflict (it is in quarantine no more, or still refused), ClusterSilent, NotFound, LockBusy and
     LockLost.
@@ -56,7 +61,7 @@ def replay(
         raise StateConflict("the record names no origin (origin_header = false), so nobody can tell who has it")
     # Two that look at the same time would both find it missing, and both write it.
     with held_lock.hold(engine, f"replay {row.stream}", wait_seconds=_WAIT_SECONDS) as lock:
-        return _replay(lock, scene, row, leaves, buckets, quarantine_topic)
+        return _replay(lock, scene, row, leaves, buckets, quarantine_topic, dry_run=dry_run)
 
 
 def _replay(
@@ -66,6 +71,8 @@ def _replay(
     leaves: Mapping[str, LeafRow],
     buckets: int,
     quarantine_topic: str,
+    *,
+    dry_run: bool,
 ) -> Replay:
     found = run.run(scene, row.cluster, row.offset)
     absent = [each.cluster for each in found.missing if each.state == "absent"]
@@ -80,7 +87,7 @@ def _replay(
             missing[cluster] = "nobody can reach it, or it has no such topic"
         elif cluster == row.target or _is_beyond(scene, row, leaves.get(cluster), buckets, cluster):
             lock.check()
-            _write(scene, row, kept, cluster)
+            _write(scene, row, kept, cluster, dry_run=dry_run)
             written.append(cluster)
         else:
             missing[cluster] = "it comes along its route"
@@ -114,7 +121,7 @@ def _is_beyond(scene: Scene, row: SetAsideRow, leaf: LeafRow | None, buckets: in
     return covered.get(number, (-1, -1)) >= (incarnation, offset)
 
 
-def _write(scene: Scene, row: SetAsideRow, kept: Kept, cluster: str) -> None:
+def _write(scene: Scene, row: SetAsideRow, kept: Kept, cluster: str, *, dry_run: bool) -> None:
     assert row.origin is not None
     number, incarnation, offset = row.origin
     flags = next((edge.flags for edge in scene.route(number) if edge.target == cluster), None)
@@ -125,6 +132,8 @@ def _write(scene: Scene, row: SetAsideRow, kept: Kept, cluster: str) -> None:
     headers.append((scene.flags_header, copy_flags.encode(flags)))
     born = Origin(number, scene.stream_id, scene.partition, offset, incarnation)
     headers.append((scene.origin_header, origin.encode(born)))
+    if dry_run:
+        return
     try:
         refused = replaying.write(scene.places[cluster], cluster, kept, headers)
     except KafkaCallFailed as failure:

@@ -12,6 +12,7 @@ from backend.domain.group_directory import technical_group
 from backend.domain.names import StreamName
 from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.group_members import GroupAdmin
 from backend.kafka.group_offsets import GroupOffsets, Setting
 from backend.kafka.log_ends import Place
 from backend.queries.clusters import ClusterRow
@@ -19,6 +20,7 @@ from backend.tracing.offset_lock import setting_offsets
 
 EARLIEST, LATEST = "earliest", "latest"
 _METADATA = "set by an operator"
+_REQUEST_SECONDS = 10.0
 _WAIT_SECONDS = 12.0
 """For the lock, of whoever waits for the answer: as long as one that holds it waits for a cluster."""
 
@@ -65,6 +67,21 @@ def wished_offsets(wish: Wish) -> dict[int, int]:
     return found
 
 
+def refuse_members(wish: Wish) -> None:
+    """Raise what `reset` would where the group has members, without setting anything; ClusterSilent as well.
+
+    For dry runs and previews only: a group may get members at any moment, so `reset` leaves the decision to the
+    broker. The list of groups names groups of every protocol with their states; describing one does not.
+    """
+    try:
+        config = client_config(wish.cluster.bootstrap_servers, wish.cluster.properties)
+        may_have_members = GroupAdmin.open(config, _REQUEST_SECONDS).names()
+    except KafkaCallFailed as error:
+        raise _silent(wish, error.reason) from error
+    if may_have_members.get(wish.technical_group, False):
+        raise _has_members(wish)
+
+
 def reset(engine: Engine, wish: Wish, offsets: dict[int, int]) -> None:
     """Set them, while neither a committer nor a switch sets offsets on this cluster.
 
@@ -83,15 +100,19 @@ def reset(engine: Engine, wish: Wish, offsets: dict[int, int]) -> None:
         raise _silent(wish, error.reason) from error
     for refused in answers.values():
         if refused is not None and refused.has_members:
-            raise StateConflict(
-                f"group {wish.technical_group} has members on {wish.cluster.name}: stop its consumers there first"
-            )
+            raise _has_members(wish)
         if refused is not None:
             raise _silent(wish, refused.reason)
 
 
 def _client(wish: Wish) -> GroupOffsets:
     return GroupOffsets(client_config(wish.cluster.bootstrap_servers, wish.cluster.properties))
+
+
+def _has_members(wish: Wish) -> StateConflict:
+    return StateConflict(
+        f"group {wish.technical_group} has members on {wish.cluster.name}: stop its consumers there first"
+    )
 
 
 def _silent(wish: Wish, reason: str) -> ClusterSilent:

@@ -74,6 +74,10 @@ def test_a_group_at_work_there_is_left_alone(make_groups: Made):
     (row,) = groups.until_applied("cluster-1", at, 0, "has-members", "cluster-3").values()
     assert row["offset"] is None and "left alone" in row["reason"]
     assert groups.stands("cluster-3")[0] < 0
+    body = {"cluster": "cluster-3", "stream": groups.stream, "group": groups.group, "to": "earliest"}
+    done, tried = (groups.rest("POST", f"/offsets/reset{query}", body) for query in ("", "?dry_run=true"))
+    assert (tried.status_code, tried.json()["detail"]) == (done.status_code, done.json()["detail"])
+    assert done.status_code == 409 and "has members on cluster-3" in done.json()["detail"]
     consumer.close()
     groups.until_applied("cluster-1", at)
     assert groups.next_value("cluster-3") == "r0040"
