@@ -53,6 +53,19 @@ def dispatch(
     )
 
 
+def rehearse(decider: Decider[S, C], stream: str, command: C, actor: str, request_id: str) -> None:
+    """Do all that `dispatch` does, and take it back. Raises DomainError."""
+    dispatcher().execute(
+        decider,
+        stream,
+        command,
+        metadata=Metadata(actor=actor, request_id=request_id, causation=None),
+        time=datetime.now(UTC),
+        dry_run=True,
+        answer=lambda _connection, _outcome: None,
+    )
+
+
 def dispatch_all(build: Callable[[Connection], Sequence[Directed]]) -> None:
     """Several commands made of what is read under the append lock: all of them, or none."""
     dispatcher().execute_many(build, time=datetime.now(UTC))

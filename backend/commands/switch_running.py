@@ -185,6 +185,8 @@ def _waits_for(now: dict[str, Any]) -> str:
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         return f"{', '.join(names[:5])}{more}"
+    if isinstance(now.get("waits_for"), str):
+        return str(now["waits_for"])
     if now.get("missing_records"):
         return f"at most {now['missing_records']:,} records{_where(now)}"
     return ""

@@ -265,6 +265,8 @@ class SwitchView:
         told = self.live.told if self.live else {}
         match self.row.state:
             case Phase.PLANNED:
+                if isinstance(told.get("waits_for"), str):
+                    return f"Nobody is held yet: {told['waits_for']} is waited for."
                 lacking = number(told, "missing_records")
                 near = (
                     f"{self.row.target} lacks {counted(lacking, 'record')}" if lacking else "it is being prepared"

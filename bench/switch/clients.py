@@ -2,6 +2,9 @@
 
     python clients.py producers URL TOKEN STREAM FOLDER
     python clients.py consumers URL TOKEN STREAM FOLDER FIRST COUNT
+    python clients.py stock BOOTSTRAP_SERVERS "" TOPIC FOLDER FIRST COUNT
+
+`stock` are plain consumers of Kafka, which know nothing of discovery and read where they are.
 
 They run until the file FOLDER/stop is there (producers) or FOLDER/end (consumers); histories are JSON lines.
 """
@@ -15,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from confluent_kafka import Consumer
 from treeline_client import OutcomeUnknown, SwitchingConsumer, SwitchingProducer
 
 PRODUCERS, RECORDS_PER_SECOND, KEYS = 4, 1_000, 25
@@ -35,6 +39,11 @@ def main() -> None:
     place = Path(folder)
     if role == "producers":
         work = [threading.Thread(target=produce, args=(conf, stream, place, n)) for n in range(PRODUCERS)]
+    elif role == "stock":
+        first, count = int(rest[0]), int(rest[1])
+        work = [
+            threading.Thread(target=read_on, args=(url, stream, place, n)) for n in range(first, first + count)
+        ]
     else:
         first, count = int(rest[0]), int(rest[1])
         work = [
@@ -131,6 +140,22 @@ def consume(conf: dict[str, Any], stream: str, folder: Path, number: int) -> Non
             if ids:
                 history.write(json.dumps({"read": ids}) + "\n")
         consumer.close()
+
+
+def read_on(servers: str, topic: str, folder: Path, number: int) -> None:
+    """Read a topic of one cluster as a plain consumer does, with offsets committed each second."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"acme-retail-prod-stock-{number}",
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": 1000,
+        }
+    )
+    consumer.subscribe([topic])
+    while not (folder / "end").exists():
+        consumer.consume(500, 0.2)
+    consumer.close()
 
 
 if __name__ == "__main__":

@@ -45,6 +45,8 @@ def main() -> None:
     asked.add_argument("--parts", nargs="+", choices=list(STREAMS), default=list(STREAMS))
     asked.add_argument("--switches", type=int, default=10)
     asked.add_argument("--groups", type=int, default=20)
+    asked.add_argument("--stock", type=int, default=0, help="Groups of plain consumers, which hear of no switch.")
+    asked.add_argument("--begin-seconds", type=float, help="Load before the first switch; of a booted estate.")
     asked.add_argument("--out", type=Path, help="Keep histories and reports in this folder.")
     options = asked.parse_args()
     with (
@@ -64,9 +66,9 @@ def run(one: Estate, part: str, out: Path, options: argparse.Namespace) -> bool:
     with one.client() as client:
         answer = client.patch(ENVIRONMENT, json={"offset_mode": "exact"})
         assert answer.status_code == 200, answer.text
-        applications = begin(status, stream, folder, options.groups)
+        applications = begin(status, stream, folder, options)
         try:
-            time.sleep(BEGIN_SECONDS[part])
+            time.sleep(BEGIN_SECONDS[part] if options.begin_seconds is None else options.begin_seconds)
             if part == "planned":
                 switches = [planned(client) for _ in range(options.switches)]
             else:
@@ -93,13 +95,18 @@ def run(one: Estate, part: str, out: Path, options: argparse.Namespace) -> bool:
     return not told["anomalies"] and not told["limits_missed"]
 
 
-def begin(status: dict[str, Any], stream: str, folder: Path, groups: int) -> list[subprocess.Popen[bytes]]:
+def begin(
+    status: dict[str, Any], stream: str, folder: Path, options: argparse.Namespace
+) -> list[subprocess.Popen[bytes]]:
     """The applications' processes, the producers' first."""
     program = [sys.executable, str(Path(__file__).parent / "clients.py")]
     place = [status["control_plane"], status["admin_token"], stream, str(folder)]
-    each = groups // CONSUMER_PROCESSES
+    each = options.groups // CONSUMER_PROCESSES
     runs = [["producers", *place]]
-    runs += [["consumers", *place, str(n * each), str(each)] for n in range(CONSUMER_PROCESSES)]
+    runs += [["consumers", *place, str(n * each), str(each)] for n in range(CONSUMER_PROCESSES) if each]
+    if options.stock:
+        servers = status["clusters"][CLUSTERS[0]]["bootstrap_servers"]
+        runs.append(["stock", servers, "", f"acme-retail-prod-{stream}", str(folder), "0", str(options.stock)])
     return [subprocess.Popen([*program, *words]) for words in runs]
 
 

@@ -31,7 +31,7 @@ from backend.queries.leaf_routes import list_leaves
 from backend.queries.switches import SwitchRow, find_switch
 from backend.queries.trees import get_tree
 from backend.settings import Settings
-from workers import batches, context
+from workers import context
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
@@ -40,6 +40,7 @@ from workers.switches.lacking import told_of
 from workers.switches.left import Left, written_until
 from workers.switches.outcome import NAMED, came_to, to_try_again
 from workers.switches.read_on import stood
+from workers.switches.readiness import Readiness
 from workers.switches.scope import Scope
 from workers.switches.stranded import Stranded
 from workers.switches.verifying import Verification
@@ -52,8 +53,6 @@ _CALM_SECONDS = 0.2
 _FAR_SECONDS = 1.0
 _RENEW_SECONDS = 1.0
 _STRANDED_SECONDS = 2.0
-_BATCH_SECONDS = 10.0
-"""For so long a batch that runs is waited for before clients are told to hold."""
 _TELL_SECONDS = 0.25
 _AGAIN_SECONDS = 0.5
 _PATIENCE_SECONDS = 120.0
@@ -74,8 +73,7 @@ class SwitchRunner:
         self._stranded: Stranded | None = None
         self._hold = Hold(engine, settings)
         self._failing_since: float | None = None
-        self._resting_since: float | None = None
-        self._beside_a_batch = False
+        self._readiness = Readiness(engine, switch)
         self._asked_at = self._told_at = 0.0
         self._walked = self._retargeted = False
 
@@ -155,28 +153,20 @@ class SwitchRunner:
         seen = drain.look()
         lacking = seen.missing_records
         if lacking > NEAR_RECORDS:
-            self._resting_since = None
+            self._readiness.begin_again()
             self._tell(told_of(seen))
             time.sleep(_FAR_SECONDS)
             return False
-        if not self._batches_rest(lacking):
+        if not self._readiness.batches_rest(lacking) or not self._readiness.is_warm(closing):
             return False
-        closing.warm_up()
+        # Deciding on the hold, too, takes a process several times as long when it does it first.
+        context.rehearse(
+            deciders.SWITCH, event_stream(self._id), Advance(phase=Phase.HOLDING, measured={}), ACTOR, self._id
+        )
         self._hold.begin(row)
         return self._advance(
-            row, Phase.HOLDING, {"missing_records": lacking, "beside_a_batch": self._beside_a_batch}
+            row, Phase.HOLDING, {"missing_records": lacking, "beside_a_batch": self._readiness.beside_a_batch}
         )
-
-    def _batches_rest(self, lacking: int) -> bool:
-        """Whether clients that are held will have the machine for themselves; asked until it is so."""
-        if self._resting_since is None:
-            self._resting_since = time.monotonic()
-            with self._engine.begin() as connection:
-                told = {"missing_records": lacking, batches.ABOUT_TO_HOLD: True}
-                switch_progress.write(connection, self._id, told)
-        with self._engine.begin() as connection:
-            self._beside_a_batch = batches.are_running(connection)
-        return not self._beside_a_batch or time.monotonic() > self._resting_since + _BATCH_SECONDS
 
     def _hold_on(self, row: SwitchRow) -> bool:
         seen = self._look(row)
@@ -334,8 +324,10 @@ class SwitchRunner:
         self._drain = self._closing = self._left = self._stranded = self._verification = None
 
     def _other_scope(self, row: SwitchRow) -> bool:
-        """Whether streams were declared, or leaves came or went, since the clients for them were opened."""
-        if self._drain is not None and self._read_scope(row) == self._scope:
+        """Whether streams were declared, or leaves that are waited for came or went, since clients were opened."""
+        present = self._read_scope(row)
+        if self._drain is not None and present.wanted(row) == self._scope.wanted(row):
+            self._scope = present
             return False
         self._drain = self._closing = None
         self._clients(row)
@@ -380,7 +372,7 @@ class SwitchRunner:
         if row is None:
             return
         self._told_at = 0.0
-        self._resting_since = None  # what is told now replaces the word to batches
+        self._readiness.begin_again()  # what is told now replaces the word to batches
         self._tell({"failing": reason})
         self._close_clients()
         if row.state is Phase.DRAINING:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
 from backend.domain import routes, tree_shape
+from backend.domain.cluster_switch import ALL_LEAVES
 from backend.domain.errors import StateConflict
 from backend.domain.routes import Targets
 from backend.domain.switch_facts import Place
@@ -36,6 +37,11 @@ class Scope:
     source_is_online: bool
     flags: int
     """That records born on the cluster to leave carry on the one to go to: offsets are set with the same."""
+
+    def wanted(self, switch: SwitchRow) -> Scope:
+        """The same without leaves that the switch does not wait for: where one of these goes offline while clients
+        are held, nothing has to be opened and walked anew."""
+        return self if switch.drain == ALL_LEAVES else replace(self, online_leaves=())
 
     @staticmethod
     def read(connection: Connection, switch: SwitchRow) -> Scope:
