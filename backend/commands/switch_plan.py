@@ -91,6 +91,10 @@ def tell(plan: dict[str, Any]) -> None:
     zones = (f" zone {each['zone']}" if each["zone"] else "" for each in plan["moves"])
     places = ("/".join((each["tenant"], each["instance"], each["environment"])) for each in plan["moves"])
     moved = ", ".join(f"{place}{zone}" for place, zone in zip(places, zones, strict=True))
+    groups = [each for item in plan["items"] for each in item["groups"]]
+    if plan["mode"] == "emergency":
+        for reason in sorted({each["re_read_estimate"] for each in groups if each["re_read_estimate"]}):
+            typer.echo(f"re_read_bound is an estimate for some groups: {reason}.", err=True)
     for each in plan["warnings"]:
         typer.echo(f"Warning: {_sentence(each)}", err=True)
     typer.echo(

@@ -174,6 +174,10 @@ class OffsetFact:
     state: str | None
     """Of what was done on the target; None: nothing."""
     re_read_bound: int | None
+    offset: int | None = None
+    """That is set on the target; None: none is."""
+    settled: bool | None = None
+    """Whether the target has all that the group had read; None: nothing was set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,6 +254,8 @@ class Asked:
     """Of a silent source: at most so many records that another leaf has and the target does not; None: unknown."""
     ends: Mapping[PartitionOf, int] = field(default_factory=dict)
     """Of the source's logs, for readers of committed records."""
+    target_ends: Mapping[PartitionOf, int] = field(default_factory=dict)
+    """The same of the target's."""
     commits: Mapping[tuple[str, PartitionOf], int] = field(default_factory=dict)
     """(technical group, partition) -> what the group has committed on the source, by itself."""
     names: Mapping[str, str] = field(default_factory=dict)

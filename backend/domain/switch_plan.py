@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from backend.domain import tree_shape
+from backend.domain import switch_re_reads, tree_shape
 from backend.domain.cluster_switch import ALL_LEAVES, NEAR_RECORDS, Moving, Retarget
 from backend.domain.known import total
 from backend.domain.switch_checks import Finding, check
@@ -42,6 +42,8 @@ class GroupItem:
     group: str
     technical_group: str
     re_read_bound: int | None
+    re_read_estimate: str | None
+    """Why more records than that may come again; None: the bound holds."""
     lag_records: int | None
     state: str | None
     """Of its offset on the target; None: nothing was done there."""
@@ -248,7 +250,7 @@ def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
                 lag_records=lag,
                 late_records=lag if wish.is_emergency else 0,
                 groups=tuple(
-                    _group(facts, members, stream, place, technical, known.get((technical, place)))
+                    _group(facts, wish, members, stream, place, technical, known.get((technical, place)))
                     for technical in groups.get(place, ())
                 ),
             )
@@ -256,6 +258,7 @@ def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
 
 def _group(
     facts: Facts,
+    wish: Wish,
     members: _Members,
     stream: StreamFact,
     place: PartitionOf,
@@ -265,13 +268,25 @@ def _group(
     group = facts.asked.names.get(technical, technical) if known is None else known.group
     end = facts.asked.ends.get(place)
     committed = facts.asked.commits.get((technical, place), None if known is None else known.committed)
+    on_source = members.on_source.get(technical, 0)
+    again = switch_re_reads.planned(known)
+    if wish.is_emergency:
+        again = switch_re_reads.in_emergency(
+            known,
+            committed=committed,
+            has_members=on_source > 0,
+            source_end=end,
+            target_end=facts.asked.target_ends.get(place),
+            lacking=facts.asked.lacking.get(place),
+        )
     return GroupItem(
         group=group,
         technical_group=technical,
-        re_read_bound=None if known is None else known.re_read_bound,
+        re_read_bound=again.bound,
+        re_read_estimate=again.estimate,
         lag_records=None if end is None or committed is None else max(0, end - committed),
         state=None if known is None else known.state,
-        members_on_source=members.on_source.get(technical, 0),
+        members_on_source=on_source,
         members_on_target=members.on_target.get((stream.place, group), 0),
     )
 

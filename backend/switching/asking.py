@@ -69,6 +69,7 @@ def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
         lacking={} if source is None or target is None else look.lacking(source.ends, target, said.values()),
         under_way=look.under_way(target, said.values()) if source is None and target is not None else None,
         ends={} if source is None else {place: end for place, (_, end) in source.ends.items()},
+        target_ends={} if target is None else {place: end for place, (_, end) in target.ends.items()},
         commits={} if source is None else source.commits,
         names={} if source is None else source.names,
         groups={name: one.groups for name, one in said.items()},
@@ -102,6 +103,8 @@ class _Look:
                 groups = GroupAdmin.open(config, self._seconds)
                 answer.groups = self._groups(groups, row, topics, groups.names())
                 answer.covered = self._covered(cluster, offsets, topics)
+                places = self._places({stream: topics[stream] for stream in answer.partitions})
+                answer.ends = {places[place]: found for place, found in offsets.ends(places).items()}
         except KafkaCallFailed as error:
             return error.reason
         except ClusterUnreachable as error:

@@ -224,6 +224,8 @@ def _offsets(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -
             committed=row.committed_offset,
             state=None if there is None else there.state,
             re_read_bound=None if there is None else there.re_read_bound,
+            offset=None if there is None else there.offset,
+            settled=None if there is None else there.settled,
         )
 
 

@@ -75,6 +75,8 @@ class GroupBound:
     partitions: int
     lag: int | None
     re_read_bound: int | None
+    re_read_estimates: tuple[str, ...]
+    """Why more may come again than that; none: the bound holds."""
     members_on_source: int
     members_on_target: int
 
@@ -234,6 +236,7 @@ class PlanView:
                 len(items),
                 total(item.lag_records for item in items),
                 total(item.re_read_bound for item in items),
+                tuple(sorted({item.re_read_estimate for item in items if item.re_read_estimate})),
                 max(item.members_on_source for item in items),
                 max(item.members_on_target for item in items),
             )
@@ -242,6 +245,11 @@ class PlanView:
         return sorted(
             rows, key=lambda row: (row.re_read_bound is not None, -(row.re_read_bound or 0), row.environment)
         )
+
+    @property
+    def re_read_estimates(self) -> list[str]:
+        """Why some of these figures are estimates, each reason once."""
+        return sorted({reason for each in self.groups for reason in each.re_read_estimates})
 
     @property
     def shown(self) -> int:

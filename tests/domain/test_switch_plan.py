@@ -237,7 +237,15 @@ def test_an_edge_of_another_origin_into_the_target_is_told() -> None:
 
 def test_items_say_what_each_group_would_read_again() -> None:
     offset = OffsetFact(
-        stream=ORDERS, partition=1, group="g", technical_group="t-g", committed=5, state="applied", re_read_bound=3
+        stream=ORDERS,
+        partition=1,
+        group="g",
+        technical_group="t-g",
+        committed=5,
+        state="applied",
+        re_read_bound=3,
+        offset=2,
+        settled=True,
     )
     here = replace(ON_TARGET, technical_group="t-g")
     facts = replace(
@@ -254,11 +262,15 @@ def test_items_say_what_each_group_would_read_again() -> None:
     plan = make(facts, replace(WISH, mode="emergency"))
     assert (plan.lag_records, plan.late_records, plan.late_from) == (6, 6, "clusters")
     (group,) = plan.items[1].groups
+    # It is at work, and may have read up to the log's end, 15 records behind the commit that was carried over.
     assert (group.re_read_bound, group.lag_records, group.members_on_source, group.members_on_target) == (
-        3,
+        3 + 15,
         12,
         1,
         1,
+    )
+    assert (
+        group.re_read_estimate is not None and "reads on until its clients are stopped" in group.re_read_estimate
     )
     assert make(facts, WISH).late_records == 0, "a planned switch waits for them"
 
