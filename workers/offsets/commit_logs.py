@@ -14,6 +14,7 @@ from backend.kafka.client_config import client_config
 from backend.kafka.commit_log import CommitLog, NoCommitsYet
 from backend.kafka.errors import KafkaCallFailed
 from backend.queries.clusters import ClusterRow
+from backend.queries.offset_translation import Waiting
 from workers.offsets import store
 from workers.offsets.directory import Directory
 
@@ -43,6 +44,8 @@ class CommitLogs:
         self._away_until: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
         """Why a cluster's commits cannot be followed now."""
+        self._empty: set[str] = set()
+        """Clusters on which nobody has committed anything yet: nothing waits for them."""
 
     def follow(self, known: Directory) -> None:
         """Take what has come."""
@@ -54,8 +57,10 @@ class CommitLogs:
             try:
                 self._take(name, self._log(row))
                 self._reasons.pop(name, None)
+                self._empty.discard(name)
             except NoCommitsYet as error:
                 self.is_away(name, error.reason, _NO_COMMITS_SECONDS)
+                self._empty.add(name)
             except KafkaCallFailed as error:
                 self.is_away(name, error.reason)
 
@@ -90,12 +95,21 @@ class CommitLogs:
         """
         return {cluster: made for cluster, made in self._pending.items() if made and self._is_caught_up(cluster)}
 
+    def waiting(self) -> Waiting:
+        """Commits that are not dealt with yet, and clusters that keep some back."""
+        return Waiting(
+            commits={cluster: len(made) for cluster, made in self._pending.items() if made},
+            away={name: why for name, why in self._reasons.items() if name not in self._empty},
+            reading=tuple(sorted(name for name, found in self._logs.items() if not found.caught_up)),
+        )
+
     def waits(self, cluster: str) -> bool:
         """Whether a cluster was away a moment ago."""
         return time.monotonic() < self._away_until.get(cluster, 0.0)
 
     def is_away(self, cluster: str, reason: str, seconds: float = _AWAY_SECONDS) -> None:
         """It is asked again after a while, from where it was written down that reading goes on."""
+        self._empty.discard(cluster)
         if self._reasons.get(cluster) != reason:
             log.warning("commits wait", cluster=cluster, reason=reason)
         self._reasons[cluster] = reason

@@ -20,6 +20,7 @@ from backend.kafka.client_config import client_config
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.log_ends import ends
 from backend.queries.clusters import ClusterRow
+from backend.queries.offset_translation import State
 from backend.settings import Settings
 from spark import micro_batch
 from workers import batches, checkpoints
@@ -30,6 +31,7 @@ from workers.offsets.commit_logs import CommitLogs, Ready
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.results import Commit, Gone, Results, log_of
 from workers.offsets.store import Log, OnTheMap
+from workers.offsets.telling import Telling
 from workers.pauses import Pauses
 
 log = structlog.get_logger("offsets")
@@ -68,6 +70,8 @@ class Translator:
         self._failures = Pauses[Log](_FIRST_PAUSE_SECONDS)
         self._turns = Turns(_MOST_AT_ONCE)
         self._cleared_up_at = time.monotonic()
+        self._tell = Telling(engine, self._logs.waiting)
+        self._has_spark = False
 
     def tick(self) -> int:
         """Take what has come; translate and publish it. How many commits were.
@@ -77,6 +81,7 @@ class Translator:
         """
         with self._engine.connect() as connection:
             if batches.must_rest(connection):
+                self._tell(State.RESTING)
                 return 0
         known = self._directories.read()
         if known.position != self._swept_at:
@@ -88,6 +93,7 @@ class Translator:
         ready = self._logs.ready()
         translated = self._translate_unless_held(ready, known) if ready else 0
         self._clear_up(known)
+        self._tell(State.READING_COMMITS if self._logs.waiting().reading else State.IDLE)
         return translated
 
     def _translate_unless_held(self, ready: Ready, known: Directory) -> int:
@@ -147,7 +153,7 @@ class Translator:
 
     def _answers(self, logs: Sequence[AskedLog], known: Directory) -> dict[tuple[Log, int], Stand]:
         """What stands at the offsets asked about. A log that cannot be read leaves out itself, and no other."""
-        batch, spark = Batch(logs), self._spark()
+        batch, spark = Batch(logs), self._session()
         try:
             found = micro_batch.run(spark, batch.slices(known, self._headers), batch.known(), batch.asked())
         except Exception:
@@ -165,6 +171,14 @@ class Translator:
                 made = one.new_marks(found.segments.get(number, []))
                 store.write_marks(connection, one.log, one.incarnation, made, one.plan.anew, one.kept_from)
         return batch.answers(found, known)
+
+    def _session(self) -> SparkSession:
+        """The Spark session, which takes its time to start; what is waited for is told before."""
+        self._tell(State.READING_LOGS if self._has_spark else State.STARTING_SPARK)
+        session = self._spark()
+        self._has_spark = True
+        self._tell(State.READING_LOGS)
+        return session
 
     def _apart(self, logs: Sequence[AskedLog], known: Directory) -> list[Sequence[AskedLog]]:
         """What is to be tried for itself, of logs that could not be read together."""

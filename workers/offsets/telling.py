@@ -1,0 +1,30 @@
+"""The translator says what it does: at once when that changes, otherwise once a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from sqlalchemy import Engine
+
+from backend.queries import offset_translation
+from backend.queries.offset_translation import State, Waiting
+
+_EVERY_SECONDS = 1.0
+
+
+class Telling:
+    """Used by one thread. `waiting`: what waits at this moment."""
+
+    def __init__(self, engine: Engine, waiting: Callable[[], Waiting]) -> None:
+        self._engine, self._waiting = engine, waiting
+        self._last: State | None = None
+        self._told_at = 0.0
+
+    def __call__(self, state: State) -> None:
+        """Tell it. Raises DatabaseUnavailable."""
+        if state is self._last and time.monotonic() < self._told_at + _EVERY_SECONDS:
+            return
+        with self._engine.begin() as connection:
+            offset_translation.write(connection, state, self._waiting())
+        self._last, self._told_at = state, time.monotonic()
