@@ -14,11 +14,12 @@ from backend.api.access import Asking, check, needs
 from backend.api.requests import Body, Page, Paging, Reading, Writing, listed, respond
 from backend.changes import offsets as changes
 from backend.dispatch import Answer, Outcome
-from backend.domain.access import Action
+from backend.domain.access import Action, may
 from backend.domain.errors import NotFound, ValueInvalid
-from backend.queries import clusters, offsets
-from backend.queries.offsets import NotFollowedRow, OffsetRow, Place, Wanted
-from backend.tracing.resetting import reset, wished_offsets
+from backend.domain.names import check_group_name
+from backend.queries import clusters, offset_translation, offsets
+from backend.queries.offsets import NotFollowedRow, OffsetRow, Place, Wanted, place_in_words, place_of
+from backend.tracing.resetting import refuse_members, reset, wished_offsets
 
 router = APIRouter(tags=["offsets"])
 
@@ -42,7 +43,13 @@ def list_offsets(
     group: Annotated[str | None, Query(max_length=300, description="Its logical or technical name.")] = None,
     stream: Annotated[str | None, Query(max_length=1200, description="STREAM in full.")] = None,
 ) -> dict[str, Any]:
-    """What groups have committed by themselves, and where they go on on the other clusters."""
+    """List what groups have committed by themselves, and where they go on on the other clusters.
+
+    `translation` says what the worker does that translates commits, since when, and how many wait for it.
+    """
+    if group is not None:
+        # The group's own name is a part of the technical one, so one rule serves both.
+        check_group_name(group, "/group")
     if cluster is not None and clusters.get_cluster(connection, cluster) is None:
         raise NotFound(f"there is no cluster {cluster[:300]!r}")
     after = None if page.after is None else _place(page.after)
@@ -50,7 +57,9 @@ def list_offsets(
     wanted = Wanted(
         cluster=cluster, group=group, stream=stream, tenants=tenants, after=after, limit=page.limit + 1
     )
-    return listed(offsets.list_offsets(connection, wanted), Page(page.limit, None), _key, _shown)
+    found = listed(offsets.list_offsets(connection, wanted), Page(page.limit, None), _key, _shown)
+    whole = may(caller, Action.READ_ESTATE)
+    return {**found, "translation": offset_translation.read(connection).document(whole=whole)}
 
 
 @router.get("/offsets/not-followed", openapi_extra=needs(Action.READ_ESTATE))
@@ -71,12 +80,13 @@ def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
     named = {str(partition): offset for partition, offset in wanted.items()}
     shown = {"cluster": body.cluster, "stream": body.stream, "group": body.group, "offsets": named}
     shown["technical_group"] = wish.technical_group
-    if write.dry_run:
-        return respond(Answer(200, shown))
     change = changes.record_reset(wish, wanted)
     first = write.rehearse_change(change)
     if first is not None:
         return first
+    if write.dry_run:
+        refuse_members(wish)
+        return respond(Answer(200, shown))
     reset(write.services.engine, wish, wanted)
 
     def answer(_: Connection, outcome: Outcome) -> Answer:
@@ -86,15 +96,14 @@ def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
 
 
 def _key(row: OffsetRow) -> str:
-    return "/".join(map(str, row.place))
+    return place_in_words(row.place)
 
 
 def _place(cursor: str | int) -> Place:
-    # Of the parts, all but the stream have no slash.
-    cluster, *stream, partition, group = str(cursor).split("/") if str(cursor).count("/") >= 3 else ("",) * 4
-    if not partition.isascii() or not partition.isdecimal() or len(partition) > 9:
+    found = place_of(str(cursor))
+    if found is None:
         raise ValueInvalid("this cursor is of another list")
-    return cluster, "/".join(stream), int(partition), group
+    return found
 
 
 def _not_followed_key(row: NotFollowedRow) -> str:

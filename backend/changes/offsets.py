@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 
 from backend.changes.change import Change
 from backend.deciders import GROUP_RESETS
-from backend.domain.errors import FieldError, NameInvalid, NotFound, ValueInvalid
+from backend.domain.errors import NotFound, ValueInvalid
 from backend.domain.group_reset import RecordReset, Resets
-from backend.domain.names import StreamName, is_group_name, is_name
+from backend.domain.names import StreamName, check_group_name, is_name
 from backend.queries import clusters, streams
 from backend.queries.streams import StreamRow
 from backend.tracing.resetting import Wish
@@ -21,9 +21,7 @@ def wish(connection: Connection, cluster: str, stream: str, group: str, partitio
 
     Raises NameInvalid, NotFound, ValueInvalid.
     """
-    if not is_group_name(group):
-        detail = f"{group[:60]!r} cannot name a group: use letters, digits, '.', '_' and '-'"
-        raise NameInvalid(detail, (FieldError("/group", detail),))
+    check_group_name(group, "/group")
     there = clusters.get_cluster(connection, cluster)
     if there is None:
         raise NotFound(f"there is no cluster {cluster[:300]!r}")

@@ -29,7 +29,15 @@ def register(app: typer.Typer) -> None:
 def committed(client: httpx2.Client, group: str) -> Shown:
     """Groups' commits, each with a row for every cluster: where it was made, then where it goes on."""
     items = pages(client, "/offsets", {"group": group} if group else {})
+    _tell_what_waits(answer(client.get("/offsets", params={"limit": 1})).get("translation") or {})
     return Shown(answer=listed(items), columns=COLUMNS, rows=[row for item in items for row in _rows(item)])
+
+
+def _tell_what_waits(translation: dict[str, Any]) -> None:
+    """Say on stderr what commits wait for that are not in the list yet, if any do."""
+    if translation.get("text"):
+        since = f" (since {translation['since']})" if translation.get("since") else ""
+        typer.echo(f"{translation['text']}{since}", err=True)
 
 
 def _rows(item: dict[str, Any]) -> list[dict[str, Any]]:

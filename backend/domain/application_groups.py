@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from backend.domain.errors import FieldError, FormatInvalid, NameInvalid, TechnicalNameTaken
 from backend.domain.formats import group_problem
 from backend.domain.group_directory import technical_group
-from backend.domain.names import ApplicationName, is_group_name
+from backend.domain.names import ApplicationName, check_group_name
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,7 @@ def check_groups(
     `taken`: (cluster, technical group) -> the application that has it. Raises NameInvalid, TechnicalNameTaken.
     """
     for group, pointer in groups.items():
-        if not is_group_name(group):
-            detail = "use letters, digits, '.', '_' and '-', with a letter or digit first, at most 249 of them"
-            raise NameInvalid(f"{group[:60]!r} cannot name a group: {detail}", (FieldError(pointer, detail),))
+        check_group_name(group, pointer)
     for of in clusters:
         for group, pointer in groups.items():
             technical = of.technical(name, group)

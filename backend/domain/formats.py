@@ -110,6 +110,9 @@ def group_problem(group: str) -> str | None:
         return f"it has {len(group)} characters, at most {LONGEST_TECHNICAL_NAME} are allowed"
     if group.startswith(_INTERNAL_PREFIXES):
         return "names that start with '__' or '_treeline' are kept for internal use"
+    if group == "*":
+        # An access control entry for it would be one for every group of the cluster.
+        return "Kafka's access control takes '*' for every group"
     return None
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backend.domain.names import ApplicationName, StreamName
+from backend.domain.names import LONGEST_GROUP, ApplicationName, StreamName, group_name_problem
 from backend.domain.offset_map import Follower
 from backend.domain.readings import EnvironmentPlace, Reader
+
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,14 @@ class GroupDirectory:
             reader = self._readers[place] = Reader(self._format, "group", [place], {})
         found = reader.within(group)
         if found is None:
+            shown = repr(group[:LONGEST_GROUP])
             return NotFollowed(
-                f"the format {self._format!r} of {self._cluster} gives the name {group!r} to no group of "
+                f"the format {self._format!r} of {self._cluster} gives the name {shown} to no group of "
                 f"{'/'.join(place)}, where {topic} is a stream"
             )
+        problem = group_name_problem(found.stream)
+        if problem:
+            return NotFollowed(f"{found.stream[:_SHOWN]!r} cannot name a group of {'/'.join(place)}: {problem}")
         return Follower(
             tenant=stream.tenant,
             instance=stream.instance,

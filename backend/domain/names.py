@@ -15,10 +15,9 @@ from backend.domain.errors import FieldError, NameInvalid
 
 LONGEST_NAME = 100
 LONGEST_STREAM = 249  # Kafka's own limit; the technical name is checked as well
+LONGEST_GROUP = 249
 
 _LOGICAL = re.compile(r"[a-z0-9][a-z0-9._-]*")
-GROUP_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9._-]*"
-_GROUP = re.compile(GROUP_PATTERN)
 
 
 @dataclass(frozen=True, order=True)
@@ -65,10 +64,35 @@ def is_name(name: str, longest: int = LONGEST_STREAM) -> bool:
     return _problem(name, longest) is None
 
 
-def is_group_name(name: str) -> bool:
-    """Whether a consumer group can have this logical name. Applications name their groups themselves, so capitals
-    are allowed here."""
-    return _GROUP.fullmatch(name) is not None and len(name) <= LONGEST_STREAM
+def group_name_problem(name: str) -> str | None:
+    """Return why no consumer group can have this logical name; None if one can.
+
+    Applications name their groups, and Kafka takes any text of up to 32,767 bytes. Every printable character is
+    carried, a blank inside the name as well. Refused, and named, are those that cannot be seen: control characters,
+    line breaks, blanks other than the usual one or at an end, marks that change the direction of text, halves of
+    surrogate pairs. Two groups whose names look the same must not be taken for one, and a name must not break out
+    of a line of a log or a table.
+    """
+    if not name:
+        return "it is empty"
+    at = next((at for at, character in enumerate(name) if not character.isprintable()), None)
+    if at is not None:
+        return (
+            f"it has the character U+{ord(name[at]):04X} at place {at + 1}; names of groups take every character "
+            "that can be seen, and the usual blank"
+        )
+    if name != name.strip(" "):
+        return f"it {'begins' if name[0] == ' ' else 'ends'} with a blank (U+0020), which tools and forms drop"
+    if len(name) > LONGEST_GROUP:
+        return f"it has {len(name)} characters, at most {LONGEST_GROUP} are allowed"
+    return None
+
+
+def check_group_name(name: str, pointer: str) -> None:
+    """Raise NameInvalid, with the character or the length that is in the way, unless a group can be called so."""
+    problem = group_name_problem(name)
+    if problem:
+        raise NameInvalid(f"{_shown(name)} cannot name a group: {problem}", (FieldError(pointer, problem),))
 
 
 def _problem(name: str, longest: int) -> str | None:

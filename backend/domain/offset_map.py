@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from backend.domain import origin
-from backend.domain.names import is_group_name, is_name
+from backend.domain.names import group_name_problem, is_name
 from backend.domain.origin import Vector
 
 NO_TIMESTAMP = -1
@@ -116,7 +116,7 @@ def decode_key(data: bytes | None) -> tuple[Follower, str]:
     plain = _object(data, "key")
     try:
         cluster, group = _name(plain["origin_cluster"]), plain["group"]
-        if not isinstance(group, str) or not is_group_name(group):
+        if not isinstance(group, str) or group_name_problem(group):
             raise MapInvalid(f"{_shown(group)} is no name of a group")
         partition = _integer(plain["partition"])
         if not 0 <= partition < 2**31:

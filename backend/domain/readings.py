@@ -14,11 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from backend.domain.names import GROUP_PATTERN, LONGEST_NAME, LONGEST_STREAM, StreamName
+from backend.domain.names import LONGEST_NAME, LONGEST_STREAM, StreamName, group_name_problem
 
 MOST_READINGS = 5
 _SCOPE = ("tenant", "instance", "environment")
 _NAME = "[a-z0-9][a-z0-9._-]*"
+_GROUP = "(?s:.+)"
+"""Any text: whether it can name a group is told afterwards, with what is in the way."""
 _CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "._-")
 
 EnvironmentPlace = tuple[str, str, str]
@@ -61,7 +63,8 @@ class Reader:
             return Reading(found=self._declared[name])
         known = list(islice(self._in_environments(name), MOST_READINGS))
         if len(known) == 1:
-            return Reading(found=known[0])
+            problem = group_name_problem(known[0].stream) if self._part == "group" else None
+            return Reading(reason=problem) if problem else Reading(found=known[0])
         if known:
             return self._ambiguous(name, known)
         if self._missing:
@@ -79,7 +82,10 @@ class Reader:
         return Reading(reason=f"the format {self._text!r} gives this name to no {self._part}{why}")
 
     def within(self, name: str) -> StreamName | None:
-        """The one reading of a name within the environments, None if there is none, or more."""
+        """The one reading of a name within the environments, None if there is none, or more.
+
+        A group's own part of the name is not checked here (`names.group_name_problem`).
+        """
         known = list(islice(self._in_environments(name), 2))
         return known[0] if len(known) == 1 else None
 
@@ -94,7 +100,7 @@ class Reader:
     def _in_environments(self, name: str) -> Iterator[StreamName]:
         for place, pattern in self._within:
             match = pattern.fullmatch(name)
-            if match and len(match["found"]) <= LONGEST_STREAM:
+            if match and (self._part == "group" or len(match["found"]) <= LONGEST_STREAM):
                 yield StreamName(*place, match["found"])
 
     def _pattern(self, place: EnvironmentPlace) -> re.Pattern[str]:
@@ -107,7 +113,7 @@ class Reader:
             if part in values:
                 text += re.escape(values[part])
             else:
-                own = GROUP_PATTERN if self._part == "group" else _NAME
+                own = _GROUP if self._part == "group" else _NAME
                 text += "(?P=found)" if named else f"(?P<found>{own})"
                 named = True
         return re.compile(text)

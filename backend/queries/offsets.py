@@ -18,6 +18,20 @@ _ON_ITS_WAY = "the newest commit is on its way; this is what was done for an ear
 
 Place = tuple[str, str, int, str]
 """(cluster, stream, partition, group)."""
+_MOST_DIGITS = 9
+
+
+def place_in_words(place: Place) -> str:
+    """Write a place as one text: CLUSTER/STREAM/PARTITION/GROUP. The group comes last: only it may have slashes."""
+    return "/".join(map(str, place))
+
+
+def place_of(text: str) -> Place | None:
+    """Read such a text; None if it is none."""
+    cluster, *stream, partition, group = text.split("/", 6) if text.count("/") >= 6 else ("", "", "")
+    if not partition.isascii() or not partition.isdecimal() or len(partition) > _MOST_DIGITS:
+        return None
+    return cluster, "/".join(stream), int(partition), group
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from backend.domain.access import Action, Caller, refusal
 from backend.domain.errors import FieldError, NotFound, StaleVersion, ValueInvalid
 from backend.queries.clusters import leaves
 from backend.queries.offsets import Wanted, list_offsets
-from backend.tracing.resetting import Wish, reset, wished_offsets
+from backend.tracing.resetting import Wish, refuse_members, reset, wished_offsets
 from backend.web.asked import Asked
 from backend.web.effect import Effect, FieldEffect
 from backend.web.figures import counted
@@ -43,6 +44,7 @@ class Resetting:
         """By asking the cluster where the offsets would be; nothing is set."""
         wish = _wish(asked, given)
         wanted = wished_offsets(wish)
+        refuse_members(wish)
         present = _present(asked, wish)
         asked.try_out(changes.record_reset(wish, wanted), lambda connection, outcome: None)
         back = sum(max(0, present[each] - wanted[each]) for each in wanted if each in present)
@@ -135,7 +137,8 @@ def _same(wish: Wish, given: Fields) -> SameChange:
     if partition:
         body["partition"] = int(partition)
     body["to"] = wish.to
-    command = f"treeline offsets reset {wish.stream} {wish.group} --cluster {wish.cluster.name} --to {wish.to}"
+    group = shlex.quote(wish.group)
+    command = f"treeline offsets reset {wish.stream} {group} --cluster {wish.cluster.name} --to {wish.to}"
     if partition:
         command += f" --partition {partition}"
     return SameChange(None, command, curl("POST", "/api/v1/offsets/reset", body))

@@ -19,7 +19,9 @@ from sqlalchemy import Connection
 
 from backend.domain.access import Action, Caller, may, may_somewhere
 from backend.domain.errors import NotFound
+from backend.queries import offset_translation
 from backend.queries.clusters import leaves
+from backend.queries.offset_translation import TranslationRow
 from backend.queries.offsets import (
     CommitRow,
     NotFollowedRow,
@@ -27,11 +29,13 @@ from backend.queries.offsets import (
     Wanted,
     list_not_followed,
     list_offsets,
+    place_in_words,
+    place_of,
 )
 from backend.queries.past_offsets import list_commits
 from backend.queries.past_offsets import list_not_followed as list_past_not_followed
 from backend.web import templates
-from backend.web.figures import moment, plain
+from backend.web.figures import clock, moment, plain
 from backend.web.pages import PageRoute, enter_somewhere
 from backend.web.position_asked import At
 from backend.web.seen_then import SeenThen, position_seen, seen_then
@@ -47,6 +51,7 @@ COLUMNS = (
     *("cluster", "offset", "mode", "re_read_bound", "state", "reason"),
 )
 _MOST_OTHERS = 200
+_FORMULA = ("=", "+", "-", "@")
 _EXPORTED_AT_ONCE = 500
 Text = Annotated[str, Query(max_length=1200)]
 
@@ -89,7 +94,7 @@ def offsets_page(
 ) -> Response:
     """The page: the first, or those behind one; now, or as of an earlier position."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    context = _listed(services, caller, _asked(group, stream, cluster), _place(after), at)
+    context = _listed(services, caller, _asked(group, stream, cluster), place_of(plain(after)), at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
@@ -149,6 +154,7 @@ def _listed(
         rows = _rows(connection, asked.wanted(caller, after, MOST_SHOWN + 1), then)
         others = _others(connection, then) if may(caller, Action.READ_ESTATE) else []
         clusters = leaves(connection, position)
+        translation = offset_translation.read(connection) if then is None else None
     shown = rows[:MOST_SHOWN]
     return {
         "past": past,
@@ -161,10 +167,19 @@ def _listed(
         "query": asked.query(),
         "is_first": after is None,
         "follows": after is None and past is None,
-        "following": asked.query(after=_written(shown[-1].place)) if len(rows) > MOST_SHOWN else None,
+        "following": asked.query(after=place_in_words(shown[-1].place)) if len(rows) > MOST_SHOWN else None,
+        "translation": _told(caller, translation),
         "others": others[:_MOST_OTHERS],
         "more_others": len(others) > _MOST_OTHERS,
     }
+
+
+def _told(caller: Caller, row: TranslationRow | None) -> Mapping[str, Any] | None:
+    """What commits wait for, if there is anything to say."""
+    if row is None or not row.waits:
+        return None
+    told = row.document(whole=may(caller, Action.READ_ESTATE))
+    return {**told, "since": None if row.since is None else clock(row.since)} if told["text"] else None
 
 
 def _rows(connection: Connection, wanted: Wanted, then: SeenThen | None) -> Sequence[CommitRow]:
@@ -181,24 +196,17 @@ def _others(connection: Connection, then: SeenThen | None) -> Sequence[NotFollow
 
 def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:
     committed = moment(row.committed_at_ms)
-    made = (row.group, row.stream, row.partition, row.cluster, row.committed_offset, committed)
+    made = (_cell(row.group), row.stream, row.partition, row.cluster, row.committed_offset, committed)
     if not row.elsewhere:
         yield (*made, "", "", "", "", "", "")
     for each in row.elsewhere:
         yield (*made, each.cluster, each.offset, each.mode, each.re_read_bound, each.state, each.reason)
 
 
+def _cell(name: str) -> str:
+    """Write a name that applications choose so that a spreadsheet takes it for text, and never for a formula."""
+    return f"'{name}" if name.startswith(_FORMULA) else name
+
+
 def _asked(group: str, stream: str, cluster: str) -> Asked:
     return Asked(*map(plain, (group, stream, cluster)))
-
-
-def _written(place: Place) -> str:
-    return "/".join(map(str, place))
-
-
-def _place(text: str) -> Place | None:
-    """The place behind which the page begins; what is none is the beginning."""
-    cluster, *stream, partition, group = text.split("/") if text.count("/") >= 3 else ("", "", "")
-    if not text.isprintable() or not partition.isascii() or not partition.isdecimal() or len(partition) > 9:
-        return None
-    return cluster, "/".join(stream), int(partition), group

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from treeline_client.errors import ConfigurationRefused
+from treeline_client.groups import group_name_problem
 
 _SAYS_ZONE = re.compile(r"(?<![A-Za-z0-9])zone=\S")
 """As the nodes of a zone router look for it in a client.id."""
@@ -89,6 +90,9 @@ def read(given: Mapping[str, Any]) -> Configuration:
     for key in ("bootstrap.servers", "metadata.broker.list"):
         if key in kafka:
             raise ConfigurationRefused(f"{key} is not for this client: discovery says which cluster is active")
+    problem = group_name_problem(str(kafka["group.id"])) if "group.id" in kafka else None
+    if problem:
+        raise ConfigurationRefused(f"group.id cannot name a group: {problem}")
     for key in ours:
         if key not in _REQUIRED and key not in _OPTIONAL:
             raise ConfigurationRefused(f"{key} is no key of this client")

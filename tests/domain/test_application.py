@@ -234,7 +234,7 @@ TOO_LONG = Facts(clusters=(ClusterGroups("c1", "x" * 200 + "{tenant}-{group}"),)
         ([], declare(name=replace(BILLING, application="Billing")), NameInvalid, "/name"),
         ([], declare(name=replace(BILLING, application="b" * 101)), NameInvalid, "/name"),
         ([], declare(facts=Facts(applications=MOST_APPLICATIONS)), StateConflict, None),
-        ([], declare(groups=("a", "-b")), NameInvalid, "/groups/1"),
+        ([], declare(groups=("a", "b\t")), NameInvalid, "/groups/1"),
         ([], declare(groups=MANY[: MOST_GROUPS + 1]), ValueInvalid, "/groups"),
         ([], declare(produces=MANY), ValueInvalid, "/produces"),
         ([], declare(consumes=("orders", "a/b")), ValueInvalid, "/consumes/1"),

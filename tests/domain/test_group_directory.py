@@ -33,6 +33,9 @@ def follower(group, environment="prod", partition=3):
         # Nobody declares groups: applications give them their names.
         (FULL, "acme-retail-prod-Billing_EU", "acme-retail-prod-orders", follower("Billing_EU")),
         (FULL, "acme-retail-prod-billing-eu", "acme-retail-prod-orders", follower("billing-eu")),
+        (FULL, "acme-retail-prod--billing", "acme-retail-prod-orders", follower("-billing")),
+        (FULL, "acme-retail-prod-Büro #1/ost 北", "acme-retail-prod-orders", follower("Büro #1/ost 北")),
+        (SHORT, "a.b c.acme", "acme-prod-orders", follower("a.b c")),
         (FULL, "acme-retail-test-x", "acme-retail-test-orders", follower("x", "test")),
         # A format that leaves parts out is enough: the topic tells them.
         (SHORT, "billing.acme", "acme-prod-orders", follower("billing")),
@@ -49,7 +52,9 @@ def test_groups_of_the_streams_environment(directory, group, topic, found):
         ("acme-retail-test-billing", "acme-retail-prod-orders", "gives the name 'acme-retail-test-billing' to no"),
         ("connect-cluster", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
         ("acme-retail-prod-", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
-        ("acme-retail-prod--billing", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
+        ("acme-retail-prod-a\tb", "acme-retail-prod-orders", "it has the character U+0009 at place 2"),
+        ("acme-retail-prod-billing ", "acme-retail-prod-orders", "it ends with a blank"),
+        ("acme-retail-prod-" + "g" * 250, "acme-retail-prod-orders", "it has 250 characters, at most 249"),
     ],
 )
 def test_others_are_not_followed_and_the_reason_is_told(group, topic, told):

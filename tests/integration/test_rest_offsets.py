@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 import sqlalchemy as sa
 
@@ -113,4 +115,24 @@ def test_refusals(seen: Rest):
     body = {"cluster": "c1", "stream": STREAM, "group": "g0", "to": "earliest"}
     problem(seen("POST", "/offsets/reset", {**body, "cluster": "c9"}), 404, "not-found")
     problem(seen("POST", "/offsets/reset", body), 404, "not-found")
-    problem(seen("POST", "/offsets/reset", {**body, "group": "No Group"}), 422, "name-invalid")
+    refused = problem(seen("POST", "/offsets/reset", {**body, "group": "No\tGroup"}), 422, "name-invalid")
+    assert refused["errors"][0]["pointer"] == "/group" and "U+0009 at place 3" in refused["detail"]
+    refused = problem(seen("GET", "/offsets?group=" + quote("No\u202eGroup")), 422, "name-invalid")
+    assert "U+202E at place 3" in refused["detail"]
+
+
+def test_pages_go_on_behind_a_group_of_any_name(tenant: Rest, database):
+    names = ["Büro #1/ost", "a b", "a/b/c", "50% of = it?&", "g"]
+    engine = create_engine(database.url)
+    with engine.begin() as connection:
+        connection.execute(sa.insert(group_commits), [commit("c1", name) for name in names])
+    engine.dispose()
+    found, path = [], "/offsets?limit=1"
+    while path:
+        page = tenant("GET", path).json()
+        found += [row["group"] for row in page["items"]]
+        path = page["next_cursor"] and f"/offsets?limit=1&cursor={page['next_cursor']}"
+    assert sorted(found) == sorted(names)
+    for name in names:
+        (row,) = tenant("GET", f"/offsets?group={quote(name, safe='')}").json()["items"]
+        assert row["group"] == name

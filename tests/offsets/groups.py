@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -161,7 +162,7 @@ class Groups:
 
     def shown(self, cluster: str, partition: int = 0) -> dict[str, Any] | None:
         """The group's commit on a cluster, as GET /offsets shows it."""
-        items = self.rest.ok("GET", f"/offsets?cluster={cluster}&group={self.group}")["items"]
+        items = self.rest.ok("GET", f"/offsets?cluster={cluster}&group={quote(self.group, safe='')}")["items"]
         wanted = dict(zip(("tenant", "instance", "environment", "stream"), self.place, strict=True))
         wanted["partition"] = partition
         return next((item for item in items if wanted.items() <= item.items()), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
         return {each: {"earliest": 100, "latest": 36_000}[wish.to] for each in wish.partitions}
 
     monkeypatch.setattr(offset_reset_form, "wished_offsets", wished)
+    monkeypatch.setattr(offset_reset_form, "refuse_members", lambda wish: None)
     monkeypatch.setattr(offset_reset_form, "reset", lambda wish, offsets: told.append(offsets))
     return told
 
@@ -86,12 +88,32 @@ def test_a_group_with_members_is_refused(
     assert acme.rest.ok("GET", "/events/head") == before
 
 
+def test_the_preview_refuses_a_group_with_members_as_the_reset_would(
+    owner_of_acme: Visitor, monkeypatch: pytest.MonkeyPatch, done: list[dict[int, int]]
+) -> None:
+    def has_members(*given: object) -> None:
+        raise StateConflict("group billing has members on c1: stop its consumers there first")
+
+    monkeypatch.setattr(offset_reset_form, "refuse_members", has_members)
+    preview = owner_of_acme.client.post(FORM, data={**hidden(owner_of_acme.get(FORM)), **WISH, "step": "preview"})
+    assert preview.status_code == 409 and "has members on c1" in said(preview) and done == []
+
+
+def test_a_group_of_any_name_is_quoted_in_the_command(owner_of_acme: Visitor) -> None:
+    given = {**WISH, "group": "Büro #1/ost's"}
+    preview = owner_of_acme.client.post(FORM, data={**hidden(owner_of_acme.get(FORM)), **given, "step": "preview"})
+    quoted = shlex.quote(given["group"])
+    assert code(preview, "same-command") == (
+        f"treeline offsets reset {ORDERS} {quoted} --cluster c1 --to earliest --partition 0"
+    )
+
+
 @pytest.mark.parametrize(
     ("changed", "status", "told"),
     [
         ({"stream": ITEMS}, 404, "there is no stream 'globex/shop/prod/items'"),
         ({"stream": "nobody/has/this/stream"}, 404, "there is no stream"),
-        ({"group": "b c"}, 422, "cannot name a group"),
+        ({"group": "b\tc"}, 422, "cannot name a group: it has the character U+0009 at place 2"),
         ({"partition": "9"}, 422, "there is no partition 9"),
         ({"partition": "x"}, 422, "must be a whole number"),
         ({"cluster": "c9"}, 404, "there is no cluster 'c9'"),
