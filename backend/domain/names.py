@@ -68,10 +68,10 @@ def group_name_problem(name: str) -> str | None:
     """Return why no consumer group can have this logical name; None if one can.
 
     Applications name their groups, and Kafka takes any text of up to 32,767 bytes. Every printable character is
-    carried, a blank inside the name as well. Refused, and named, are those that cannot be seen: control characters,
-    line breaks, blanks other than the usual one or at an end, marks that change the direction of text, halves of
-    surrogate pairs. Two groups whose names look the same must not be taken for one, and a name must not break out
-    of a line of a log or a table.
+    carried, a blank inside the name as well. Refused, and named, are those that cannot be seen: control
+    characters, line breaks, blanks other than the usual one or at an end, marks that change the direction of text,
+    halves of surrogate pairs. Two groups whose names look the same must not be taken for one, and a name must not
+    break out of a line of a log or a table.
     """
     if not name:
         return "it is empty"

@@ -48,8 +48,8 @@ def in_emergency(
 ) -> ReRead:
     """Return what comes again where the group goes on from the offset that is set on the target by now.
 
-    `committed`: its newest commit on the source; `source_end`, `target_end`: of the logs, None of a cluster that is
-    silent; `lacking`: at most so many records that the source holds and the target does not: they come later.
+    `committed`: its newest commit on the source; `source_end`, `target_end`: of the logs, None of a cluster that
+    is silent; `lacking`: at most so many records that the source holds and the target does not: they come later.
     """
     if known is None or known.offset is None:
         return ReRead(bound=None, estimate=NOTHING_SET)

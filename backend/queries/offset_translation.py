@@ -46,10 +46,10 @@ class State(StrEnum):
 
 _TEXTS = {
     State.NOT_RUNNING: "No worker translates offsets: start one for the queue treeline.offsets, or see its log.",
-    State.READING_COMMITS: "The commits that clusters hold are being read for the first time since the worker began.",
+    State.READING_COMMITS: "The commits that clusters hold are read for the first time since the worker began.",
     State.STARTING_SPARK: "The Spark session is starting: it takes 15 to 30 s, minutes on a busy machine.",
     State.READING_LOGS: "A batch runs on Spark: logs are read up to the committed offsets.",
-    State.RESTING: "Clients are held for a switch: their last commits are carried over directly, others wait for its end.",
+    State.RESTING: "Clients are held for a switch: their last commits are carried over directly, others wait.",
     State.IDLE: "",
 }
 

@@ -22,7 +22,7 @@ _MOST_DIGITS = 9
 
 
 def place_in_words(place: Place) -> str:
-    """Write a place as one text: CLUSTER/STREAM/PARTITION/GROUP. The group comes last: only it may have slashes."""
+    """Write a place as CLUSTER/STREAM/PARTITION/GROUP. The group comes last, since only it may have slashes."""
     return "/".join(map(str, place))
 
 

@@ -32,7 +32,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
 
     monkeypatch.setattr(offset_reset_form, "wished_offsets", wished)
     monkeypatch.setattr(offset_reset_form, "refuse_members", lambda wish: None)
-    monkeypatch.setattr(offset_reset_form, "reset", lambda wish, offsets: told.append(offsets))
+    monkeypatch.setattr(offset_reset_form, "reset", lambda engine, wish, offsets: told.append(offsets))
     return told
 
 

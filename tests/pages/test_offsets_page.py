@@ -12,7 +12,10 @@ import httpx2
 import pytest
 import sqlalchemy as sa
 
+from backend.eventlog.engine import create_engine
+from backend.queries import offset_translation
 from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
+from backend.queries.offset_translation import State, Waiting
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.pages.consoles import Console
@@ -170,3 +173,21 @@ def test_pictures(acme: Console, database: Database, open_page, folder: Path | N
 
 def viewer_page(acme: Console) -> httpx2.Response:
     return acme.get(PAGE)
+
+
+def test_what_commits_wait_for_is_told(acme: Console, database: Database) -> None:
+    def tell(state: State, **waiting: Any) -> None:
+        engine = create_engine(database.url)
+        with engine.begin() as connection:
+            offset_translation.write(connection, state, Waiting(**waiting))
+        engine.dispose()
+
+    operator = visitor(acme, "operator")
+    tell(State.STARTING_SPARK, commits={"c1": 7})
+    page = said(operator.get("/offsets"))
+    assert "The Spark session is starting" in page and "7 commits were seen and are not translated yet" in page
+    assert "Since " in page
+    member = said(visitor(acme, "member").get("/offsets"))
+    assert "The Spark session is starting" in member and "7 commits" not in member
+    tell(State.IDLE)
+    assert "Spark" not in said(operator.get("/offsets"))

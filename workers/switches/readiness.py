@@ -1,8 +1,8 @@
 """Whether everything slow is done before clients are told to hold: from then on producers wait for each step.
 
 Two things make a first switch slow. A batch on Spark, of which the first one begins with a JVM that takes both
-processors for 15 to 30 s; and connections, logs and code that are used for the first time. Both are waited for while
-nobody is held.
+processors for 15 to 30 s; and connections, logs and code that are used for the first time. Both are waited for
+while nobody is held.
 """
 
 from __future__ import annotations

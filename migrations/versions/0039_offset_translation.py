@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0038_offset_translation"
-down_revision = "0037_unit_waits"
+revision = "0039_offset_translation"
+down_revision = "0038_held_locks"
 branch_labels = None
 depends_on = None
 
