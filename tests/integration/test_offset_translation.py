@@ -16,10 +16,10 @@ from tests.integration.conftest import Rest
 SEEN = Waiting(commits={"c1": 12, "c2": 3}, away={"c3": "no answer within 10 s"}, reading=("c2",))
 
 
-def tell(url: str, state: State, waiting: Waiting = Waiting()) -> None:
+def tell(url: str, state: State, waiting: Waiting | None = None) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:
-        offset_translation.write(connection, state, waiting)
+        offset_translation.write(connection, state, waiting or Waiting())
     engine.dispose()
 
 
