@@ -103,7 +103,8 @@ def test_pages_and_filters(seen: Rest):
     assert found == everything
     assert {row["group"] for row in seen("GET", "/offsets?group=acme-g2").json()["items"]} == {"g2"}
     assert len(seen("GET", f"/offsets?stream={STREAM}&cluster=c2").json()["items"]) == 6
-    assert seen("GET", "/offsets?group=nobody").json() == {"items": [], "next_cursor": None}
+    nobody = seen("GET", "/offsets?group=nobody").json()
+    assert (nobody["items"], nobody["next_cursor"]) == ([], None)
     (row,) = seen("GET", "/offsets/not-followed").json()["items"]
     assert row == {"cluster": "c1", "technical_group": "x", "topic": "t", "reason": "no stream"}
 
