@@ -16,7 +16,7 @@ from backend.changes.switches import taking_back
 from backend.dispatch import Directed
 from backend.domain.cluster import RecordOnline
 from backend.domain.cluster_switch import Phase, Retarget
-from backend.domain.switch_commands import WORKER, Abort, Advance, Complete, Force, RecordArrived, StartSwitch
+from backend.domain.switch_commands import WORKER, Abort, Complete, Force, RecordArrived, StartSwitch
 from backend.domain.tree import SwitchTarget
 from backend.eventlog.recorded import Metadata
 from backend.queries import discovery_clients
@@ -25,7 +25,6 @@ from backend.queries.switches import find_switch, running_switches
 from tests.integration.conftest import Rest, problem
 from tests.integration.streams import worker_records
 from tests.integration.test_discovery import MOVED, PROD, discover, start, switched, to
-from workers import context
 
 EMERGENCY = {"from": "c1", "to": "c2", "mode": "emergency"}
 STEPS = [to(phase) for phase in (Phase.HOLDING, Phase.DRAINING, Phase.CLOSING)]
@@ -62,15 +61,6 @@ def target_of(rest: Rest) -> str:
     """That c1 copies to at level 2."""
     target: str = rest("GET", "/trees/main/distributors/c1/2").json()["target"]
     return target
-
-
-def test_a_hold_that_is_rehearsed_changes_nothing(tenant: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
-    switched(tenant, start())
-    before, app = tenant.head(), tenant.client.app  # type: ignore[attr-defined]
-    monkeypatch.setattr(context, "dispatcher", lambda: app.state.services.dispatcher)
-    hold = Advance(phase=Phase.HOLDING, measured={})
-    context.rehearse(deciders.SWITCH, "switch-s1", hold, "worker:switches", "s1")
-    assert tenant.head() == before and get(tenant)["state"] == "planned"
 
 
 def get(rest: Rest, query: str = "") -> dict[str, Any]:
