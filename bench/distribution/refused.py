@@ -44,18 +44,23 @@ class Load:
     partitions: int
     rate: int
     over: threading.Event = field(default_factory=threading.Event)
+    sent: int = 0
 
     def run(self) -> None:
         """Produce until `over`."""
-        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
-        began, sent = time.monotonic(), 0
+        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5, "enable.idempotence": True})
+        began = time.monotonic()
         while not self.over.is_set():
-            while sent < (time.monotonic() - began) * self.rate:
-                producer.produce(self.topic, b"%0100d" % sent, partition=sent % self.partitions)
-                sent += 1
+            while self.sent < (time.monotonic() - began) * self.rate:
+                try:
+                    producer.produce(self.topic, b"%0100d" % self.sent, partition=self.sent % self.partitions)
+                except BufferError:
+                    break
+                self.sent += 1
             producer.poll(0)
             time.sleep(0.005)
-        producer.flush(30)
+        while producer.flush(30):
+            pass
 
 
 def plan_of(servers: dict[str, str], topic: str, partitions: int) -> EdgePlan:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaError
@@ -12,6 +14,7 @@ from backend.kafka.alive import LONGEST_STEP_SECONDS
 from backend.kafka.copy import CopySession
 from backend.kafka.errors import CopyFailed
 from backend.kafka.knowledge import Knowledge
+from bench.distribution.refused import Load
 from tests.eventually import eventually
 from tests.integration.test_copy_session import Pair
 from tests.integration.test_distributor_thread import start, state
@@ -19,12 +22,10 @@ from tests.kafka import configure
 
 __all__ = ["start"]
 
-PARTITIONS = 20
+PARTITIONS, RATE = 10, 2000
 REFUSED = 7
 """Partition of the refused record."""
-NEW = 40
-"""Records that come to each other partition before each session."""
-MOST_ASKED = 2 * 4
+MOST_ASKED = 2 * 8
 STATE = KafkaError._STATE
 _LONGEST_DELAY_SECONDS = 0.03
 
@@ -39,26 +40,31 @@ def pair(request, estate):
 
 
 def test_new_records_and_ends_of_partitions_do_not_use_up_the_search(pair, start):
-    """500 records at once, then 15, then 1; what else comes may end one session more."""
-    pair.produce([{"value": b"before", "partition": partition} for partition in range(PARTITIONS)])
-    pair.produce([{"value": b"x" * 200_000, "partition": REFUSED}, {"value": b"after", "partition": REFUSED}])
-    others = [partition for partition in range(PARTITIONS) if partition != REFUSED]
+    """50,000 records at once, then 1,562, 48 and 1; what else comes may end a session or two more."""
+    pair.limits = replace(pair.limits, batch_records=50_000)
     asked = 0
 
-    def load(plan):
-        """Asked for leave, before a session fences its predecessor and after that."""
+    def leave(plan):
+        """Asked for twice by each session, before it fences its predecessor and after that."""
         nonlocal asked
         asked += 1
-        pair.produce([{"value": b"new", "partition": partition} for partition in others for _ in range(NEW)])
 
-    thread = start(pair.plan(), load, Knowledge(set_aside=pair.set_aside))
-    eventually(lambda: pair.refused or asked > MOST_ASKED, "the record is set aside")
+    load = Load(pair.servers[pair.a], pair.topic, PARTITIONS, RATE)
+    loading = threading.Thread(target=load.run)
+    loading.start()
+    try:
+        thread = start(pair.plan(), leave, Knowledge(set_aside=pair.set_aside))
+        eventually(lambda: state(thread).copied_records > RATE, "records flow")
+        pair.produce([{"value": b"x" * 200_000, "partition": REFUSED}])
+        eventually(lambda: pair.refused or asked > MOST_ASKED, "the record is set aside")
+    finally:
+        load.over.set()
+        loading.join()
     assert pair.refused, f"not within {MOST_ASKED // 2} sessions"
-    assert {(one.partition, one.offset) for one in pair.refused} == {(REFUSED, 1)}
-    eventually(lambda: state(thread).state == "running" and state(thread).lag_records == 0, "all is copied")
-    copied = [(message.partition(), message.value()) for message in pair.copied()]
-    assert [value for partition, value in copied if partition == REFUSED] == [b"before", b"after"]
-    assert len(copied) == 2 + (1 + asked * NEW) * len(others)
+    assert {one.partition for one in pair.refused} == {REFUSED}
+    assert len({one.offset for one in pair.refused}) == 1
+    eventually(lambda: len(pair.copied()) >= load.sent, "all others are copied")
+    assert sorted(int(message.value()) for message in pair.copied()) == list(range(load.sent))
 
 
 def test_a_refusal_that_comes_while_positions_are_sent_is_told_as_one(pair):
