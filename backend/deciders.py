@@ -10,6 +10,7 @@ from backend.domain import (
     cluster,
     cluster_switch,
     edge_losses,
+    fenced_workers,
     group_reset,
     leader_elections,
     leaf,
@@ -48,6 +49,9 @@ LOST_ORIGIN: Decider[lost_origin.LostOrigin, lost_origin.Reroot] = Decider(
 )
 EDGE: Decider[edge_losses.Edge, edge_losses.EdgeCommand] = Decider(
     edge_losses.INITIAL, edge_losses.decide, edge_losses.evolve
+)
+FENCED_WORKERS: Decider[fenced_workers.FencedWorkers, fenced_workers.RecordFenced] = Decider(
+    fenced_workers.INITIAL, fenced_workers.decide, fenced_workers.evolve
 )
 GROUP_RESETS: Decider[group_reset.Resets, group_reset.RecordReset] = Decider(
     group_reset.INITIAL, group_reset.decide, group_reset.evolve

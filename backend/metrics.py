@@ -45,6 +45,11 @@ _ALL = (
         "1 if somebody has the lease; of distributors' units only while they run",
         ("lease",),
     ),
+    Metric(
+        "treeline_lease_fenced_total",
+        "Times that a worker which was alive found the lease taken by another one",
+        ("lease",),
+    ),
     Metric("treeline_cluster_online", "1 if the cluster answers", _CLUSTER),
     Metric(
         "treeline_application_access_failed", "Applications whose access could not be set or removed", _CLUSTER

@@ -135,6 +135,13 @@ class Settings(AccessSettings):
         description="Seconds a lease holds without renewal, by the database's clock; a dead worker's units "
         "move again after this and a restart, together below 15 s.",
     )
+    lease_longest_seconds: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds that a lease holds at most, where renewals are late: a lease outlasts three gaps as "
+        "long as the worst of late, so that an overloaded machine slows down instead of moving units around. "
+        "Units of a machine that dies move after this at the latest, and as much again, where others are late.",
+    )
     lease_renew_seconds: float = Field(
         1.0, gt=0, description="Seconds between renewals; several must fit into the lease's life."
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -24,12 +25,29 @@ def _after(seconds: float) -> sa.ColumnElement[object]:
     return _NOW + sa.func.make_interval(0, 0, 0, 0, 0, 0, seconds)
 
 
-def report_shift(connection: Connection, holder: str, ttl_seconds: float) -> int:
-    """Tell that a shift is alive, forget the dead ones, and count those alive."""
-    row = insert(shifts).values(holder=holder, seen_at=_NOW)
-    connection.execute(row.on_conflict_do_update(index_elements=["holder"], set_={"seen_at": _NOW}))
-    connection.execute(sa.delete(shifts).where(shifts.c.seen_at < _after(-ttl_seconds)))
+def clock(connection: Connection) -> datetime:
+    """The database's time, by which leases are judged."""
+    now: datetime = connection.execute(sa.select(_NOW)).scalar_one()
+    return now
+
+
+def report_shift(connection: Connection, holder: str, ttl_seconds: float, grace_seconds: float = 0.0) -> int:
+    """Report that a shift is alive for so long, forget the dead ones, and count those alive.
+
+    `grace_seconds`: for which those that should be dead are still counted, by a holder that is late itself.
+    """
+    seen = {"seen_at": _NOW, "ttl_seconds": ttl_seconds}
+    row = insert(shifts).values(holder=holder, **seen)
+    connection.execute(row.on_conflict_do_update(index_elements=["holder"], set_=seen))
+    alive_for = sa.func.make_interval(0, 0, 0, 0, 0, 0, shifts.c.ttl_seconds + grace_seconds)
+    connection.execute(sa.delete(shifts).where(shifts.c.seen_at < _NOW - alive_for))
     return connection.execute(sa.select(sa.func.count()).select_from(shifts)).scalar_one()
+
+
+def report_seen(connection: Connection, holder: str, ttl_seconds: float) -> None:
+    """Prolong what `report_shift` reported, if the shift has not ended."""
+    seen = {"seen_at": _NOW, "ttl_seconds": ttl_seconds}
+    connection.execute(sa.update(shifts).where(shifts.c.holder == holder).values(seen))
 
 
 def end_shift(connection: Connection, holder: str) -> None:
@@ -54,18 +72,24 @@ def renew(connection: Connection, holder: str, held: Mapping[str, int], ttl_seco
     return frozenset(connection.execute(statement).scalars())
 
 
-def taken(connection: Connection) -> frozenset[str]:
-    """Units whose lease holds."""
-    query = sa.select(leases.c.unit).where(leases.c.holder.is_not(None), leases.c.expires_at > _NOW)
+def taken(connection: Connection, grace_seconds: float = 0.0) -> frozenset[str]:
+    """Units whose lease holds, or expired less than `grace_seconds` ago."""
+    holds = leases.c.expires_at > _after(-grace_seconds)
+    query = sa.select(leases.c.unit).where(leases.c.holder.is_not(None), holds)
     return frozenset(connection.execute(query).scalars())
 
 
-def acquire(connection: Connection, holder: str, units: Collection[str], ttl_seconds: float) -> dict[str, int]:
-    """Take free leases; unit -> new epoch of those that were got. Others may be quicker."""
+def acquire(
+    connection: Connection, holder: str, units: Collection[str], ttl_seconds: float, grace_seconds: float = 0.0
+) -> dict[str, int]:
+    """Take free leases; unit -> new epoch of those that were got. Others may be quicker.
+
+    `grace_seconds`: for which a lease that has expired is left to its holder, who may renew it late.
+    """
     got: dict[str, int] = {}
     for unit in sorted(units):  # one order for all, so that two takers never wait for each other in a ring
         row = insert(leases).values(unit=unit, holder=holder, epoch=1, expires_at=_after(ttl_seconds))
-        free = sa.or_(leases.c.holder.is_(None), leases.c.expires_at <= _NOW)
+        free = sa.or_(leases.c.holder.is_(None), leases.c.expires_at <= _after(-grace_seconds))
         statement = row.on_conflict_do_update(
             index_elements=["unit"],
             set_={"holder": holder, "epoch": leases.c.epoch + 1, "expires_at": _after(ttl_seconds)},

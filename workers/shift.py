@@ -5,6 +5,10 @@ next shift in the same process takes them up as they are. So a shift's end costs
 hands only when another holder's share is too small or its process dies. A process that no shift looks after
 any more (its worker was told to stop, Celery lost it) lets its units go after two lease lives.
 
+Leases are renewed by a thread of its own (`lease_keeper.py`), which waits for none of this. A process whose
+renewals are late anyway is starved: its leases get longer, it leaves expired leases of others alone for a while,
+since they are late as well, and it takes one unit at a time.
+
 While the database is away nobody can take a lease, so units go on; the target fences whatever goes wrong.
 """
 
@@ -32,6 +36,7 @@ from workers import checkpoints, desired, edge_losses, leases, unit_states
 from workers.desired import Desired
 from workers.distributor import DistributorThread
 from workers.ended_holders import free_ended
+from workers.lease_keeper import LeaseKeeper
 from workers.measures import MeasureBook
 from workers.schema_gates import SchemaGates
 
@@ -69,6 +74,7 @@ class UnitHost:
         self._seen_position: tuple[int, int] | None = None
         self._looked_after = time.monotonic()
         self._guard = threading.Thread(target=self._let_go_if_forgotten, name="guard", daemon=True)
+        self._leases = LeaseKeeper(engine, settings, self.holder, time.sleep)
         self._lock = threading.Lock()
         self._abandoned: list[DistributorThread] = []
         self._measures = MeasureBook(engine)
@@ -77,6 +83,13 @@ class UnitHost:
         """Look after the units for a while; `stopping` waits that many seconds and tells whether to stop."""
         if not self._guard.is_alive():
             self._guard.start()
+        self._leases.start()
+        try:
+            self._look_after(seconds, stopping)
+        finally:
+            self._leases.rest()
+
+    def _look_after(self, seconds: float, stopping: Callable[[float], bool]) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             with self._lock:
@@ -115,23 +128,26 @@ class UnitHost:
                 self._desired = desired.read(connection, settings)
                 self._seen_position = now
                 self._schema_gates.assign(self._desired.primary)
-            shifts = leases.report_shift(connection, self.holder, settings.lease_ttl_seconds)
-            held = {unit.name: thread.epoch for unit, thread in self._threads.items()}
-            mine = leases.renew(connection, self.holder, held, settings.lease_ttl_seconds)
+            grace = self._leases.grace_seconds
+            shifts = leases.report_shift(connection, self.holder, self._leases.seconds, grace)
             unit_states.write(connection, [t.state(self.holder) for t in self._threads.values()])
             checkpointed = self._write_checkpoints(connection)
-            taken = leases.taken(connection)
+            taken = leases.taken(connection, grace)
         for thread, streams in checkpointed:
             thread.checkpoints_written(streams)
         plans = self._desired.plans
         self._schema_gates.tidy({plans[unit].target.name for unit in self._threads if unit in plans})
-        lost = [t for t in self._threads.values() if t.unit.name not in mine or not t.is_alive()]
+        lost = [
+            thread
+            for unit, thread in self._threads.items()
+            if self._leases.is_lost(unit.name, thread.epoch) or not thread.is_alive()
+        ]
         self._abandon_hung()
         lost = [thread for thread in lost if thread.unit in self._threads]
         surplus = [self._threads[unit] for unit in assignment.surplus(list(self._threads), plans, shifts)]
         self._stop(lost + [thread for thread in surplus if thread not in lost], _STOP_SECONDS)
         free = [unit for unit in sorted(plans) if unit.name not in taken and unit not in self._threads]
-        wanted = assignment.wanted(free, len(self._threads), len(plans), shifts)
+        wanted = assignment.wanted(free, len(self._threads), len(plans), shifts, is_late=self._leases.is_late)
         if wanted:
             self._take(wanted)
         for unit, thread in self._threads.items():
@@ -144,9 +160,10 @@ class UnitHost:
 
     def _take(self, wanted: tuple[Unit, ...]) -> None:
         with self._engine.begin() as connection:
-            got = leases.acquire(
-                connection, self.holder, [unit.name for unit in wanted], self._settings.lease_ttl_seconds
-            )
+            names = [unit.name for unit in wanted]
+            got = leases.acquire(connection, self.holder, names, self._leases.seconds, self._leases.grace_seconds)
+        for name, epoch in got.items():
+            self._leases.hold(name, epoch)
         for unit in wanted:
             if unit.name not in got:
                 continue
@@ -221,6 +238,7 @@ class UnitHost:
             return
         for thread in ended:
             self._threads.pop(thread.unit, None)
+            self._leases.drop(thread.unit.name)
         log.info("units let go", units=sorted(thread.unit.name for thread in ended))
         self._measures.write_last(ended)
         try:
@@ -241,6 +259,7 @@ class UnitHost:
         for thread in hung:
             thread.stop()
             del self._threads[thread.unit]
+            self._leases.drop(thread.unit.name)
         self._abandoned += hung
         log.error("units hang and are abandoned", units=sorted(thread.unit.name for thread in hung))
         self._measures.write_last(hung)
@@ -253,10 +272,11 @@ class UnitHost:
             os._exit(1)
 
     def _let_go_if_forgotten(self) -> None:
-        patience = 2 * self._settings.lease_ttl_seconds
         while True:
             time.sleep(self._settings.lease_ttl_seconds / 2)
             with self._lock:  # and so not in the middle of a shift's round, however long that takes
+                # On a starved machine the next shift comes late as well.
+                patience = 2 * self._leases.seconds
                 if self._threads and time.monotonic() - self._looked_after > patience:
                     log.warning("no shift looks after this process; letting go")
                     self._let_go()

@@ -63,7 +63,10 @@ class StateCollector(Collector):
         leases = family("treeline_lease_held")
         for name, held in leases_held.read(connection).items():
             leases.add_metric([name], float(held))
-        yield from (position, lag, leases)
+        fenced = family("treeline_lease_fenced_total")
+        for name, times in leases_held.fenced(connection).items():
+            fenced.add_metric([name], times)
+        yield from (position, lag, leases, fenced)
 
 
 def _clusters(connection: Connection) -> Iterator[Metric]:

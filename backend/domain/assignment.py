@@ -73,6 +73,12 @@ def surplus(held: Sequence[Unit], desired: Collection[Unit], shifts: int) -> tup
     return gone + tuple(reversed(kept[fair_share(len(desired), shifts) :]))
 
 
-def wanted(free: Sequence[Unit], held: int, desired: int, shifts: int) -> tuple[Unit, ...]:
-    """Free units that a holder of `held` ones takes, up to its share."""
-    return tuple(free[: max(0, fair_share(desired, shifts) - held)])
+def wanted(
+    free: Sequence[Unit], held: int, desired: int, shifts: int, *, is_late: bool = False
+) -> tuple[Unit, ...]:
+    """Return the free units that a holder of `held` ones takes now, up to its share.
+
+    One at a time if its renewals are late: opening many sessions at once starves those that copy already.
+    """
+    room = max(0, fair_share(desired, shifts) - held)
+    return tuple(free[: min(room, 1) if is_late else room])

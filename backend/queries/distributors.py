@@ -27,6 +27,7 @@ _REFUSALS_SHOWN = 3
 _HEARD_OF_SECONDS = 3.0
 # Worst first: a distributor is doing as well as the worst of its units.
 _WORST_FIRST = ("blocked", "degraded", "paused", "starting", "stopped", "running")
+_PAUSED, _PAUSING = "paused", "pausing"
 
 
 @dataclass(frozen=True)
@@ -177,9 +178,15 @@ def _observe(
         reason = f"{missing} of {len(rows)} units wait for a worker"
     offline = [end for end in ends if end is not None and end.state == "offline"]
     if offline:
-        # One that is told to wait is not held up by anything.
-        state = "paused" if chosen.paused else "blocked"
+        state = "blocked"
         reason = "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
+    if chosen.paused:
+        # One that is told to wait is not held up by anything. A unit that has not said that it waits, or that
+        # nobody has heard of, may have a session that copies.
+        going_on = len(rows) - sum(row.state == _PAUSED for row in present)
+        state = _PAUSING if going_on else _PAUSED
+        if going_on and reason is None:
+            reason = f"{going_on} of {len(rows)} units have not stopped copying yet"
     lags: list[int] = [row.lag_records for row in present if not row.silent and row.lag_records is not None]
     waits = [row.wait_seconds for row in present if not row.silent and row.wait_seconds is not None]
     lag = sum(lags) if len(lags) == len(rows) else None

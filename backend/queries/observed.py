@@ -24,6 +24,8 @@ leases = sa.Table(
     sa.Column("epoch", sa.BigInteger, nullable=False),
     # By the database's clock, so that a worker whose clock is off neither holds too long nor steals.
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+    # How often a holder that was alive found the lease taken by another one.
+    sa.Column("fenced", sa.BigInteger, nullable=False, server_default="0"),
 )
 
 shifts = sa.Table(
@@ -31,6 +33,8 @@ shifts = sa.Table(
     METADATA,
     sa.Column("holder", sa.Text, primary_key=True),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+    # For so long it counts as alive; longer for one whose reports are late.
+    sa.Column("ttl_seconds", sa.Float, nullable=False, server_default="6"),
 )
 
 unit_states = sa.Table(

@@ -40,6 +40,7 @@ SENTENCES: Mapping[str, str] = {
     "SetAsideReplayed": "A record that had been set aside was replayed: {id}",
     "RecordsLost": "{stream}/{partition} on {cluster}: {reason}",
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
+    "WorkerFenced": "Worker {holder} was fenced while it was alive: {fenced_leases}",
     "GroupOffsetsReset": "Offsets of group {group} for {stream} set on {cluster}: {to}",
     "PreferredLeadersElected": "Preferred brokers of {cluster} elected to lead: {elected} partitions",
     "SchemaConflictFound": "Schemas of {cluster}: {detail}",
@@ -139,6 +140,7 @@ TROUBLES = frozenset(
         "ApplicationDrifted",
         "SwitchForced",
         "SwitchFailed",
+        "WorkerFenced",
     }
 )
 
@@ -165,6 +167,8 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
         known["limit"] = "without a limit" if limit is None else f"at most {counted(limit, 'byte')} a second"
     if isinstance(data.get("disabled"), bool):
         known["state"] = "disabled" if data["disabled"] else "enabled"
+    if name == "WorkerFenced":
+        known["fenced_leases"] = _fenced(data.get("leases"))
     if name == "AccessRefused" and data.get("reason") is None:
         pattern = pattern.partition(":")[0] + ": {stream}"
     if name == "StrandedRecordsArrived":
@@ -174,6 +178,14 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
         known.update(_shape(data.get("root")))
         known["otherwise"] = "" if before is None else _tree_otherwise(before, data)
     return shortened(pattern.format_map(known), _LONGEST)
+
+
+def _fenced(leases: object) -> str:
+    """Each lease with the epoch that the worker had, and the one that is valid now."""
+    rows = [row for row in leases if isinstance(row, list) and len(row) == 4] if isinstance(leases, list) else []
+    return "; ".join(
+        f"{lease}, epoch {old}, is of epoch {new} now ({holder or 'free'})" for lease, old, holder, new in rows
+    )
 
 
 def _parsed(document: object) -> tree_shape.Node | None:

@@ -80,6 +80,11 @@ def test_a_holder_takes_free_units_up_to_its_share():
     assert assignment.wanted(UNITS, 3, 6, 2) == ()
 
 
+def test_a_holder_whose_renewals_are_late_takes_one_unit_at_a_time():
+    assert assignment.wanted(UNITS, 1, 6, 2, is_late=True) == UNITS[:1]
+    assert assignment.wanted(UNITS, 3, 6, 2, is_late=True) == ()
+
+
 @given(st.integers(1, 30), st.lists(st.booleans(), min_size=1, max_size=20))
 def test_shifts_that_come_and_go_end_with_every_unit_held_once(count, changes):
     desired = assignment.units([(f"c{n}", 1) for n in range(count)], 1)

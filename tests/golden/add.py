@@ -37,6 +37,8 @@ VALUES: dict[str, Any] = {
     "previous": "cluster-5",
     "primary_cluster": "cluster-1",
     "zone": "az1",
+    "holder": "worker-1:4711",
+    "leases": [["distributor:cluster-1:3:0", 4, "worker-2:812", 5], ["reconcile", 7, None, 8]],
     "topic_format": "{tenant}-{instance}-{environment}-{topic}",
     "group_format": "{tenant}-{instance}-{environment}-{group}",
     "subject_format": "{tenant}-{instance}-{environment}-{topic}",

@@ -75,6 +75,34 @@ def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_u
     assert lag() == units
 
 
+def test_one_that_was_told_to_wait_is_pausing_until_no_session_of_it_copies_any_more(
+    grown: Rest, database: Database
+) -> None:
+    def shown() -> tuple[str, str | None]:
+        row = grown("GET", PATH).json()
+        return row["state"], row["reason"]
+
+    def one_unit(**facts: object) -> None:
+        with database.engine.begin() as connection:
+            first = sa.update(unit_states).where(unit_states.c.unit == "distributor:c2:2:0")
+            connection.execute(first.values(**facts))
+
+    target = grown("GET", PATH).json()["target"]
+    observe(database.engine, "c2", 2, target)
+    with database.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE clusters SET state = 'online', reason = NULL"))
+    assert shown() == ("running", None)
+    assert grown("PATCH", PATH, {"paused": True}).is_success
+    assert shown() == ("pausing", "2 of 2 units have not stopped copying yet")
+    one_unit(state="paused")
+    assert shown() == ("pausing", "1 of 2 units have not stopped copying yet")
+    observe(database.engine, "c2", 2, target, state="paused")
+    assert shown() == ("paused", None)
+    with database.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE leases SET expires_at = clock_timestamp() WHERE unit LIKE '%:2:0'"))
+    assert shown() == ("pausing", "1 of 2 units wait for a worker"), "its holder may be alive, and copy"
+
+
 def test_the_wait_is_that_of_the_slowest_unit_and_not_known_while_the_lag_is_not(
     tenant: Rest, database: Database
 ) -> None:

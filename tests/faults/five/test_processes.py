@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 from confluent_kafka.admin import AdminClient
 
@@ -82,6 +88,48 @@ def test_a_holder_sleeps_beyond_its_leases_and_wakes(place):
         place.go_on(sleeper)
         run.flow(3)
     passed(run)
+
+    def told() -> list[dict[str, Any]]:
+        found = place.rest.ok("GET", "/events?stream=fenced-workers")["items"]
+        return [each["data"] for each in found if each["data"]["holder"].endswith(f":{sleeper}")]
+
+    for lease, epoch, successor, newer in eventually(told, "it says that it was fenced")[-1]["leases"]:
+        assert lease.startswith("distributor:") and not (successor or "").endswith(f":{sleeper}") and newer > epoch
+
+
+@contextmanager
+def starved(processes: int) -> Iterator[None]:
+    """So many processes want a processor for themselves."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.nightly
+def test_a_starved_machine_slows_down_and_moves_no_unit(place):
+    """Leases of six seconds expired, workers took each other's units, and sessions were fenced by the hundred."""
+
+    def fenced() -> int:
+        return len(place.rest.ok("GET", "/events?stream=fenced-workers")["items"])
+
+    def copied() -> int:
+        return sum(row["copied_records"] for row in place.distributors())
+
+    with Run(place) as run:
+        run.flow(2)
+        before, told = place.epochs(), fenced()
+        with starved(40):
+            run.flow(30)
+            halfway = copied()
+            run.flow(30)
+            assert copied() > halfway, "records go on flowing"
+    passed(run)
+    moved = {each for each, epoch in place.epochs().items() if epoch != before.get(each)}
+    assert (moved, fenced()) == (set(), told)
 
 
 @pytest.mark.nightly
