@@ -105,6 +105,20 @@ def test_given_services_are_used_instead_of_embedded_ones(tmp_path: Path, monkey
     assert not {"TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL"} & set(control_plane_environment(layout))
 
 
+def test_only_migrations_get_the_address_of_the_database_s_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREELINE_DATABASE_URL", "postgresql+psycopg://application@elsewhere/treeline")
+    monkeypatch.setenv("TREELINE_MIGRATION_DATABASE_URL", "postgresql+psycopg://owner@elsewhere/treeline")
+    settings.cache_clear()
+    _, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
+    told = {spec.name: spec.environment.get("TREELINE_MIGRATION_DATABASE_URL") for spec in plan.processes}
+    assert told.pop("migrate") == "postgresql+psycopg://owner@elsewhere/treeline"
+    # Said as empty: they inherit what `up` was started with otherwise.
+    assert {told[name] for name in ("api", "beat", "worker:control", "worker:shifts")} == {""}
+    assert not any("owner@" in str(spec.environment) for spec in plan.processes if spec.name != "migrate")
+
+
 def test_the_processes_share_a_key_of_the_homes_for_passwords_unless_one_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

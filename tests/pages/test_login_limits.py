@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from backend import login_limits
 from backend.login_limits import ATTEMPTS, LoginLimits, RateLimit, network_of
-from backend.web import login_limits
 from tests.pages.consoles import Console
 from tests.pages.test_users_page import client_of, new_user, try_password
 

@@ -8,9 +8,9 @@ from itertools import islice
 import httpx2
 import pytest
 
+from backend import login_limits
 from backend.login_limits import ATTEMPTS
 from backend.settings import PROJECT_ROOT
-from backend.web import login_limits
 from tests import http
 from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here
