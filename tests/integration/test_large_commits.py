@@ -88,24 +88,26 @@ def committed(pair):
     return {row.partition: (row.offset, len(row.metadata or "")) for row in rows}
 
 
-def one_each(pair, vector):
-    """Positions of such vectors, and a record on each partition; how long the positions' metadata is."""
+def filled(pair, vector, every=1):
+    """Positions of such vectors, and a record on each `every`-th partition; the length of the metadata."""
     metadata = stand(pair, vector)
-    pair.produce([{"value": b"%d" % partition, "partition": partition} for partition in range(pair.partitions)])
+    pair.produce([{"value": b"%d" % place, "partition": place} for place in range(0, pair.partitions, every)])
     return len(metadata)
 
 
-def check_copied(pair, length):
-    """Every partition's record and position are on the target."""
+def check_copied(pair, length, every=1):
+    """The records, and the position of every partition, are on the target."""
     found = committed(pair)
-    assert {offset for offset, _ in found.values()} == {1}
+    assert {place: offset for place, (offset, _) in found.items()} == {
+        place: int(place % every == 0) for place in range(pair.partitions)
+    }
     assert min(each for _, each in found.values()) >= length
-    assert sorted(int(message.value()) for message in pair.copied()) == list(range(pair.partitions))
+    assert sorted(int(message.value()) for message in pair.copied()) == list(range(0, pair.partitions, every))
 
 
 def test_positions_that_do_not_fit_into_one_commit_are_committed(pair):
     vector = {number: (1, 10**15 + number) for number in range(3, 3 + ORIGINS)}
-    length = one_each(pair, vector)
+    length = filled(pair, vector)
     session = pair.session()
     copy(session, pair.partitions)
     session.close()
@@ -128,15 +130,16 @@ def test_offsets_of_a_group_that_do_not_fit_into_one_commit_are_set(pair):
 
 @pytest.mark.nightly
 def test_an_edge_of_8000_partitions_with_six_origins_moves(large_brokers):
+    """The first transaction commits all positions, whichever partitions have records."""
     pair = Pair(large_brokers, partitions=MANY)
-    length = one_each(pair, SIX)
+    length = filled(pair, SIX, every=MANY // 100)
     plan = pair.plan()
     thread = DistributorThread(plan.unit, 1, pair.limits, lambda plan: None, Knowledge(), plan, 7)
     thread.start()
     try:
         eventually(lambda: thread.state("test").state == "running", "a session is open")
-        eventually(lambda: thread.state("test").copied_records >= MANY, "all is copied")
+        eventually(lambda: thread.state("test").copied_records >= 100, "all is copied")
     finally:
         thread.stop()
         thread.join()
-    check_copied(pair, length)
+    check_copied(pair, length, every=MANY // 100)
