@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0039_offset_translation"
-down_revision = "0038_held_locks"
+revision = "0040_offset_translation"
+down_revision = "0039_late_leases"
 branch_labels = None
 depends_on = None
 
