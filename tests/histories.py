@@ -216,6 +216,7 @@ def _adoption(source: random.Random) -> Directed:
         retention_ms=-1,
         cleanup_policy="delete",
         max_message_bytes=1000,
+        config={},
     )
     command: adoption.AdoptionCommand = source.choice(
         (

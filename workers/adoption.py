@@ -135,6 +135,7 @@ def _commands(connection: Connection, batch: Sequence[AdoptedTopic]) -> list[tup
                 retention_ms=topic.retention_ms,
                 cleanup_policy=topic.cleanup_policy,
                 max_message_bytes=topic.max_message_bytes,
+                config=topic.config,
             ),
             clusters=taken.clusters,
             taken_topics=dict(taken.topics),

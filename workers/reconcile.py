@@ -24,6 +24,7 @@ from backend.settings import Settings
 from workers import context, recording, wanted
 from workers.adoption import Adopter
 from workers.recording import Outcomes
+from workers.topic_settings import SettingsKeeper
 from workers.wanted import Wanted
 
 log = structlog.get_logger("reconcile")
@@ -48,6 +49,7 @@ class Reconciler:
         self._drifted: dict[tuple[str, str], Mapping[str, str]] = {}
         self._made: set[tuple[str, str]] = set()
         """(cluster, topic) that this process made and that are not recorded yet."""
+        self._settings_keeper = SettingsKeeper(engine)
         self._adopter = Adopter(engine, context.dispatcher())
         self._last_look = 0.0
         self._position: int | None = None
@@ -68,6 +70,8 @@ class Reconciler:
         if self._made:
             self._made -= {(row.cluster, row.topic) for row in desired.topics if row.topic_id is not None}
         seen = self._observe(desired)
+        for cluster, look in seen.items():
+            self._settings_keeper.keep(cluster, desired.topics_on(cluster), look.topics)
         planned = self._plan(desired, seen)
         outcomes = Outcomes()
         try:
@@ -110,7 +114,8 @@ class Reconciler:
                 partitions=topic.partitions,
                 replication_factor=topic.replication_factor,
                 in_sync=topic.in_sync,
-                config=configs.get(name),
+                config=configs[name].values if name in configs else None,
+                own=configs[name].own if name in configs else {},
                 records=records.get(name),
             )
             for name, topic in found.topics.items()
@@ -253,9 +258,15 @@ class Reconciler:
                 admin.grow(topic.topic, topic.partitions)
                 log.info("topic grown", cluster=topic.cluster, topic=topic.topic, partitions=topic.partitions)
             case steps.AlignTopic():
-                if step.config:
-                    admin.configure(topic.topic, step.config)
-                    log.info("topic configured", cluster=topic.cluster, topic=topic.topic, set=step.config)
+                if step.config or step.reset:
+                    admin.configure(topic.topic, step.config, step.reset)
+                    log.info(
+                        "topic configured",
+                        cluster=topic.cluster,
+                        topic=topic.topic,
+                        set=step.config,
+                        reset=step.reset,
+                    )
                 outcomes.applied(step, request_id, made=(topic.cluster, topic.topic) in self._made)
             case steps.RestoreTopic():
                 admin.configure(topic.topic, step.config)

@@ -15,6 +15,7 @@ from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.events import newest_position
 from backend.queries.observed import internal_topics
 from backend.queries.streams import StreamRow, list_deleted, list_streams
+from backend.queries.topic_drift import declared_config
 from backend.queries.trees import get_tree
 from backend.settings import Settings
 
@@ -67,14 +68,11 @@ def _of_stream(row: StreamRow) -> list[WantedTopic]:
             cluster=cluster,
             topic=topic,
             partitions=row.partitions,
-            replication_factor=row.replication_factor,
-            min_insync_replicas=row.min_insync_replicas,
-            config=topic_config(
-                retention_ms=row.retention_ms,
-                cleanup_policy=row.cleanup_policy,
-                max_message_bytes=row.max_message_bytes,
-                distributed=row.distributed,
-            ),
+            replication_factor=row.replicas[cluster].factor,
+            min_insync_replicas=row.replicas[cluster].minimum,
+            leaves_one=row.replicas[cluster].leaves_one,
+            config=declared_config(row),
+            released=frozenset(row.released),
             revision=row.revision,
             applied=row.applied[cluster] == "applied",
             topic_id=row.topic_ids.get(cluster),
@@ -109,6 +107,7 @@ def _internal(connection: Connection, settings: Settings) -> list[WantedTopic]:
                 cleanup_policy=policy,
                 max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES,
                 distributed=True,
+                config={},
             ),
             revision=None,
             applied=(topic, cluster) in known,

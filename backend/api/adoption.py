@@ -31,15 +31,27 @@ class AdoptionRequest(Body):
     digest: str = Field(description="Of the plan that was looked at.")
     topics: list[str] | None = Field(None, description="Only these; left out: all that can be.")
     named: list[str] = Field(default_factory=list, alias="as", description=f"As in the plan: {NAMED}.")
+    take_settings: bool = Field(False, description="As in the plan.")
 
 
+TakeSettings = Annotated[
+    bool,
+    Query(
+        description="New streams declare every setting of their topic that can be declared; else settings that "
+        "are no field of a stream stay with the topic, and the plan warns of them."
+    ),
+]
 Named = Annotated[list[str] | None, Query(alias="as", description=f"What an ambiguous name stands for: {NAMED}.")]
 
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
-def plan_adoption(cluster: str, services: SharedServices, named: Named = None) -> dict[str, Any]:
+def plan_adoption(
+    cluster: str, services: SharedServices, named: Named = None, take_settings: TakeSettings = False
+) -> dict[str, Any]:
     """What adopting the cluster would do; looks at the cluster, changes nothing."""
-    return shown(changes.plan_adoption(services.reading, services.config, cluster, named or []))
+    return shown(
+        changes.plan_adoption(services.reading, services.config, cluster, named or [], take_settings=take_settings)
+    )
 
 
 @router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -49,7 +61,9 @@ def adopt(cluster: str, body: AdoptionRequest, write: Writing) -> Response:
         first = write.services.dispatcher.recall(write.metadata.actor, write.idempotency)
         if first is not None:
             return respond(first)
-    plan = changes.plan_adoption(write.services.reading, write.services.config, cluster, body.named)
+    plan = changes.plan_adoption(
+        write.services.reading, write.services.config, cluster, body.named, take_settings=body.take_settings
+    )
     chosen = changes.as_looked_at(plan, body.digest).chosen(body.topics)
     shape = {"cluster": cluster, "topics": len(chosen)}
     if not chosen:
@@ -86,8 +100,9 @@ def _topic(row: TopicPlan) -> dict[str, Any]:
         "stream": row.stream and str(row.stream),
         "partitions": row.partitions,
         "records": row.records,
-        "settings": row.settings and vars(row.settings),
+        "settings": row.settings and {**vars(row.settings), "config": dict(row.settings.config)},
         "changes": {name: {"from": before, "to": after} for name, (before, after) in row.changes.items()},
+        "undeclared": dict(row.undeclared),
         "reason": row.reason,
         "readings": [str(each) for each in row.readings],
         "warnings": list(row.warnings),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from sqlalchemy import Connection
 
 from backend.api.access import Asking, needs
@@ -27,7 +27,7 @@ from backend.api.tenants import ENVIRONMENT
 from backend.changes import streams as changes
 from backend.changes.tenants import TenantChange
 from backend.dispatch import Answer, Outcome
-from backend.domain import stream_settings
+from backend.domain import stream_settings, topic_settings
 from backend.domain.access import Action, may
 from backend.domain.names import StreamName
 from backend.domain.stream_settings import StreamSettings
@@ -35,13 +35,32 @@ from backend.queries import streams as queries
 from backend.queries.stream_replication import stream_replication
 from backend.queries.streams import StreamRow
 from backend.queries.tenants import find_environment
+from backend.queries.topic_drift import stream_drift
 
 MOST_AT_ONCE = 200
 """Streams that one request declares: commands run one after another, and this one takes some hundred ms."""
 
+MOST_SETTINGS = 100
+"""Of a stream's `config`; Kafka knows some thirty."""
+
+
+def _as_kafka_writes(value: object) -> object:
+    return topic_settings.text_of(value) if isinstance(value, bool | int | float) else value
+
+
 router = APIRouter(
     prefix=f"/tenants{ENVIRONMENT}/streams", tags=["streams"], dependencies=[Depends(plausible_names)]
 )
+
+
+TopicConfig = Annotated[
+    dict[str, Annotated[str, BeforeValidator(_as_kafka_writes)]],
+    Field(
+        description="Other topic settings by Kafka's names, such as compression.type; numbers and true or false "
+        "may be given as such. Settings that a field of the stream manages are refused.",
+        max_length=MOST_SETTINGS,
+    ),
+]
 
 
 class NewStream(Body):
@@ -55,6 +74,7 @@ class NewStream(Body):
     cleanup_policy: str = "delete"
     max_message_bytes: int = stream_settings.DEFAULT_MAX_MESSAGE_BYTES
     distributed: bool = True
+    config: TopicConfig = Field(default_factory=dict)
 
 
 class NewStreams(Body):
@@ -73,6 +93,9 @@ class StreamChanges(Body):
     cleanup_policy: str | None = None
     max_message_bytes: int | None = None
     distributed: bool | None = None
+    config: TopicConfig | None = Field(
+        None, description="All of them anew: one that is left out goes back to each cluster's default."
+    )
 
 
 @dataclass(frozen=True)
@@ -135,11 +158,14 @@ def declare_streams(place: In, body: NewStreams, write: Writing) -> Response:
 
 @router.get("/{stream}", openapi_extra=needs(Action.READ_TENANT))
 def get_stream(place: In, stream: str, connection: Reading, at: At) -> Response:
-    """One stream; with how its topics are replicated now, and what acks=all promises there."""
+    """One stream; with how its topics are replicated now, what acks=all promises there, and which topic settings
+    are not alike on all clusters."""
     row = place.find(connection, stream, at)
-    return shown_at(
-        row.version, {**shown(row), "replication": _replication(connection, row) if at is None else None}
-    )
+    seen: dict[str, Any] = {"replication": None, "drift": None}
+    if at is None:
+        drift = [asdict(each) for each in stream_drift(connection, row)]
+        seen = {"replication": _replication(connection, row), "drift": drift}
+    return shown_at(row.version, {**shown(row), **seen})
 
 
 @router.patch("/{stream}", openapi_extra=needs(Action.DECLARE_STREAMS))
@@ -226,6 +252,7 @@ def shown(row: StreamRow) -> dict[str, Any]:
         "cleanup_policy": row.cleanup_policy,
         "max_message_bytes": row.max_message_bytes,
         "distributed": row.distributed,
+        "config": row.config,
         "technical_names": row.technical_names,
         "applied": row.applied,
         "failures": row.failures,

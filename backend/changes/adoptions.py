@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -12,11 +12,11 @@ from backend.changes.change import Change
 from backend.deciders import ADOPTION
 from backend.domain import adoption_plan
 from backend.domain.adoption import AdoptedTopic, Adoption, AdoptionCommand, BeginAdoption
-from backend.domain.adoption_plan import AdoptionPlan, DeclaredStream, Facts, FoundTopic
+from backend.domain.adoption_facts import DeclaredStream, Facts, FoundTopic
+from backend.domain.adoption_plan import AdoptionPlan
 from backend.domain.errors import FieldError, NotFound, PlanStale, ValueInvalid
 from backend.domain.formats import ClusterFormats, technical_name
 from backend.domain.names import LONGEST_NAME, LONGEST_STREAM, StreamName, check_name
-from backend.domain.stream_settings import StreamSettings
 from backend.kafka.survey import ClusterPlace, holdings, survey
 from backend.queries.adoptions import list_environments
 from backend.queries.clusters import ClusterRow, list_clusters
@@ -46,9 +46,15 @@ def as_looked_at(plan: AdoptionPlan, digest: str) -> AdoptionPlan:
 
 
 def plan_adoption(
-    reading: Callable[[], AbstractContextManager[Connection]], config: Settings, cluster: str, named: list[str]
+    reading: Callable[[], AbstractContextManager[Connection]],
+    config: Settings,
+    cluster: str,
+    named: list[str],
+    *,
+    take_settings: bool = False,
 ) -> AdoptionPlan:
-    """What adopting the cluster would do. `named`: what ambiguous names stand for, as `NAMED`.
+    """Return what adopting the cluster would do. `named`: what ambiguous names stand for, as `NAMED`;
+    `take_settings`: new streams declare every setting of their topic that can be declared.
 
     Raises NotFound, ValueInvalid, NameInvalid, ClusterSilent.
     """
@@ -72,7 +78,7 @@ def plan_adoption(
         lambda name: {technical_name(formats[name], stream) for stream in found},
         seconds,
     )
-    return adoption_plan.plan(replace(facts, elsewhere=elsewhere), given)
+    return adoption_plan.plan(replace(facts, elsewhere=elsewhere), given, take_settings=take_settings)
 
 
 def _facts(
@@ -93,9 +99,7 @@ def _facts(
         environments=environments,
         streams={
             StreamName(each.tenant, each.instance, each.environment, each.name): DeclaredStream(
-                settings=StreamSettings(
-                    **{field.name: getattr(each, field.name) for field in fields(StreamSettings)}
-                ),
+                settings=each.settings,
                 topic_id=each.topic_ids.get(row.name),
             )
             for each in streams

@@ -44,6 +44,14 @@ def adopt(
             "ways; may be repeated.",
         ),
     ] = None,
+    take_settings: Annotated[
+        bool,
+        typer.Option(
+            "--take-settings",
+            help="New streams declare the settings that their topic has beside a stream's own fields, such as "
+            "compression.type; all clusters get them. Else they stay on this cluster only.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, change nothing.")] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
@@ -53,30 +61,38 @@ def adopt(
     Exit 1: topics were refused meanwhile, which it lists. Exit 3: the plan changed while it was looked at.
     """
     form = Form.JSON if as_json else form
+    warned: list[dict[str, Any]] = []
     with rest_client() as client:
         path = f"/clusters/{quote(cluster, safe='')}/adoption"
-        plan = answer(client.get(path, params={"as": named or []}))
+        asked: dict[str, Any] = {"as": named or [], "take_settings": take_settings}
+        plan = answer(client.get(path, params=asked))
         if dry_run:
             _show(plan, form)
             return
         left = [row["topic"] for row in plan["topics"] if row["action"] in ("declare", "join")]
         left = left if topic is None else topic
+        warned = [row for row in plan["topics"] if row["topic"] in left and row["undeclared"]]
         report: dict[str, Any] = {"cluster": cluster, "adopted": 0, "refused": {}}
         while left:
             batch, left = left[:MOST_AT_ONCE], left[MOST_AT_ONCE:]
-            body = {"digest": plan["digest"], "topics": batch, "as": named or []}
+            body = {"digest": plan["digest"], "topics": batch, **asked}
             begun = answer(client.post(path, json=body))
             if begun["operation"] is not None:
                 result = _follow(client, begun["operation"])
                 report["adopted"] += result["adopted"]
                 report["refused"] |= result["refused"]
             if left:
-                plan = answer(client.get(path, params={"as": named or []}))
+                plan = answer(client.get(path, params=asked))
     rows = [{"topic": name, "refused": reason} for name, reason in report["refused"].items()]
     if form is not Form.TABLE:
         show(report, form, (), [])
     else:
         typer.echo(f"{report['adopted']} topics of {cluster} adopted.", err=True)
+        for row in warned:
+            own = ", ".join(f"{name}={value}" for name, value in row["undeclared"].items())
+            typer.echo(
+                f"Warning: {row['topic']} keeps {own} on {cluster} only; its stream does not declare it.", err=True
+            )
         if rows:
             show(report, form, ("topic", "refused"), rows)
     if rows:

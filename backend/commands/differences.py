@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from backend.commands import kinds
 from backend.commands.declared import GRANTED, Declared, full_names
 from backend.commands.rest import answer, fail, pages
+from backend.domain.topic_settings import canonical, text_of
 from backend.domain.tree import clusters_of
 
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ def _changes(declared: Declared, present: dict[str, Any]) -> dict[str, tuple[Any
     if declared.kind is kinds.WEBHOOK and isinstance(events := declared.body.get("events"), list):
         # A set, which is shown sorted.
         declared = replace(declared, body={**declared.body, "events": sorted(events, key=str)})
+    if declared.kind is kinds.STREAM and isinstance(config := declared.body.get("config"), dict):
+        # In a file numbers and true or false stand without quotes; answers have them as Kafka writes them.
+        wanted_config = canonical({name: text_of(value) for name, value in config.items()})
+        declared = replace(declared, body={**declared.body, "config": wanted_config})
     return {
         name: (present.get(name), wanted)
         for name, wanted in declared.body.items()

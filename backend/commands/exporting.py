@@ -34,6 +34,7 @@ FIELDS: Mapping[Kind, tuple[str, ...]] = {
         "cleanup_policy",
         "max_message_bytes",
         "distributed",
+        "config",
     ),
     kinds.APPLICATION: (
         "groups",

@@ -38,10 +38,12 @@ class AdoptedTopic:
     retention_ms: int
     cleanup_policy: str
     max_message_bytes: int
+    config: dict[str, str]
+    """Other settings of the topic that the stream is to declare."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdoptionBegun(Event, name="AdoptionBegun", version=1):
+class AdoptionBegun(Event, name="AdoptionBegun", version=2):
     """These topics of the cluster become streams, or join the ones that are declared."""
 
     cluster: str

@@ -14,66 +14,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from backend.domain import formats, steps
 from backend.domain.adoption import AdoptedTopic
+from backend.domain.adoption_facts import DeclaredStream, Facts, FoundTopic
+from backend.domain.adoption_warnings import MIRROR_MAKER, cluster_warnings, topic_warnings
 from backend.domain.assignment import OWN_GROUPS
 from backend.domain.errors import DomainError, FieldError, ValueInvalid
 from backend.domain.formats import ClusterFormats
 from backend.domain.names import StreamName
-from backend.domain.readings import EnvironmentPlace, Reader
+from backend.domain.readings import Reader
 from backend.domain.stream_settings import LARGEST_MESSAGE_BYTES, MOST_PARTITIONS, StreamSettings, check_settings
+from backend.domain.topic_settings import TIMESTAMP_TYPE, apart, canonical, undeclarable
 
 DECLARE, JOIN, KEPT, AMBIGUOUS, UNMANAGED = "declare", "join", "kept", "ambiguous", "unmanaged"
 
 _STREAMS_SUFFIXES = ("-changelog", "-repartition")
-_MIRROR_MAKER = re.compile(r"heartbeats|mm2-.+\.internal|.+\.checkpoints\.internal|.+\.heartbeats")
 _KINDS_OF_GROUPS = ("classic", "consumer")
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoundTopic:
-    """A topic as the cluster has it; `records` None if its ends could not be read, `refusal` why it is hidden."""
-
-    topic: str
-    topic_id: str = ""
-    partitions: int = 0
-    replication_factor: int = 0
-    config: Mapping[str, str] = field(default_factory=dict)
-    records: int | None = None
-    refusal: str | None = None
-    has_copies: bool = False
-    """Whether records were seen that carry copy flags or an origin."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclaredStream:
-    """A stream of the tree; `topic_id` is that of its topic recorded on the cluster, None if none is."""
-
-    settings: StreamSettings
-    topic_id: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What the plan is made from: the cluster, what is declared, and what the tree's other clusters hold."""
-
-    cluster: ClusterFormats
-    group_format: str
-    in_tree: bool
-    topics: Sequence[FoundTopic]
-    groups: Sequence[tuple[str, str]]
-    """(group, kind): classic, consumer, or another."""
-    environments: Sequence[EnvironmentPlace]
-    streams: Mapping[StreamName, DeclaredStream]
-    leaves: Sequence[ClusterFormats]
-    """Every cluster of the tree, and this one."""
-    elsewhere: Mapping[str, Mapping[str, FoundTopic] | None]
-    """Other clusters of the tree -> their topics by name; None: it did not answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +50,8 @@ class TopicPlan:
     """The stream's settings after the adoption."""
     changes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """What would change on the topic or on its stream: name -> (from, to)."""
+    undeclared: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the topic itself that its stream will not declare: they stay on this cluster only."""
     reason: str | None = None
     readings: tuple[StreamName, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -140,15 +102,16 @@ class AdoptionPlan:
         return tuple(_adopted(row) for row in self.topics if row.topic in wanted and row.action in (DECLARE, JOIN))
 
 
-def plan(facts: Facts, named: Mapping[str, StreamName]) -> AdoptionPlan:
-    """The plan. `named`: topic -> the stream that the operator says it is. Raises ValueInvalid."""
+def plan(facts: Facts, named: Mapping[str, StreamName], *, take_settings: bool = False) -> AdoptionPlan:
+    """Return the plan. `named`: topic -> the stream that the operator says it is. `take_settings`: new streams
+    declare every setting of their topic that can be declared. Raises ValueInvalid."""
     _check_named(facts, named)
     declared = {formats.technical_name(facts.cluster.topic_format, name): name for name in facts.streams}
     reader = Reader(facts.cluster.topic_format, "topic", facts.environments, declared)
     taken = _Taken(facts.leaves, facts.streams)
     topics = []
     for found in sorted(facts.topics, key=lambda each: each.topic):
-        row = _topic(facts, reader, found, named.get(found.topic))
+        row = _topic(facts, reader, found, named.get(found.topic), take_settings=take_settings)
         if row.action == DECLARE:
             assert row.stream is not None
             problem = taken.take(row.stream)
@@ -159,7 +122,7 @@ def plan(facts: Facts, named: Mapping[str, StreamName]) -> AdoptionPlan:
         cluster=facts.cluster.cluster,
         topics=tuple(topics),
         groups=tuple(_group(groups, name, kind) for name, kind in sorted(facts.groups)),
-        warnings=tuple(_warnings(facts)),
+        warnings=tuple(cluster_warnings(facts)),
     )
 
 
@@ -176,7 +139,9 @@ def _check_named(facts: Facts, named: Mapping[str, StreamName]) -> None:
         raise ValueInvalid(errors[0].detail, tuple(errors))
 
 
-def _topic(facts: Facts, reader: Reader, found: FoundTopic, named: StreamName | None) -> TopicPlan:
+def _topic(
+    facts: Facts, reader: Reader, found: FoundTopic, named: StreamName | None, *, take_settings: bool
+) -> TopicPlan:
     reason = _excluded(found, sure=named is not None)
     if reason is not None:
         return _left(found, reason)
@@ -196,12 +161,18 @@ def _topic(facts: Facts, reader: Reader, found: FoundTopic, named: StreamName | 
             records=found.records,
             settings=present.settings,
         )
-    return _taken_over(facts, found, stream, present)
+    return _taken_over(facts, found, stream, present, take_settings=take_settings)
 
 
-def _taken_over(facts: Facts, found: FoundTopic, stream: StreamName, present: DeclaredStream | None) -> TopicPlan:
+def _taken_over(
+    facts: Facts, found: FoundTopic, stream: StreamName, present: DeclaredStream | None, *, take_settings: bool
+) -> TopicPlan:
     try:
-        settings = _settings_of(found) if present is None else _roomy(present.settings, found)
+        settings = (
+            _settings_of(found, take_settings=take_settings)
+            if present is None
+            else _roomy(present.settings, found)
+        )
         check_settings(settings)
     except (DomainError, ValueError) as error:
         return _left(found, f"its settings are not within what a stream may declare: {error}")
@@ -216,6 +187,7 @@ def _taken_over(facts: Facts, found: FoundTopic, stream: StreamName, present: De
         changes["partitions"] = (str(found.partitions), str(partitions))
     for name, value in steps.differing(config, found.config).items():
         changes[name] = (found.config.get(name, ""), value)
+    undeclared = {name: value for name, value in apart(found.own).items() if name not in settings.config}
     return TopicPlan(
         topic=found.topic,
         action=DECLARE if present is None else JOIN,
@@ -225,7 +197,8 @@ def _taken_over(facts: Facts, found: FoundTopic, stream: StreamName, present: De
         records=found.records,
         settings=settings,
         changes=changes,
-        warnings=tuple(_topic_warnings(found, others, partitions)),
+        undeclared=undeclared,
+        warnings=tuple(topic_warnings(found, others, partitions, undeclared)),
     )
 
 
@@ -241,16 +214,16 @@ def _excluded(found: FoundTopic, *, sure: bool) -> str | None:
             "its name is one of Kafka Streams' internal topics, which belong to one application on one cluster; "
             "if it is not, name its stream"
         )
-    if not sure and _MIRROR_MAKER.fullmatch(found.topic):
+    if not sure and MIRROR_MAKER.fullmatch(found.topic):
         return "its name is one of MirrorMaker 2's own topics; if it is not, name its stream"
-    if found.config.get(steps.TIMESTAMP_TYPE) == steps.APPEND_TIME:
+    if found.config.get(TIMESTAMP_TYPE) == steps.APPEND_TIME:
         return steps.append_time_reason(found.topic)
     if found.partitions > MOST_PARTITIONS:
         return f"it has {found.partitions} partitions; a stream has at most {MOST_PARTITIONS}"
     return None
 
 
-def _settings_of(found: FoundTopic) -> StreamSettings:
+def _settings_of(found: FoundTopic, *, take_settings: bool) -> StreamSettings:
     """Settings that change the topic as little as can be. Raises ValueError for what no stream can declare."""
     largest = int(found.config.get("max.message.bytes", 0))
     if largest > LARGEST_MESSAGE_BYTES:
@@ -264,6 +237,14 @@ def _settings_of(found: FoundTopic) -> StreamSettings:
         retention_ms=int(found.config["retention.ms"]),
         cleanup_policy=",".join(sorted(policies)),
         max_message_bytes=largest,
+        config=_declarable(found) if take_settings else {},
+    )
+
+
+def _declarable(found: FoundTopic) -> dict[str, str]:
+    own = apart(found.own)
+    return canonical(
+        {name: value for name, value in own.items() if undeclarable(name, value, distributed=True) is None}
     )
 
 
@@ -288,8 +269,11 @@ def _config(settings: StreamSettings, found: FoundTopic) -> dict[str, str]:
         cleanup_policy=settings.cleanup_policy,
         max_message_bytes=settings.max_message_bytes,
         distributed=settings.distributed,
+        config=settings.config,
     )
-    return config | {"min.insync.replicas": str(min(settings.min_insync_replicas, found.replication_factor or 1))}
+    return config | {
+        "min.insync.replicas": str(min(settings.min_insync_replicas or 1, found.replication_factor or 1))
+    }
 
 
 def _others(facts: Facts, stream: StreamName) -> dict[str, FoundTopic]:
@@ -301,43 +285,6 @@ def _others(facts: Facts, stream: StreamName) -> dict[str, FoundTopic]:
         if topics and topic in topics:
             found[leaf.cluster] = topics[topic]
     return found
-
-
-def _topic_warnings(found: FoundTopic, others: Mapping[str, FoundTopic], partitions: int) -> Iterable[str]:
-    if partitions > found.partitions:
-        yield (
-            f"it gets {partitions} partitions instead of {found.partitions}: from then on keys go to other "
-            "partitions than before"
-        )
-    if found.has_copies:
-        yield (
-            "records in it carry copy flags or an origin already: they are taken for copies from this tree's "
-            "clusters, and go only where their headers let them. If another installation wrote them, copy the "
-            "topic without these headers first"
-        )
-    holding = [f"{name} ({row.records})" for name, row in others.items() if row.records]
-    if holding and found.records:
-        yield (
-            f"records of the stream are on {', '.join(holding)} too: each cluster's are distributed to all "
-            "others. If one side's are copies that another replicator made, they will be there twice: empty that "
-            "side's topic first"
-        )
-
-
-def _warnings(facts: Facts) -> Iterable[str]:
-    silent = [name for name, topics in facts.elsewhere.items() if topics is None]
-    if silent:
-        yield f"{', '.join(silent)} did not answer: what they hold of these streams is not known"
-    clusters = {facts.cluster.cluster: [row.topic for row in facts.topics]}
-    clusters |= {name: list(topics or ()) for name, topics in facts.elsewhere.items()}
-    mirrored = [name for name, topics in clusters.items() if any(map(_MIRROR_MAKER.fullmatch, topics))]
-    if mirrored:
-        yield (
-            f"MirrorMaker 2 has left topics on {', '.join(mirrored)}: what it copied between clusters of this "
-            "tree cannot be told from records that were born there, and would be distributed again"
-        )
-    if not facts.in_tree:
-        yield f"{facts.cluster.cluster} is in no tree yet: its records are distributed once it is a leaf"
 
 
 def _group(reader: Reader, name: str, kind: str) -> GroupPlan:
@@ -364,7 +311,7 @@ def _left(found: FoundTopic, reason: str) -> TopicPlan:
 
 def _adopted(row: TopicPlan) -> AdoptedTopic:
     assert row.stream is not None and row.settings is not None
-    settings: dict[str, Any] = asdict(row.settings)
+    settings: dict[str, Any] = {**asdict(row.settings), "config": dict(row.settings.config)}
     del settings["distributed"]
     return AdoptedTopic(topic=row.topic, topic_id=row.topic_id, **asdict(row.stream), **settings)
 

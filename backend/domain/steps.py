@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from backend.domain.replica_defaults import Replicas
 from backend.domain.stream_settings import MOST_PARTITIONS
+from backend.domain.topic_settings import RETENTION_BYTES, TIMESTAMP_TYPE, parts, retained_bytes, same_value
 
 HEADROOM_BYTES = 1024
 """Added to a topic's `max.message.bytes`, so that a record of the largest size fits with our headers."""
 
-TIMESTAMP_TYPE = "message.timestamp.type"
 APPEND_TIME = "LogAppendTime"
 
 
@@ -28,6 +29,8 @@ class WantedTopic:
     partitions: int
     replication_factor: int
     min_insync_replicas: int
+    leaves_one: bool = False
+    """Whether the minimum leaves one of the replicas to spare, however few the topic has."""
     config: Mapping[str, str]
     revision: int | None
     """None for an internal stream."""
@@ -39,6 +42,9 @@ class WantedTopic:
     """The reason that is recorded for its not being applied, or not being set back."""
     recorded_factor: int | None = None
     """Replicas that it has by the log; None if none are recorded, or for an internal stream."""
+    released: frozenset[str] = frozenset()
+    """Settings that an earlier declaration had and this one has not: they go back to the cluster's defaults when
+    this one is applied, and are the topic's owner's from then on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +71,8 @@ class SeenTopic:
     """Whether all replicas of all partitions are: a broker is away or replicas are being moved, if not."""
     config: Mapping[str, str] | None = None
     """What is in force, defaults too; None if this look did not ask for it."""
+    own: Mapping[str, str] = field(default_factory=dict)
+    """Those of `config` that are set on the topic itself."""
     records: int | None = None
     """Only asked for while no topic of the stream is recorded on the cluster."""
 
@@ -153,6 +161,8 @@ class AlignTopic:
     """Entries to set, with their values; none if all are as declared."""
     topic_id: str
     replication_factor: int
+    reset: tuple[str, ...] = ()
+    """Entries that go back to the cluster's defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +234,10 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
     factor = (
         min(wanted.replication_factor, cluster.brokers) if present is None else settled_factor(wanted, present)
     )
-    config = {**wanted.config, "min.insync.replicas": str(min(wanted.min_insync_replicas, max(factor, 1)))}
+    replicas = Replicas(
+        factor=wanted.replication_factor, minimum=wanted.min_insync_replicas, leaves_one=wanted.leaves_one
+    )
+    config = {**wanted.config, "min.insync.replicas": str(replicas.minimum_of(factor))}
     if wanted.topic in cluster.refusals:
         return _refuse(wanted, f"topic {wanted.topic!r} cannot be seen: {cluster.refusals[wanted.topic]}")
     if present is None:
@@ -249,7 +262,16 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
         return [RestoreTopic(wanted=wanted, found=found, config=changes)]
     if as_recorded and wanted.failure is None and not moved:
         return []
-    return [AlignTopic(wanted=wanted, config=changes, topic_id=present.topic_id, replication_factor=factor)]
+    reset = () if wanted.applied else tuple(sorted(wanted.released & present.own.keys()))
+    return [
+        AlignTopic(
+            wanted=wanted,
+            config=changes,
+            topic_id=present.topic_id,
+            replication_factor=factor,
+            reset=reset,
+        )
+    ]
 
 
 def settled_factor(wanted: WantedTopic, present: SeenTopic) -> int:
@@ -286,7 +308,7 @@ def refusal(wanted: WantedTopic, present: SeenTopic) -> str | None:
 
 def loss(wanted: Mapping[str, str], present: Mapping[str, str]) -> str | None:
     """How records would be lost if a topic that holds some got this configuration; None if they would not."""
-    policies = _parts(wanted["cleanup.policy"]), _parts(present.get("cleanup.policy", "delete"))
+    policies = parts(wanted["cleanup.policy"]), parts(present.get("cleanup.policy", "delete"))
     if added := policies[0] - policies[1]:
         return (
             f"with cleanup.policy={wanted['cleanup.policy']} Kafka would {' and '.join(sorted(added))} what it "
@@ -297,6 +319,12 @@ def loss(wanted: Mapping[str, str], present: Mapping[str, str]) -> str | None:
         return (
             f"it keeps them for retention.ms={keeps_ms}, the stream declares {kept_ms}, and what is older would "
             "be deleted; change the topic or the declaration, so that they agree"
+        )
+    if "delete" in policies[0] and retained_bytes(wanted) < retained_bytes(present):
+        return (
+            f"it keeps {RETENTION_BYTES}={present.get(RETENTION_BYTES, '-1')} of each partition, the stream "
+            f"declares {wanted[RETENTION_BYTES]}, and what is beyond that would be deleted; change the topic or "
+            "the declaration, so that they agree"
         )
     return None
 
@@ -311,17 +339,7 @@ def append_time_reason(topic: str) -> str:
 
 def differing(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
     """The wanted entries that are not in force."""
-    return {name: value for name, value in wanted.items() if not _same(name, value, present.get(name))}
-
-
-def _same(name: str, one: str, other: str | None) -> bool:
-    if name == "cleanup.policy" and other is not None:
-        return _parts(one) == _parts(other)
-    return one == other
-
-
-def _parts(listed: str) -> set[str]:
-    return {part.strip() for part in listed.split(",")}
+    return {name: value for name, value in wanted.items() if not same_value(name, value, present.get(name))}
 
 
 def _refuse(wanted: WantedTopic, reason: str) -> list[Step]:
@@ -329,15 +347,20 @@ def _refuse(wanted: WantedTopic, reason: str) -> list[Step]:
 
 
 def topic_config(
-    *, retention_ms: int, cleanup_policy: str, max_message_bytes: int, distributed: bool
+    *,
+    retention_ms: int,
+    cleanup_policy: str,
+    max_message_bytes: int,
+    distributed: bool,
+    config: Mapping[str, str],
 ) -> dict[str, str]:
     """Configuration of a stream's topic, but for what depends on the cluster."""
-    config = {
+    managed = {
         "cleanup.policy": cleanup_policy,
         "max.message.bytes": str(max_message_bytes + HEADROOM_BYTES),
         "retention.ms": str(retention_ms),
     }
     if distributed:
         # A copy keeps the record's own time; a broker that stamps its own would change it on every hop.
-        config[TIMESTAMP_TYPE] = "CreateTime"
-    return config
+        managed[TIMESTAMP_TYPE] = "CreateTime"
+    return {**config, **managed}

@@ -26,7 +26,7 @@ from backend.domain.stream_settings import StreamSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamDeclared(Event, name="StreamDeclared", version=2):
+class StreamDeclared(Event, name="StreamDeclared", version=3):
     """The environment has a stream; a topic for it is due on every cluster of the instance's tree."""
 
     tenant: str
@@ -36,9 +36,10 @@ class StreamDeclared(Event, name="StreamDeclared", version=2):
     revision: int
     """Counts declarations and changes of this stream; says which of them was applied."""
     partitions: int
-    replication_factor: int
-    """Wished for; a cluster with fewer brokers has as many replicas as brokers."""
-    min_insync_replicas: int
+    replication_factor: int | None
+    """Declared; a cluster with fewer brokers has as many replicas as brokers. None: each cluster's default."""
+    min_insync_replicas: int | None
+    """None: each cluster's default."""
     retention_ms: int
     """-1 keeps records for ever."""
     cleanup_policy: str
@@ -46,10 +47,12 @@ class StreamDeclared(Event, name="StreamDeclared", version=2):
     """Without our headers, for which topics have room on top."""
     distributed: bool
     """Whether the distributors copy it along the tree."""
+    config: dict[str, str]
+    """Other settings of Kafka that its topics have, by Kafka's names."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamChanged(Event, name="StreamChanged", version=2):
+class StreamChanged(Event, name="StreamChanged", version=3):
     """The stream's settings are these from now on, to be applied again everywhere."""
 
     tenant: str
@@ -58,12 +61,14 @@ class StreamChanged(Event, name="StreamChanged", version=2):
     stream: str
     revision: int
     partitions: int
-    replication_factor: int
-    min_insync_replicas: int
+    replication_factor: int | None
+    min_insync_replicas: int | None
     retention_ms: int
     cleanup_policy: str
     max_message_bytes: int
     distributed: bool
+    config: dict[str, str]
+    """An entry that is no longer here goes back to the cluster's default on each topic, once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,4 +287,5 @@ def settings_of(event: StreamDeclared | StreamChanged) -> StreamSettings:
         cleanup_policy=event.cleanup_policy,
         max_message_bytes=event.max_message_bytes,
         distributed=event.distributed,
+        config=event.config,
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from backend.domain.errors import FieldError
 from backend.domain.limits import range_errors, refuse
+from backend.domain.topic_settings import DELETE_ON_DISABLE, canonical, config_errors, retained_bytes
 from backend.domain.words import lasting
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000  # Kafka's own default
@@ -15,6 +17,8 @@ MOST_PARTITIONS = 10_000
 INTERNAL_REPLICAS = 3
 """Declared of our own streams, on a cluster with brokers enough."""
 MOST_REPLICAS = 32_767  # Kafka carries the factor in 16 bits
+CLUSTER_DEFAULT = "default"
+"""In place of a replication factor or a minimum: it is not declared, and each cluster's default counts."""
 LONGEST_MS = 2**63 - 1
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588  # Kafka's own default of max.message.bytes
 LARGEST_MESSAGE_BYTES = 64 * 1024 * 1024 - 1024
@@ -26,16 +30,19 @@ class StreamSettings:
     """Settings of one stream, the same on every cluster."""
 
     partitions: int = 1
-    replication_factor: int = 1
-    """Wished for; a cluster with fewer brokers has as many replicas as brokers. Topics that are there come to it
-    by placements only."""
-    min_insync_replicas: int = 1
+    replication_factor: int | None = None
+    """Declared; a cluster with fewer brokers has as many replicas as brokers, and topics that are there come to it
+    by placements only. None: each cluster's default."""
+    min_insync_replicas: int | None = None
+    """None: each cluster's default."""
     retention_ms: int = DEFAULT_RETENTION_MS
     """-1 keeps records for ever."""
     cleanup_policy: str = "delete"
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
     """The largest batch of records that a producer may send; topics get room for our headers on top."""
     distributed: bool = True
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Other settings of Kafka for the topics, by Kafka's names (`topic_settings.DECLARABLE`)."""
 
 
 def removed_by(before: StreamSettings, after: StreamSettings) -> str:
@@ -45,6 +52,11 @@ def removed_by(before: StreamSettings, after: StreamSettings) -> str:
         lost.append("records that have a later one with the same key")
     if _kept_ms(after) < kept:
         lost.append(f"records older than {lasting(after.retention_ms)}")
+    if _kept_bytes(after) < _kept_bytes(before):
+        lost.append(f"the oldest records of each partition beyond {int(_kept_bytes(after)):,} bytes")
+    deletes_remote = [canonical(each.config).get(DELETE_ON_DISABLE) == "true" for each in (before, after)]
+    if deletes_remote == [False, True]:
+        lost.append("records in remote storage once that is switched off")
     return " and ".join(lost)
 
 
@@ -53,20 +65,35 @@ def _kept_ms(settings: StreamSettings) -> float:
     return settings.retention_ms if deletes else math.inf
 
 
+def _kept_bytes(settings: StreamSettings) -> float:
+    return retained_bytes(settings.config) if "delete" in settings.cleanup_policy else math.inf
+
+
 def check_settings(settings: StreamSettings) -> None:
     """Raise ValueInvalid with one FieldError for every setting outside its range."""
     errors = range_errors(
         (
             ("partitions", settings.partitions, 1, MOST_PARTITIONS),
-            ("replication_factor", settings.replication_factor, 1, MOST_REPLICAS),
-            ("min_insync_replicas", settings.min_insync_replicas, 1, MOST_REPLICAS),
+            ("replication_factor", _declared(settings.replication_factor), 1, MOST_REPLICAS),
+            ("min_insync_replicas", _declared(settings.min_insync_replicas), 1, MOST_REPLICAS),
             ("retention_ms", settings.retention_ms, -1, LONGEST_MS),
             ("max_message_bytes", settings.max_message_bytes, 1, LARGEST_MESSAGE_BYTES),
         )
     )
-    if settings.min_insync_replicas > settings.replication_factor >= 1:
-        too_many = f"{settings.min_insync_replicas} is more than the factor {settings.replication_factor}"
+    factor, minimum = settings.replication_factor, settings.min_insync_replicas
+    if factor is not None and minimum is not None and minimum > factor >= 1:
+        too_many = f"{minimum} is more than the factor {factor}"
         errors.append(FieldError("/min_insync_replicas", f"{too_many}: nothing could ever be produced"))
     if settings.cleanup_policy not in CLEANUP_POLICIES:
         errors.append(FieldError("/cleanup_policy", f"must be one of {' | '.join(CLEANUP_POLICIES)}"))
+    errors += config_errors(
+        settings.config,
+        cleanup_policy=settings.cleanup_policy,
+        retention_ms=settings.retention_ms,
+        distributed=settings.distributed,
+    )
     refuse(errors)
+
+
+def _declared(number: int | None) -> int:
+    return 1 if number is None else number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from backend.domain import formats
 from backend.domain.errors import (
@@ -21,7 +21,7 @@ from backend.domain.limits import range_errors, refuse
 from backend.domain.names import LONGEST_STREAM, StreamName, check_name
 from backend.domain.stream import Stream, StreamChanged, StreamDeclared, StreamDeleted, Topic
 from backend.domain.stream_records import StreamRecord, decide_record
-from backend.domain.stream_settings import StreamSettings, check_settings, removed_by
+from backend.domain.stream_settings import CLUSTER_DEFAULT, StreamSettings, check_settings, removed_by
 from backend.domain.tenant import (
     DEFAULT_MARGIN_SECONDS,
     DEFAULT_OFFSET_MODE,
@@ -35,6 +35,7 @@ from backend.domain.tenant import (
     TenantCreated,
     TenantEvent,
 )
+from backend.domain.topic_settings import canonical
 
 LONGEST_MARGIN_SECONDS = 7 * 24 * 3600
 
@@ -114,12 +115,15 @@ class ChangeStream:
     environment: str
     stream: str
     partitions: int | None = None
-    replication_factor: int | None = None
-    min_insync_replicas: int | None = None
+    replication_factor: int | Literal["default"] | None = None
+    """`default`, as with the next: declared no more, each cluster's default counts."""
+    min_insync_replicas: int | Literal["default"] | None = None
     retention_ms: int | None = None
     cleanup_policy: str | None = None
     max_message_bytes: int | None = None
     distributed: bool | None = None
+    config: Mapping[str, str] | None = None
+    """All other settings of Kafka anew."""
     clusters_with_records: tuple[str, ...] | None = None
     """Where its topic holds records, or where nobody could look; None: nobody has looked."""
     confirm: str | None = None
@@ -273,7 +277,8 @@ def _declare(name: StreamName, stream: Stream | None, command: DeclareStream) ->
     formats.technical_names(name, command.clusters)
     formats.refuse_taken(name, command.clusters, command.taken_topics, command.taken_subjects)
     revision = stream.revision + 1 if stream else 1
-    return StreamDeclared(**_fields(name, revision, command.settings))
+    settings = replace(command.settings, config=canonical(command.settings.config))
+    return StreamDeclared(**_fields(name, revision, settings))
 
 
 def _declare_all(state: Tenant, command: DeclareStreams) -> list[TenantEvent]:
@@ -305,9 +310,9 @@ def _declare_all(state: Tenant, command: DeclareStreams) -> list[TenantEvent]:
 def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[TenantEvent]:
     present = stream.settings
     assert present is not None
-    wished = {key: getattr(command, key) for key in asdict(present) if getattr(command, key) is not None}
-    settings = replace(present, **wished)
+    settings = changed(present, command)
     check_settings(settings)
+    settings = replace(settings, config=canonical(settings.config))
     errors = []
     if settings.partitions < present.partitions:
         errors.append(FieldError("/partitions", f"can only grow; it has {present.partitions}, Kafka removes none"))
@@ -328,6 +333,15 @@ def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[Ten
     return [StreamChanged(**_fields(name, stream.revision + 1, settings))]
 
 
+def changed(present: StreamSettings, command: ChangeStream) -> StreamSettings:
+    """Return a stream's settings with what a command changes."""
+    wished: dict[str, Any] = {
+        key: getattr(command, key) for key in asdict(present) if getattr(command, key) is not None
+    }
+    settings: dict[str, Any] = {key: None if value == CLUSTER_DEFAULT else value for key, value in wished.items()}
+    return replace(present, **settings)
+
+
 def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEvent:
     _check_confirmation(name, command.confirm)
     if command.clusters_with_records and command.confirm is None:
@@ -346,4 +360,4 @@ def _check_confirmation(name: StreamName, confirm: str | None) -> None:
 
 
 def _fields(name: StreamName, revision: int, settings: StreamSettings) -> dict[str, Any]:
-    return {**asdict(name), "revision": revision, **asdict(settings)}
+    return {**asdict(name), "revision": revision, **asdict(settings), "config": dict(settings.config)}

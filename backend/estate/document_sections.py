@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from backend.domain.formats import DEFAULT_GROUP_FORMAT, DEFAULT_SUBJECT_FORMAT, DEFAULT_TOPIC_FORMAT
+from backend.domain.topic_settings import text_of
 
 MOST_BROKERS = 9
 # It goes into a properties file, where spaces, backslashes and letters beyond ASCII become something else.
 ZONE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+
+def _as_kafka_writes(value: object) -> object:
+    return text_of(value) if isinstance(value, bool | int | float) else value
 
 
 class _Strict(BaseModel):
@@ -45,6 +50,7 @@ class StreamSection(_Strict):
     cleanup_policy: Literal["delete", "compact", "compact,delete"] | None = None
     max_message_bytes: int | None = Field(None, ge=1)
     distributed: bool = True
+    config: dict[str, Annotated[str, BeforeValidator(_as_kafka_writes)]] = {}
 
 
 class ApplicationSection(_Strict):

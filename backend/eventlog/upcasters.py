@@ -56,6 +56,19 @@ def _add_max_message_bytes(data: Data) -> Data:
     return {**data, "max_message_bytes": 1_048_588}
 
 
+@UPCASTERS.step("StreamDeclared", from_version=2)
+@UPCASTERS.step("StreamChanged", from_version=2)
+def _add_config(data: Data) -> Data:
+    """Until then no other settings could be declared; factor and minimum were always stated, and stay so."""
+    return {**data, "config": {}}
+
+
+@UPCASTERS.step("AdoptionBegun", from_version=1)
+def _add_config_of_topics(data: Data) -> Data:
+    """Until then an adoption left other settings to the topic."""
+    return {**data, "topics": [{**topic, "config": {}} for topic in data["topics"]]}
+
+
 @UPCASTERS.step("EnvironmentCreated", from_version=1)
 @UPCASTERS.step("EnvironmentChanged", from_version=1)
 def _add_record_name_subjects(data: Data) -> Data:

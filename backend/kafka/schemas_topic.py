@@ -172,7 +172,7 @@ class SchemasTopic:
         """Look up how many bytes one record may have. Raises TopicUnfit."""
         configs, _ = self._admin.configs([self.topic])
         # Who may not read the configuration has to trust it.
-        config = configs.get(self.topic, {})
+        config = configs[self.topic].values if self.topic in configs else {}
         policy = config.get("cleanup.policy", "compact")
         if policy != "compact":
             raise TopicUnfit(f"{self.topic} has cleanup.policy={policy}, with which schemas are lost; set compact")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from backend.domain import formats
-from backend.domain.adoption_plan import FoundTopic
+from backend.domain.adoption_facts import FoundTopic
 from backend.domain.errors import ClusterUnreachable, DomainError
 from backend.kafka import header_sample
 from backend.kafka.errors import KafkaCallFailed
@@ -92,7 +92,8 @@ def _topics(admin: TopicAdmin, names: Sequence[str], in_full: Sequence[str]) -> 
             topic_id=facts[name].topic_id,
             partitions=facts[name].partitions,
             replication_factor=facts[name].replication_factor,
-            config=configs.get(name, {}),
+            config=configs[name].values if name in configs else {},
+            own=configs[name].own if name in configs else {},
             records=records.get(name),
             refusal=refused.get(name),
         )

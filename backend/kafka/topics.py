@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewPartitions,
     OffsetSpec,
     ResourceType,
@@ -48,6 +49,7 @@ _NO_LEADER_YET = frozenset(
         KafkaError._UNKNOWN_TOPIC,
     }
 )
+_OF_THE_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
@@ -72,6 +74,14 @@ class NewTopic:
     partitions: int
     replication_factor: int
     config: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TopicConfig:
+    """Settings of one topic: `values` in force, defaults too; `own` are those set on the topic itself."""
+
+    values: Mapping[str, str]
+    own: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -134,12 +144,12 @@ class TopicAdmin:
                 found[name] = TopicFacts(name, str(topic.topic_id), len(topic.partitions), replicas, in_sync)
         return found, refused
 
-    def configs(self, names: Sequence[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    def configs(self, names: Sequence[str]) -> tuple[dict[str, TopicConfig], dict[str, str]]:
         """Configuration in force of those topics that exist, and why others may not be seen.
 
         A request for each few hundred: an answer holds some thirty entries per topic. Raises KafkaCallFailed.
         """
-        found: dict[str, dict[str, str]] = {}
+        found: dict[str, TopicConfig] = {}
         refused: dict[str, str] = {}
         for first in range(0, len(names), _CONFIGS_AT_ONCE):
             asked = [ConfigResource(ResourceType.TOPIC, name) for name in names[first : first + _CONFIGS_AT_ONCE]]
@@ -153,8 +163,9 @@ class TopicAdmin:
                     refused[resource.name] = error.reason
                     continue
                 if entries is not None:
-                    values = {key: entry.value for key, entry in entries.items() if entry.value is not None}
-                    found[resource.name] = values
+                    told = {key: entry for key, entry in entries.items() if entry.value is not None}
+                    own = {key: entry.value for key, entry in told.items() if entry.source == _OF_THE_TOPIC}
+                    found[resource.name] = TopicConfig({key: entry.value for key, entry in told.items()}, own)
         return found, refused
 
     def names(self) -> list[str]:
@@ -240,11 +251,13 @@ class TopicAdmin:
         futures = self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=self._timeout)
         self._wait(futures[name])
 
-    def configure(self, name: str, config: Mapping[str, str]) -> None:
-        """Set these entries of a topic's configuration, leaving all others. Raises KafkaCallFailed."""
+    def configure(self, name: str, config: Mapping[str, str], reset: Iterable[str] = ()) -> None:
+        """Set these entries of a topic's configuration and give those of `reset` back to the cluster's defaults,
+        leaving all others. Raises KafkaCallFailed."""
         entries = [
             ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
         ]
+        entries += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in reset]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
         futures = self._admin.incremental_alter_configs([resource], request_timeout=self._timeout)
         self._wait(next(iter(futures.values())))

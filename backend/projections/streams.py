@@ -38,12 +38,17 @@ streams = temporal_table(
     sa.Column("stream", sa.Text, primary_key=True),
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("partitions", sa.Integer, nullable=False),
-    sa.Column("replication_factor", sa.Integer, nullable=False),
-    sa.Column("min_insync_replicas", sa.Integer, nullable=False),
+    # NULL, as the next: each cluster's default.
+    sa.Column("replication_factor", sa.Integer),
+    sa.Column("min_insync_replicas", sa.Integer),
     sa.Column("retention_ms", sa.BigInteger, nullable=False),
     sa.Column("cleanup_policy", sa.Text, nullable=False),
     sa.Column("max_message_bytes", sa.Integer, nullable=False),
     sa.Column("distributed", sa.Boolean, nullable=False),
+    # Other settings of Kafka that are declared: {name: value}.
+    sa.Column("config", JSONB, nullable=False),
+    # Names of settings that were declared before and are to go back to the clusters' defaults.
+    sa.Column("released", JSONB, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
 )
 stream_topics = temporal_table(
@@ -105,7 +110,8 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
     match event:
         case StreamDeclared() | StreamChanged():
             values = {name: value for name, value in fields.items() if name not in STREAM}
-            replace(rows, streams, key, {**values, "version": recorded.version}, position)
+            values |= {"released": _released(rows, key, event), "version": recorded.version}
+            replace(rows, streams, key, values, position)
             for topic in open_rows(rows, stream_topics, key):
                 if not topic["removing"]:
                     changes = {"state": "pending", "failure": None}
@@ -141,6 +147,17 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
         case StreamTailLost():
             key["cluster"] = event.cluster
             _cut_off(rows, key, event, position)
+
+
+def _released(rows: Rows, key: dict[str, Any], event: StreamDeclared | StreamChanged) -> list[str]:
+    """Return names of settings that were declared and no longer are, as far as a topic may still have them."""
+    before = current(rows, streams, key)
+    if before is None:
+        return []
+    topics = open_rows(rows, stream_topics, key)
+    settled = all(topic["state"] == "applied" for topic in topics)
+    names = set(before["config"]) | (set() if settled else set(before["released"]))
+    return sorted(names - set(event.config))
 
 
 def _cut_off(rows: Rows, key: dict[str, Any], event: StreamTailLost, position: int) -> None:

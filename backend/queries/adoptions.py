@@ -8,17 +8,18 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain.adoption import AdoptedTopic
+from backend.domain.adoption import AdoptedTopic, AdoptionBegun
 from backend.domain.names import StreamName
 from backend.domain.readings import EnvironmentPlace
 from backend.eventlog.tables import events
+from backend.eventlog.upcasters import UPCASTERS
 from backend.projections.adoptions import adoptions
 from backend.projections.streams import STREAM, stream_topics, streams
 from backend.projections.temporal import as_of
 from backend.projections.tenants import environments
 from backend.projections.trees import tree_leaves
 
-_BEGUN = "AdoptionBegun"
+_BEGUN = AdoptionBegun.stored_name
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,13 @@ def list_open(connection: Connection) -> list[OpenAdoption]:
 
 def topics_of(connection: Connection, position: int) -> list[AdoptedTopic]:
     """What the adoption that began at a position takes over; nothing if none did."""
-    data = connection.execute(
-        sa.select(events.c.data).where(events.c.position == position, events.c.name == _BEGUN)
-    ).scalar_one_or_none()
-    return [] if data is None else [AdoptedTopic(**topic) for topic in data["topics"]]
+    query = sa.select(events.c.data, events.c.schema_version)
+    row = connection.execute(query.where(events.c.position == position, events.c.name == _BEGUN)).one_or_none()
+    if row is None:
+        return []
+    # An adoption may have been begun by a version whose event had another shape.
+    data = UPCASTERS.raise_to(AdoptionBegun.schema_version, _BEGUN, row.schema_version, row.data)
+    return [AdoptedTopic(**topic) for topic in data["topics"]]
 
 
 def list_environments(connection: Connection) -> list[EnvironmentPlace]:

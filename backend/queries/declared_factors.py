@@ -18,7 +18,7 @@ def declared_factors(connection: Connection) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for row in list_streams(connection):
         for cluster in row.topic_ids:
-            found[cluster][row.technical_names[cluster]] = row.replication_factor
+            found[cluster][row.technical_names[cluster]] = row.replicas[cluster].factor
     for topic in connection.execute(sa.select(internal_topics.c.topic, internal_topics.c.cluster)):
         found[topic.cluster][topic.topic] = INTERNAL_REPLICAS
     return dict(found)

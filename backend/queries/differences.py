@@ -73,6 +73,7 @@ def _grant(row: Row) -> str:
 
 
 _APPLICATION = _path("tenant", "instance", "environment", "application")
+_STREAM = _path("tenant", "instance", "environment", "stream")
 _KINDS = (
     _Kind("cluster", clusters, _path("name"), frozenset({"state", "reason", "kafka_cluster_id", "brokers"})),
     _Kind("tree", trees, _path("name")),
@@ -81,7 +82,7 @@ _KINDS = (
     _Kind("tenant", tenants, _path("name")),
     _Kind("instance", instances, _path("tenant", "name")),
     _Kind("environment", environments, _path("tenant", "instance", "name")),
-    _Kind("stream", streams, _path("tenant", "instance", "environment", "stream"), frozenset({"revision"})),
+    _Kind("stream", streams, _STREAM, frozenset({"revision", "released"})),
     _Kind("application", applications, _APPLICATION, frozenset({"revision"})),
     _Kind("grant", grants, _grant),
     _Kind("active cluster", active_clusters, _place, frozenset({"left_generation", "marked_at"})),

@@ -116,6 +116,26 @@ cluster_brokers = sa.Table(
     sa.Column("since", sa.DateTime(timezone=True), nullable=False),
 )
 
+topic_overrides = sa.Table(
+    "topic_overrides",
+    METADATA,
+    sa.Column("cluster", sa.Text, primary_key=True),
+    # STREAM in full, whose topic it is.
+    sa.Column("stream", sa.Text, primary_key=True),
+    # {setting: value} of what is set on the topic itself and not as declared; a topic without has no row.
+    sa.Column("own", JSONB, nullable=False),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+
+topic_defaults = sa.Table(
+    "topic_defaults",
+    METADATA,
+    sa.Column("cluster", sa.Text, primary_key=True),
+    # {setting: value} of topics that do not set it themselves.
+    sa.Column("defaults", JSONB, nullable=False),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+
 zone_router_nodes = sa.Table(
     "zone_router_nodes",
     METADATA,

@@ -40,7 +40,7 @@ def stream_replication(connection: Connection, row: StreamRow) -> dict[str, Repl
     """By cluster of the stream's tree, as it is now."""
     ids = {each.name: each.kafka_cluster_id for each in list_clusters(connection)}
     seen = find_topics(connection, {name: (ids.get(name), topic) for name, topic in row.technical_names.items()})
-    return {cluster: _on(row.replication_factor, seen.get(cluster)) for cluster in row.technical_names}
+    return {cluster: _on(row.replicas[cluster].factor, seen.get(cluster)) for cluster in row.technical_names}
 
 
 def _on(declared: int, seen: tuple[TopicReplication, float] | None) -> ReplicatedOn:

@@ -14,6 +14,7 @@ from backend.domain.births import Births
 from backend.domain.errors import NotFound
 from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
+from backend.domain.replica_defaults import ReplicaDefaults, Replicas, replicas_for
 from backend.domain.stream_settings import StreamSettings
 from backend.projections.streams import STREAM, stream_topics, streams
 from backend.projections.temporal import as_of
@@ -33,6 +34,7 @@ class StreamRow:
     `failures` (an applied one has a reason if its topic drifted and could not be set back). `incarnations`,
     `topic_ids`, `factors` (the replicas that the topic has) and `tails` (births of the partitions that lost one)
     name only clusters where a topic is recorded.
+    `replicas`: what its topic should have on each, by the declaration or the cluster's defaults.
     `under_provisioned`: clusters with fewer brokers than the declared factor. `revision` counts declarations and
     changes.
     """
@@ -45,12 +47,15 @@ class StreamRow:
     tree: str
     revision: int
     partitions: int
-    replication_factor: int
-    min_insync_replicas: int
+    replication_factor: int | None
+    min_insync_replicas: int | None
     retention_ms: int
     cleanup_policy: str
     max_message_bytes: int
     distributed: bool
+    config: dict[str, str]
+    released: list[str]
+    replicas: dict[str, Replicas]
     technical_names: dict[str, str]
     applied: dict[str, str]
     incarnations: dict[str, int]
@@ -222,6 +227,12 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
         cleanup_policy=row.cleanup_policy,
         max_message_bytes=row.max_message_bytes,
         distributed=row.distributed,
+        config=row.config,
+        released=row.released,
+        replicas={
+            cluster.name: replicas_for(row.replication_factor, row.min_insync_replicas, ReplicaDefaults())
+            for cluster in clusters
+        },
         technical_names={cluster.name: technical_name(cluster.topic_format, name) for cluster in clusters},
         applied={cluster: known[cluster].state if cluster in known else "pending" for cluster in names},
         incarnations={cluster: topic.incarnation for cluster, topic in recorded.items()},
@@ -231,7 +242,7 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
         under_provisioned=[
             cluster.name
             for cluster in clusters
-            if cluster.brokers is not None and cluster.brokers < row.replication_factor
+            if cluster.brokers is not None and cluster.brokers < (row.replication_factor or 1)
         ],
         failures={cluster: topic.failure for cluster, topic in known.items() if topic.failure is not None},
         version=row.version,

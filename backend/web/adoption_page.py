@@ -45,8 +45,16 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _plan(services: ConsoleServices, cluster: str, named: Sequence[str]) -> AdoptionPlan:
-    return changes.plan_adoption(services.reading, services.config, cluster, list(named))
+def _plan(
+    services: ConsoleServices, cluster: str, named: Sequence[str], *, take_settings: bool = False
+) -> AdoptionPlan:
+    return changes.plan_adoption(
+        services.reading, services.config, cluster, list(named), take_settings=take_settings
+    )
+
+
+def _takes_settings(given: Fields) -> bool:
+    return given.get("take_settings") == "yes"
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,8 @@ class Adopting:
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """By the plan as it is now, and a dry run of beginning it."""
         named = _lines(given.get("as", ""))
-        plan = _plan(asked.services, self.cluster, named)
+        take_settings = _takes_settings(given)
+        plan = _plan(asked.services, self.cluster, named, take_settings=take_settings)
         topics = _lines(given.get("topics", "")) or None
         chosen = plan.chosen(topics)
         if chosen:
@@ -74,7 +83,7 @@ class Adopting:
             "record is rewritten, moved or deleted."
             if chosen
             else "Nothing would change: there is no topic to be taken over.",
-            same=self._same(plan.digest, topics, named),
+            same=self._same(plan.digest, topics, named, take_settings=take_settings),
             notes=tuple(dict.fromkeys((*plan.warnings, *(each for row in rows for each in row.warnings)))),
             lists=tuple((f"{heading} ({len(lines)})", tuple(lines)) for heading, lines in lists if lines),
             nothing=not chosen,
@@ -86,16 +95,20 @@ class Adopting:
         if before := asked.begun_before(once, given):
             return RedirectResponse(f"/operations/{before}", 303)
         named, topics = _lines(given.get("as", "")), _lines(given.get("topics", "")) or None
-        plan = changes.as_looked_at(_plan(asked.services, self.cluster, named), given.get("digest", ""))
+        plan = _plan(asked.services, self.cluster, named, take_settings=_takes_settings(given))
+        plan = changes.as_looked_at(plan, given.get("digest", ""))
         chosen = plan.chosen(topics)
         if not chosen:
             return RedirectResponse(f"{CLUSTERS}/{self.cluster}", 303)
         begun = asked.begin_once(changes.begin_adoption(self.cluster, chosen), once, given, operation_id)
         return RedirectResponse(f"/operations/{begun}", 303)
 
-    def _same(self, digest: str, topics: list[str] | None, named: list[str]) -> SameChange:
+    def _same(self, digest: str, topics: list[str] | None, named: list[str], *, take_settings: bool) -> SameChange:
         options = "".join(f" --topic {name}" for name in topics or ()) + "".join(f" --as {each}" for each in named)
+        options += " --take-settings" if take_settings else ""
         body: dict[str, Any] = {"digest": digest}
+        if take_settings:
+            body["take_settings"] = True
         if topics is not None:
             body["topics"] = topics
         if named:
@@ -109,7 +122,9 @@ def _stream_in_words(row: TopicPlan) -> str:
     if row.records is not None:
         said += f", {counted(row.records, 'record')}"
     changed = [f"{name} {before} becomes {after}" for name, (before, after) in row.changes.items()]
-    return "; ".join([said, *changed])
+    assert row.settings is not None
+    declared = [f"declares {name}={value}" for name, value in row.settings.config.items() if row.action == DECLARE]
+    return "; ".join([said, *declared, *changed])
 
 
 def _shown(plan: AdoptionPlan) -> Mapping[str, Any]:
@@ -137,7 +152,7 @@ def _page(services: ConsoleServices, cluster: str, named: Sequence[str], *, with
         trail=[("Clusters", CLUSTERS), (cluster, f"{CLUSTERS}/{cluster}")],
         verb="Take them over",
         act=Adopting(cluster),
-        usual=lambda _: {"as": "\n".join(named)},
+        usual=lambda _: {"as": "\n".join(named), "take_settings": "no"},
         choices=shown,
     )
 

@@ -21,6 +21,7 @@ _CALLED: Mapping[str, str] = {
     "away_minutes": "Minutes until a broker that is away has left",
     "bytes_per_second": "Most bytes a second",
     "cleanup_policy": "Cleanup",
+    "config": "Other topic settings",
     "events": "Told of",
     "groups": "Consumer groups",
     "margin_seconds": "Margin in seconds",
@@ -67,7 +68,10 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
             continue
         name = called(field)
         if isinstance(old, dict) and isinstance(value, dict):
-            if field == "properties":  # their values may be secrets, and are long
+            if field == "config":  # what is left out is the cluster's own
+                for key in sorted(key for key in {*old, *value} if old.get(key) != value.get(key)):
+                    yield f"{key} {value.get(key, 'not declared')} instead of {old.get(key, 'not declared')}"
+            elif field == "properties":  # their values may be secrets, and are long
                 keys = sorted(key for key in {*old, *value} if old.get(key) != value.get(key))
                 yield f"{name[0].lower()}{name[1:]} {', '.join(keys)}"
             else:

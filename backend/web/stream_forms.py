@@ -60,6 +60,7 @@ def _as_given(settings: StreamSettings) -> Fields:
         "cleanup_policy": settings.cleanup_policy,
         "max_message_bytes": size_shown(settings.max_message_bytes),
         "distributed": "yes" if settings.distributed else "no",
+        "config": "\n".join(f"{name}={value}" for name, value in settings.config.items()),
     }
 
 
@@ -77,9 +78,28 @@ def _settings(given: Fields) -> StreamSettings:
             found[name] = read(given.get(name, ""), f"/{name}")
         except ValueInvalid as error:
             errors += error.errors
+    try:
+        found["config"] = _config(given.get("config", ""))
+    except ValueInvalid as error:
+        errors += error.errors
     refuse(errors)
     distributed = given.get("distributed") == "yes"
     return StreamSettings(**found, cleanup_policy=given.get("cleanup_policy", ""), distributed=distributed)
+
+
+def _config(text: str) -> dict[str, str]:
+    """Read `name=value`, a line each. Raises ValueInvalid that names the line."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        name, is_pair, value = (part.strip() for part in line.partition("="))
+        if not line.strip():
+            continue
+        if not is_pair or not name or name in found:
+            problem = "names a setting that stands above" if name in found else "is not name=value"
+            detail = f"line {number}, {line.strip()[:100]!r}, {problem}"
+            raise ValueInvalid(detail, (FieldError("/config", detail),))
+        found[name] = value
+    return found
 
 
 def _notes(row: StreamRow) -> tuple[str, ...]:

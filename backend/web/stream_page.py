@@ -14,6 +14,7 @@ from backend.domain.names import StreamName
 from backend.queries.naming import leaf_formats
 from backend.queries.stream_replication import stream_replication
 from backend.queries.streams import find_stream
+from backend.queries.topic_drift import stream_drift
 from backend.web import templates
 from backend.web.pages import PageRoute, enter, offer, reasons
 from backend.web.position_asked import At, position_asked
@@ -60,6 +61,7 @@ def _context(connection: Connection, caller: Caller, name: StreamName, at: str |
         "past": past,
         "stream": view(row, leaf_formats(connection, row.tree, position)),
         "replication": stream_replication(connection, row) if past is None else {},
+        "drift": stream_drift(connection, row) if past is None else [],
         "above": above,
         "here": here,
         "offers": offers,

@@ -35,6 +35,7 @@ _DECLARED = {
     "cleanup_policy": "delete",
     "max_message_bytes": 1_048_588,
     "distributed": True,
+    "config": {},
 }
 
 

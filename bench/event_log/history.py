@@ -42,6 +42,7 @@ def _of_tenant(name: str) -> Iterator[Event]:
             "cleanup_policy": "delete",
             "max_message_bytes": 1_048_588,
             "distributed": True,
+            "config": {},
         }
         yield stream_events.StreamDeclared(**stream, **declared, revision=1, retention_ms=3_600_000)
         yield from _applied(stream)

@@ -8,7 +8,7 @@ import pytest
 
 from backend.domain import adoption, adoption_plan
 from backend.domain.adoption import AdoptedTopic, AdoptionBegun, AdoptionEnded, BeginAdoption, EndAdoption
-from backend.domain.adoption_plan import DeclaredStream, Facts, FoundTopic
+from backend.domain.adoption_facts import DeclaredStream, Facts, FoundTopic
 from backend.domain.errors import StateConflict, ValueInvalid
 from backend.domain.formats import ClusterFormats
 from backend.domain.names import StreamName
@@ -76,6 +76,64 @@ def test_a_topic_becomes_a_stream_with_the_settings_that_it_has():
     )
     # Room for our headers is all that it needs.
     assert row.changes == {"max.message.bytes": ("9000000", "9001024")}
+
+
+OWN = {"compression.type": "zstd", "segment.bytes": "2097152", "segment.ms": "1", "retention.ms": "604800000"}
+TUNED = replace(TOPIC, config={**CONFIG, **OWN}, own=OWN)
+
+
+def test_settings_that_a_stream_does_not_declare_are_warned_of():
+    row = only(topics=[TUNED])
+    assert row.settings.config == {}
+    assert row.undeclared == {"compression.type": "zstd", "segment.bytes": "2097152", "segment.ms": "1"}
+    (warning,) = row.warnings
+    assert "compression.type=zstd, segment.bytes=2097152, segment.ms=1" in warning
+    assert plan(topics=[TUNED]).chosen(None)[0].config == {}
+    # A default of the cluster is nothing that the topic has of its own.
+    assert only(topics=[replace(TUNED, own={})]).undeclared == {}
+
+
+def test_settings_are_taken_over_if_the_operator_wants():
+    taken = adoption_plan.plan(replace(FACTS, topics=[TUNED]), {}, take_settings=True)
+    (row,) = taken.topics
+    assert row.settings.config == {"compression.type": "zstd", "segment.bytes": "2097152", "segment.ms": "1"}
+    assert (row.undeclared, row.warnings, row.changes) == ({}, (), {"max.message.bytes": ("1048588", "1049612")})
+    assert taken.chosen(None)[0].config == row.settings.config
+    assert taken.digest != plan(topics=[TUNED]).digest
+
+
+def test_a_setting_that_no_stream_can_declare_stays_with_the_topic_and_is_warned_of():
+    own = {"segment.bytes": "1000", "confluent.tier.enable": "true", "flush.ms": "5"}
+    found = replace(TOPIC, config={**CONFIG, **own}, own=own)
+    (row,) = adoption_plan.plan(replace(FACTS, topics=[found]), {}, take_settings=True).topics
+    assert row.settings.config == {"flush.ms": "5"}
+    assert row.undeclared == {"confluent.tier.enable": "true", "segment.bytes": "1000"}
+    assert [each for each in row.warnings if "segment.bytes=1000 stays on this topic only" in each]
+    assert [each for each in row.warnings if "is no topic setting of Kafka" in each]
+
+
+def test_a_topic_that_joins_changes_to_what_is_declared_and_keeps_the_rest():
+    settings = replace(DECLARED[ORDERS].settings, config={"compression.type": "lz4"})
+    streams = {ORDERS: DeclaredStream(settings=settings, topic_id=None)}
+    (row,) = adoption_plan.plan(replace(FACTS, topics=[TUNED], streams=streams), {}, take_settings=True).topics
+    assert row.settings.config == {"compression.type": "lz4"}
+    assert row.changes["compression.type"] == ("zstd", "lz4")
+    assert row.undeclared == {"segment.bytes": "2097152", "segment.ms": "1"}
+
+
+def test_what_another_cluster_has_otherwise_is_named():
+    other = replace(
+        TOPIC, topic="acme-prod-orders", config={**CONFIG, "compression.type": "gzip"}, own={}, records=0
+    )
+    row = only(topics=[TUNED], elsewhere={"c1": {}, "c4": {"acme-prod-orders": other}})
+    assert "the stream's topic on c4 has compression.type=gzip, unlike this one" in row.warnings
+
+
+def test_a_topic_with_records_beyond_what_a_stream_keeps_is_refused():
+    settings = replace(DECLARED[ORDERS].settings, config={"retention.bytes": "1000"})
+    row = only(streams={ORDERS: DeclaredStream(settings=settings, topic_id=None)})
+    assert row.action == "unmanaged"
+    assert "retention.bytes" in row.reason
 
 
 def test_a_topic_of_a_declared_stream_joins_it_and_one_that_is_recorded_is_kept():
@@ -244,6 +302,7 @@ ADOPTED = AdoptedTopic(
     retention_ms=604_800_000,
     cleanup_policy="delete",
     max_message_bytes=1_048_588,
+    config={},
 )
 BEGUN = AdoptionBegun(cluster="c3", topics=(ADOPTED,))
 ENDED = AdoptionEnded(cluster="c3", refused={})

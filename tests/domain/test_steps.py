@@ -82,6 +82,25 @@ def test_a_cluster_with_fewer_brokers_gets_as_many_replicas_as_it_can_hold():
     assert plan(WANTED, brokers=1) == [CreateTopic(wanted=WANTED, replication_factor=1, config=config)]
 
 
+def test_a_setting_that_is_no_longer_declared_goes_back_to_the_default_once():
+    released = replace(APPLIED, applied=False, released=frozenset({"segment.ms", "flush.ms"}))
+    there = replace(THERE, config={**OTHER, **CONFIG}, own={"segment.ms": "9", "retention.ms": "1000"})
+    (step,) = plan(released, topic=there)
+    assert (step.config, step.reset) == ({}, ("segment.ms",))
+    # From then on it is the topic's owner's.
+    assert plan(replace(released, applied=True), topic=there) == []
+
+
+@pytest.mark.parametrize(
+    ("replicas", "leaves_one", "minimum"),
+    [(1, True, "1"), (2, True, "1"), (3, True, "2"), (2, False, "2"), (1, False, "1")],
+)
+def test_a_minimum_that_nobody_declared_leaves_a_replica_to_spare(replicas, leaves_one, minimum):
+    wanted = replace(WANTED, leaves_one=leaves_one)
+    (step,) = plan(wanted, brokers=replicas)
+    assert (step.replication_factor, step.config["min.insync.replicas"]) == (replicas, minimum)
+
+
 LONE = replace(THERE, replication_factor=1, config={**OTHER, **CONFIG, "min.insync.replicas": "1"})
 ON_ONE = replace(APPLIED, recorded_factor=1)
 COPYING = {"in_sync": False}
@@ -262,10 +281,11 @@ def test_a_deleted_streams_topic_that_the_cluster_hides_is_not_taken_for_gone():
 
 def test_topics_leave_room_for_our_headers_and_keep_the_producers_time():
     settings = {"retention_ms": -1, "cleanup_policy": "compact", "max_message_bytes": 10_000_000}
-    assert steps.topic_config(**settings, distributed=True) == {
+    assert steps.topic_config(**settings, distributed=True, config={"flush.ms": "9"}) == {
         "cleanup.policy": "compact",
+        "flush.ms": "9",
         "max.message.bytes": "10001024",
         "message.timestamp.type": "CreateTime",
         "retention.ms": "-1",
     }
-    assert "message.timestamp.type" not in steps.topic_config(**settings, distributed=False)
+    assert "message.timestamp.type" not in steps.topic_config(**settings, distributed=False, config={})

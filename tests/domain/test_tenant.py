@@ -65,6 +65,7 @@ SETTINGS: dict[str, Any] = {
     "cleanup_policy": "delete",
     "max_message_bytes": 1_048_588,
     "distributed": True,
+    "config": {},
 }
 TENANT = TenantCreated(tenant="acme")
 INSTANCE = InstanceCreated(tenant="acme", instance="retail", tree="main")

@@ -45,6 +45,7 @@ VALUES: dict[str, Any] = {
     "kafka_cluster_id": "H49XL_QGaYeD2fVpor844g",
     "topic_id": "EgFF69Dpxl4YBp8rJvgSPA",
     "cleanup_policy": "delete",
+    "config": {"compression.type": "zstd", "segment.bytes": "268435456"},
     "compression": "zstd",
     "offset_mode": "margin",
     "tree": "main",
@@ -113,7 +114,8 @@ def _value(name: str, kind: Any, full: bool) -> Any:
         if not full and type(None) in inner:
             return None
         return _value(name, next(part for part in inner if part is not type(None)), full)
-    if (full or kind is str or origin is None) and name in VALUES:
+    holds_parts = origin is tuple and dataclasses.is_dataclass(inner[0])
+    if (full or kind is str or origin is None) and name in VALUES and not holds_parts:
         return VALUES[name]
     if origin is tuple and inner[-1] is not ...:
         return [_value(name, part, full) for part in inner]

@@ -23,6 +23,7 @@ SETTINGS = {
     "retention_ms": -1,
     "cleanup_policy": "compact",
     "max_message_bytes": 5000,
+    "config": {},
 }
 
 

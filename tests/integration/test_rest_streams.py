@@ -74,6 +74,7 @@ def test_a_stream_is_declared_with_its_technical_names(tenant: Rest) -> None:
         "replication_factor": 1,
         "min_insync_replicas": 1,
         "distributed": True,
+        "config": {},
     }
     answer = tenant("POST", f"{PROD}/streams", body)
     assert answer.status_code == 201
@@ -89,10 +90,10 @@ def test_a_stream_is_declared_with_its_technical_names(tenant: Rest) -> None:
         ("present", "moving", "min_insync_replicas", "unclean_election", "age_seconds", "advice")
     )
     replication = {cluster: {"declared": 1, **unseen} for cluster in ("c1", "c2", "c3")}
-    assert read.json() == {**found, "replication": replication}
+    assert read.json() == {**found, "replication": replication, "drift": []}
     assert read.headers["etag"] == answer.headers["etag"]
     past = tenant("GET", f"{PROD}/streams/orders?at={tenant.head()}").json()
-    assert past == {**found, "replication": None}
+    assert past == {**found, "replication": None, "drift": None}
     assert tenant("GET", f"{PROD}/streams").json() == {"items": [found], "next_cursor": None}
 
 
@@ -195,6 +196,45 @@ def test_what_does_not_exist_is_404(settled: Rest, path: str) -> None:
 )
 def test_writing_below_what_does_not_exist_is_404(settled: Rest, method: str, path: str, body: Any) -> None:
     problem(settled(method, path, body), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("config", "pointer", "said"),
+    [
+        ({"retention.ms": 5}, "/config/retention.ms", "retention_ms"),
+        ({"segment.bytes": "much"}, "/config/segment.bytes", "whole number"),
+        ({"x/y": "1"}, "/config/x~1y", "no topic setting"),
+        ({"compression.type": None}, "/config/compression.type", ""),
+        ({"compression.type": ["zstd"]}, "/config/compression.type", ""),
+        ("compression.type=zstd", "/config", ""),
+    ],
+)
+def test_topic_settings_that_cannot_be_declared_are_refused_at_their_place(
+    tenant: Rest, config: Any, pointer: str, said: str
+) -> None:
+    answer = tenant("POST", f"{PROD}/streams", {"name": "orders", "config": config})
+    found = problem(answer, 422, "value-invalid" if said else "invalid")
+    assert found["errors"][0]["pointer"] == pointer
+    assert said in found["errors"][0]["detail"]
+
+
+def test_topic_settings_are_declared_changed_and_seen_as_of_then(tenant: Rest) -> None:
+    streams = f"{PROD}/streams"
+    config = {"compression.type": "zstd", "segment.bytes": 2097152, "preallocate": True}
+    made = tenant("POST", streams, {"name": "orders", "config": config})
+    assert made.status_code == 201
+    then = made.json()
+    assert then["config"] == {"compression.type": "zstd", "preallocate": "true", "segment.bytes": "2097152"}
+    assert tenant("PATCH", f"{streams}/orders", {"partitions": 2}).json()["config"] == then["config"]
+    same = tenant("PATCH", f"{streams}/orders", {"config": {**config, "preallocate": "TRUE"}})
+    assert same.json()["position"] == then["position"] + 1  # of the partitions
+    changed = tenant("PATCH", f"{streams}/orders", {"config": {"compression.type": "lz4"}}).json()
+    assert changed["config"] == {"compression.type": "lz4"}
+    assert tenant("GET", f"{streams}/orders?at={then['position']}").json()["config"] == then["config"]
+    worker_records(tenant, applied("c1"))  # which does not answer: nobody can tell whether there are records
+    refused = tenant("PATCH", f"{streams}/orders", {"config": {"retention.bytes": 1000}})
+    problem(refused, 409, "state-conflict")
+    assert "beyond 1,000 bytes" in refused.json()["detail"]
 
 
 def test_two_streams_never_share_a_technical_name(tenant: Rest) -> None:

@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from backend.domain.topic_settings import DECLARABLE, FIELD_OF, NOT_A_DECLARATION
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all
 from tests.rest_client import RestClient
@@ -163,3 +164,63 @@ def test_records_as_large_as_the_stream_declares_arrive_with_our_headers(estate,
     large = [bytes([n]) * 2_999_800 for n in range(2)]
     produce(servers, topic, [{"value": v, "partition": 0} for v in large], **{"message.max.bytes": 4_000_000})
     everywhere_once(estate, row, large)
+
+
+def test_every_topic_setting_of_the_brokers_is_known(estate):
+    """The table of settings is Kafka's own: a broker shows none that it lacks."""
+    servers = estate.bootstrap_servers("cluster-1")
+    client = admin(servers)
+    topic = next(name for name in client.list_topics(timeout=DEADLINE_SECONDS).topics if name.startswith("acme-"))
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    shown = set(client.describe_configs([resource])[resource].result(DEADLINE_SECONDS))
+    assert len(shown) > 25
+    assert shown <= {*DECLARABLE, *FIELD_OF, *NOT_A_DECLARATION}
+
+
+def test_declared_topic_settings_are_on_every_cluster_and_go_back_when_they_are_taken_out(estate, rest, name):
+    config = {"compression.type": "zstd", "segment.bytes": 2_097_152, "min.cleanable.dirty.ratio": ".10"}
+    row = declare(rest, name, config=config)
+    assert row["config"] == {
+        "compression.type": "zstd",
+        "min.cleanable.dirty.ratio": "0.1",
+        "segment.bytes": "2097152",
+    }
+
+    def on_all(setting, value):
+        return all(
+            config_of(estate.bootstrap_servers(cluster), topic, setting) == value
+            for cluster, topic in row["technical_names"].items()
+        )
+
+    for setting, value in row["config"].items():
+        assert on_all(setting, value), setting
+    rest.ok("PATCH", f"{STREAMS}/{name}", {"config": {"segment.bytes": "1048576"}})
+    eventually(lambda: applied_everywhere(rest, name), "applied again")
+    assert on_all("segment.bytes", "1048576")
+    assert on_all("compression.type", "producer")
+
+
+def test_a_setting_that_one_cluster_alone_has_is_shown_as_drift_until_it_is_declared(estate, rest, name):
+    row = declare(rest, name)
+    assert row["drift"] == []
+    servers, topic = estate.bootstrap_servers("cluster-2"), row["technical_names"]["cluster-2"]
+    configure(servers, topic, "compression.type", "gzip")
+    (drift,) = eventually(lambda: rest.ok("GET", f"{STREAMS}/{name}")["drift"], "the drift is shown", 0.3)
+    assert (drift["setting"], drift["declared"]) == ("compression.type", None)
+    assert drift["clusters"]["cluster-2"] == {"value": "gzip", "source": "topic"}
+    assert drift["clusters"]["cluster-1"] == {"value": "producer", "source": "default"}
+    told = estate.treeline("describe", "stream", f"acme/retail/prod/{name}")
+    assert "compression.type" in told.stdout
+    rest.ok("PATCH", f"{STREAMS}/{name}", {"config": {"compression.type": "lz4"}})
+    eventually(lambda: not rest.ok("GET", f"{STREAMS}/{name}")["drift"], "declared, it is alike everywhere", 0.3)
+    assert config_of(servers, topic, "compression.type") == "lz4"
+
+
+def test_a_setting_that_a_cluster_refuses_is_said_with_its_words(estate, rest, name):
+    rest.ok("POST", STREAMS, {"name": name, "config": {"remote.storage.enable": True}})
+
+    def failed():
+        row = rest.ok("GET", f"{STREAMS}/{name}")
+        return row["failures"] if len(row["failures"]) == len(row["technical_names"]) else None
+
+    assert all("emote" in reason for reason in eventually(failed, "refused everywhere").values())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from backend.changes import adoptions as changes
-from backend.domain.adoption_plan import FoundTopic
+from backend.domain.adoption_facts import FoundTopic
 from backend.domain.errors import ClusterSilent
 from tests.domain.test_adoption import TOPIC
 from tests.pages.consoles import Console

@@ -19,6 +19,7 @@ from backend.domain.access import Action
 from backend.domain.application_commands import GRANT, WITHDRAW
 from backend.domain.errors import NotFound
 from backend.domain.names import ApplicationName, StreamName
+from backend.domain.stream_settings import CLUSTER_DEFAULT
 from backend.queries.applications import ApplicationRow, get_application, list_grants
 from backend.queries.streams import StreamRow, get_stream
 from backend.queries.tenants import EnvironmentRow, get_environment
@@ -68,6 +69,7 @@ def _changed_stream(asked: Asked) -> Undo:
     unchanged(str(name), changed, None if now is None else vars(now.settings))
     assert now is not None
     wished = {each: getattr(before.settings, each) for each in changed}
+    wished = {each: CLUSTER_DEFAULT if value is None else value for each, value in wished.items()}
     if wished.get("partitions", now.partitions) < now.partitions:
         raise CannotBeUndone(f"{name} has more partitions since this event, and Kafka takes none away.")
     removed = streams.removed_from(now, wished)
