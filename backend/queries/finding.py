@@ -17,6 +17,7 @@ from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
 from backend.projections.users import users
 from backend.projections.webhooks import webhooks
+from backend.queries.offset_tables import group_commits
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,21 @@ def find(
         begins = sa.or_(last.istartswith(words[0], autoescape=True), name.istartswith(words[0], autoescape=True))
         query = query.order_by(sa.not_(begins), sa.func.length(name), name).limit(most)
         found += [Found(kind.name, row.name) for row in connection.execute(query)]
-    return found
+    return [*found, *_groups(connection, words, most, tenants_seen)]
+
+
+def _groups(
+    connection: Connection, words: Sequence[str], most: int, tenants_seen: Collection[str] | None
+) -> list[Found]:
+    """Consumer groups by their logical or technical names, as workers have seen them commit."""
+    t = group_commits.c
+    said = sa.func.concat_ws(" ", t.group, t.technical_group)
+    query = sa.select(t.group).where(~t.is_ended, *(said.icontains(word, autoescape=True) for word in words))
+    if tenants_seen is not None:
+        query = query.where(sa.func.split_part(t.stream, "/", 1).in_(tenants_seen))
+    begins = t.group.istartswith(words[0], autoescape=True)
+    query = query.group_by(t.group).order_by(sa.not_(begins), sa.func.length(t.group), t.group).limit(most)
+    return [Found("group", name) for name in connection.execute(query).scalars()]
 
 
 def _name(kind: _Kind) -> ColumnElement[str]:

@@ -181,6 +181,13 @@ def _applied(connection: Connection, made: Collection[Place]) -> Iterable[Row[An
     return connection.execute(sa.select(applied_offsets).join(these, same).order_by(t.cluster))
 
 
+def streams_of_group(connection: Connection, group: str) -> list[str]:
+    """Return the streams in which a group, named logically or technically, has committed by itself."""
+    t = group_commits.c
+    query = sa.select(t.stream).distinct().where(sa.or_(t.group == group, t.technical_group == group))
+    return list(connection.execute(query.order_by(t.stream)).scalars())
+
+
 def list_not_followed(connection: Connection, most: int | None = None) -> list[NotFollowedRow]:
     """Groups whose offsets are not distributed, by cluster, group and topic."""
     query = sa.select(groups_not_followed).order_by(*groups_not_followed.primary_key.columns).limit(most)

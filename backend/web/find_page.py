@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -88,6 +89,8 @@ def _position(words: Sequence[str]) -> int:
 
 
 def _hit(found: Found) -> Hit:
+    if found.kind == "group":
+        return Hit(found.kind, found.name, f"/offsets?{urlencode({'group': found.name})}")
     if found.kind == "application":
         environment, _, application = found.name.rpartition("/")
         return Hit(found.kind, found.name, f"/tenants/{environment}/-applications/{application}")

@@ -18,7 +18,7 @@ PRODUCERS, STORE, BROKER, COMMITTED, GAP = 38, 58, 126, 112, 8
 WIDTH = 308
 _CUT, _EDGE = 30, 12
 _PITCH, _LEAST_LABELLED = 96, 92
-_CHARACTERS, _LINES = 13, 3
+_CHARACTERS, _LINES = 12, 3
 _LINE, _HEAD = 14, 7
 _NOBODY = 0
 _MOST_CUTS, _MOST_MESSAGES = 3, 10
@@ -89,11 +89,14 @@ def end_named(end: int) -> str:
 def wires_of(frame: Mapping[str, Any]) -> Wires:
     """Of a frame whose lanes are: producers, store, its brokers, what is committed."""
     brokers = [each["id"] for each in frame["brokers"]]
+    lanes = [(0, PRODUCERS)]
     top = PRODUCERS + GAP
     middles = {_NOBODY: top + STORE // 2}
+    lanes.append((top, top + STORE))
     top += STORE + GAP
     for broker in brokers:
         middles[broker] = top + BROKER // 2
+        lanes.append((top, top + BROKER))
         top += BROKER + GAP
 
     def middle(end: int) -> int:
@@ -112,6 +115,7 @@ def wires_of(frame: Mapping[str, Any]) -> Wires:
                 pitch,
                 (middle(each["from"]), middle(each["to"])),
                 each["what"],
+                lanes,
             )
             for number, each in enumerate(messages, 1)
         ],
@@ -127,9 +131,19 @@ def _cut(x: int, one: int, other: int, middle: Callable[[int], int]) -> Cut:
     return Cut(x, top, bottom, (top + bottom) // 2, said)
 
 
-def _wire(number: int, x: int, pitch: int, ends: tuple[int, int], what: str) -> Wire:
+def _wire(
+    number: int, x: int, pitch: int, ends: tuple[int, int], what: str, lanes: Sequence[tuple[int, int]]
+) -> Wire:
     lines = wrapped(what, _CHARACTERS, _LINES) if pitch >= _LEAST_LABELLED else ()
-    middle = sum(ends) // 2
+    middle = _within_a_lane(ends, lanes)
     first = middle - _LINE * (len(lines) - 1) // 2 + 4
     label = [(first + _LINE * at, line) for at, line in enumerate(lines)]
     return Wire(number, x, *ends, label, middle)
+
+
+def _within_a_lane(ends: tuple[int, int], lanes: Sequence[tuple[int, int]]) -> int:
+    """Return the middle of the longest part of an arrow that no edge of a lane crosses: its label stands there."""
+    first, last = sorted(ends)
+    parts = [(max(first, top), min(last, bottom)) for top, bottom in lanes]
+    top, bottom = max(parts, key=lambda part: part[1] - part[0])
+    return (top + bottom) // 2

@@ -10,12 +10,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
 
 from backend.changes import offsets as changes
 from backend.domain.access import Action, Caller, refusal
 from backend.domain.errors import FieldError, NotFound, StaleVersion, ValueInvalid
+from backend.queries.active_clusters import ActiveRow, list_active
 from backend.queries.clusters import leaves
-from backend.queries.offsets import Wanted, list_offsets
+from backend.queries.offsets import Wanted, list_offsets, streams_of_group
 from backend.tracing.resetting import Wish, refuse_members, reset, wished_offsets
 from backend.web.asked import Asked
 from backend.web.effect import Effect, FieldEffect
@@ -57,7 +59,10 @@ class Resetting:
                 FieldEffect(f"Partition {each}", f"{present[each]:,}" if each in present else "–", f"{offset:,}")
                 for each, offset in sorted(wanted.items())
             ),
-            notes=_notes(back, skipped, len(wanted) - len(present.keys() & wanted.keys())),
+            notes=(
+                *_elsewhere(asked, wish),
+                *_notes(back, skipped, len(wanted) - len(present.keys() & wanted.keys())),
+            ),
             confirm=wish.group,
             kept={"seen": _in_words(wanted)},
         )
@@ -120,6 +125,15 @@ def _present(asked: Asked, wish: Wish) -> Mapping[int, int]:
     return found
 
 
+def _elsewhere(asked: Asked, wish: Wish) -> tuple[str, ...]:
+    """Say so where the group's clients are sent to another cluster than the one that is set."""
+    with asked.services.reading() as connection:
+        active = _active(connection, str(wish.stream), wish.group)
+    if active is None or active.cluster == wish.cluster.name:
+        return ()
+    return (f"{wish.cluster.name} is not the active cluster: clients of the environment are on {active.cluster}.",)
+
+
 def _notes(back: int, skipped: int, unknown: int) -> tuple[str, ...]:
     notes = ["Its consumers on that cluster have to be stopped: with members it is refused."]
     if skipped:
@@ -144,9 +158,34 @@ def _same(wish: Wish, given: Fields) -> SameChange:
     return SameChange(None, command, curl("POST", "/api/v1/offsets/reset", body))
 
 
-def _page(services: ConsoleServices, usual: Fields) -> FormPage:
+def _active(connection: Connection, stream: str, group: str) -> ActiveRow | None:
+    """Return where clients of the stream's environment are sent; without a stream, of the only one that the group
+    reads in; None if that is not known."""
+    streams = [stream] if stream else streams_of_group(connection, group) if group else []
+    places = {tuple(each.split("/")[:3]) for each in streams if each.count("/") == 3}
+    if len(places) != 1:
+        return None
+    tenant, instance, environment = places.pop()
+    rows = list_active(connection, places=[(tenant, instance, environment)])
+    return next((row for row in rows if row.zone is None and row.cluster), None)
+
+
+def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
+    stream, group = usual.get("stream", "").strip(), usual.get("group", "").strip()
     with services.reading() as connection:
         clusters = leaves(connection)
+        active = _active(connection, stream, group)
+    seen = viewer.tenants_for(Action.MANAGE_TENANT)
+    if active is None or (seen is not None and active.tenant not in seen):
+        about = "Where it is set; the others follow. Choose the one where its clients are."
+        choices = [("", "choose a cluster"), *((name, name) for name in clusters)]
+    else:
+        where = f"{active.tenant}/{active.instance}/{active.environment}"
+        about = (
+            f"Where it is set; the others follow. {active.cluster} is active for {where}: its clients are there."
+        )
+        choices = [(name, f"{name} (active)" if name == active.cluster else name) for name in clusters]
+        usual = {**usual, "cluster": usual.get("cluster") or active.cluster or ""}
     return FormPage(
         template="offset_reset_form.html",
         address=RESET,
@@ -155,7 +194,7 @@ def _page(services: ConsoleServices, usual: Fields) -> FormPage:
         verb="Set the offsets",
         act=Resetting(),
         usual=lambda _: usual,
-        choices={"clusters": [(name, name) for name in clusters]},
+        choices={"clusters": choices, "about_clusters": about},
     )
 
 
@@ -172,11 +211,11 @@ def reset_form(
     """The form, filled in as the address says."""
     caller: Caller = enter_somewhere(viewer, Action.MANAGE_TENANT)
     usual = {"stream": stream, "group": group, "cluster": cluster, "partition": partition, "to": "earliest"}
-    return show_form(request, services, caller, _page(services, usual))
+    return show_form(request, services, caller, _page(services, usual, caller))
 
 
 @router.post(RESET)
 def reset_offsets(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Try it out, or set them."""
     caller = enter_somewhere(viewer, Action.MANAGE_TENANT)
-    return answer_form(request, services, caller, _page(services, {}), fields)
+    return answer_form(request, services, caller, _page(services, fields, caller), fields)

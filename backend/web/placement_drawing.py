@@ -22,6 +22,9 @@ _CHARACTER = 6.4
 """Of the letters of labels, on average."""
 _WIDE_CHARACTER, _LABEL_GAP, _LEAST_OF_A_NAME = 7.2, 6, 10
 """Of names that stand side by side and must not run into each other; characters below which one is not told."""
+_LEAST_OF_JOINED = 90
+"""Pixels of neighbouring topics that share a label, since none of them has room for its name."""
+_DIGIT, _NUMBER_GAP = 6.0, 5
 _MOST_SPOKEN = 1_500
 """Cells that say what they are."""
 
@@ -108,6 +111,8 @@ class Drawing:
     lines: Sequence[Line]
     racks: Sequence[Band]
     topics: Sequence[Band]
+    headings: Sequence[Band]
+    """Labels of neighbouring topics that have no room for their names."""
     numbers: Sequence[tuple[int, int]]
     """Where a column's partition number stands, and it; none where they would not fit."""
     is_exact: bool
@@ -133,6 +138,7 @@ def draw(heat: Heat) -> Drawing:
         for title, grid, x in (("Before", heat.before, left), ("After", heat.after, second))
     ]
     bars = [x + max(map_width, 120) + 8 for x in (left, second)]
+    topics = _topics(heat.columns, cell)
     return Drawing(
         width=second + max(map_width, 120) + _BAR + _FIGURE,
         height=(tops[-1] + tall if tops else _TOP) + 6,
@@ -140,7 +146,8 @@ def draw(heat: Heat) -> Drawing:
         maps=(shown[0], shown[1]),
         lines=[_line(row, y, tall, most, bars) for row, y in zip(heat.rows, tops, strict=True)],
         racks=_racks(heat.rows, tops, tall),
-        topics=_topics(heat.columns, cell),
+        topics=topics,
+        headings=list(_headings(topics)),
         numbers=_numbers(heat, cell),
         is_exact=heat.is_exact,
         cell_is=_cell_is(heat),
@@ -279,12 +286,37 @@ def _topics(columns: Sequence[Column], cell: int) -> list[Band]:
     return found
 
 
+def _headings(bands: Sequence[Band]) -> Iterator[Band]:
+    """Yield a label for neighbouring topics that have no room for their names: how many they are."""
+    waiting: list[Band] = []
+    for at, band in enumerate(bands):
+        if band.label:
+            waiting = []
+            continue
+        waiting.append(band)
+        start, end = waiting[0].start, band.start + band.length
+        label = counted(len(waiting), "topic")
+        is_last = at + 1 == len(bands) or bool(bands[at + 1].label)
+        fits = len(label) * _WIDE_CHARACTER + _LABEL_GAP <= end - start
+        if fits and (is_last or end - start >= _LEAST_OF_JOINED):
+            names = f"{waiting[0].name} to {band.name}" if len(waiting) > 1 else band.name
+            yield Band(start, end - start, label, names)
+            waiting = []
+
+
 def _numbers(heat: Heat, cell: int) -> list[tuple[int, int]]:
-    """In the middle of their columns."""
-    alone = all(column.partitions == 1 for column in heat.columns)
-    if not alone or max((column.first[1] for column in heat.columns), default=0) * 10 >= 10 ** (cell // 7 + 1):
-        return []
-    return [(at * cell + cell // 2, column.first[1]) for at, column in enumerate(heat.columns)]
+    """Return numbers in the middle of their columns: of every column, or of as many as have room side by side."""
+    found: list[tuple[int, int]] = []
+    free = 0.0
+    for at, column in enumerate(heat.columns):
+        number = column.first[1]
+        half = len(str(number)) * _DIGIT / 2
+        middle = at * cell + cell // 2
+        # The first of a topic is 0, and says where it begins.
+        if column.topic is not None and middle - half >= free - (0 if found else half):
+            found.append((middle, number))
+            free = middle + half + _NUMBER_GAP
+    return found
 
 
 def _cell_is(heat: Heat) -> str:

@@ -13,6 +13,7 @@ from jinja2_fragments import render_block
 
 from backend.locations import FRONTEND
 from backend.web import figures
+from backend.web.long_names import wrapping
 from backend.web.static import address
 from backend.web.travel import Travel
 from backend.web.ways import with_links
@@ -52,14 +53,14 @@ _environment.globals.update(static=address, after_title=_AFTER_TITLE)
 
 def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
     """A whole page."""
-    text = _environment.get_template(template).render(context)
+    text = wrapping(_environment.get_template(template).render(context))
     here = context.get("travel")
     return HTMLResponse(here.kept_by_links(text) if isinstance(here, Travel) else text, status)
 
 
 def block(template: str, name: str, context: Mapping[str, Any]) -> str:
     """One named block of a page."""
-    return render_block(_environment, template, name, context)
+    return wrapping(render_block(_environment, template, name, context))
 
 
 @cache

@@ -9,7 +9,9 @@ import httpx2
 import pytest
 from playwright.sync_api import expect
 
+from tests.database_fixture import Database
 from tests.pages.consoles import Console
+from tests.pages.test_offsets_page import ITEMS, ORDERS, committed
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
 from tests.pages.visitors import API_PROD, Visitor, said, visitor
@@ -44,6 +46,20 @@ def test_each_kind_is_found_by_parts_of_its_name(acme: Console, viewer: Visitor)
     assert ("user", "viewer", "/users/viewer") in hits(viewer.get("/find?q=view"))
     assert "Nothing that you may see has a name with that in it." in said(viewer.get("/find?q=nowhere"))
     assert "all of that" in said(viewer.get("/find?q=acme globex"))
+
+
+def test_consumer_groups_are_found_by_either_name_where_their_streams_may_be_seen(
+    acme: Console, viewer: Visitor, database: Database
+) -> None:
+    committed(database, ORDERS, "billing-" + "g" * 241)
+    committed(database, ITEMS, "audit")
+    found = hits(viewer.get("/find?q=billing"))
+    assert found == [("group", "billing-" + "g" * 241, f"/offsets?group=billing-{'g' * 241}")]
+    assert viewer.get(found[0][2]).status_code == 200
+    # By what the cluster calls it, too.
+    by_its_other_name = hits(viewer.get("/find?q=acme-retail-prod-aud"))
+    assert [name for _, name, _ in by_its_other_name] == ["audit"]
+    assert hits(Visitor(acme, "ada", acme="owner").get("/find?q=audit")) == []
 
 
 def test_every_way_leads_somewhere(acme: Console, viewer: Visitor) -> None:

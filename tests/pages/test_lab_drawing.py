@@ -107,6 +107,20 @@ def test_a_message_goes_from_the_middle_of_a_lane_to_the_middle_of_another() -> 
     assert wires_of(frame()).height == top + 3 * (BROKER + GAP) + COMMITTED
 
 
+@pytest.mark.parametrize("ends", [(1, 2), (2, 1), (0, 1), (3, 0), (1, 3), (-1, 1), (-1, 3), (-2, 0)])
+def test_a_label_stands_within_a_lane_and_on_no_edge_of_one(ends: tuple[int, int]) -> None:
+    (wire,) = wires_of(frame(messages=[message(*ends)])).messages
+    heights, edges, top = [PRODUCERS, STORE, BROKER, BROKER, BROKER, COMMITTED], [], 0
+    for height in heights:
+        edges += [top, top + height]
+        top += height + GAP
+    # A line of 12 pixels begins some 10 above where it stands, and ends 3 below.
+    taken = [(y - 10, y + 3) for y, _ in wire.label] + [(wire.tag_at - 8, wire.tag_at + 8)]
+    crossed = [(edge, span) for edge in edges for span in taken if span[0] <= edge <= span[1]]
+    assert wire.label and (not crossed or ends == (-2, 0)), crossed
+    assert min(wire.y, wire.to_y) <= wire.tag_at <= max(wire.y, wire.to_y)
+
+
 @pytest.mark.parametrize("messages", range(1, 9))
 @pytest.mark.parametrize("cuts", range(4))
 def test_each_wire_has_a_column_and_labels_where_there_is_room(messages: int, cuts: int) -> None:

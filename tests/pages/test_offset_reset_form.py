@@ -13,6 +13,7 @@ from backend.domain.stream_records import RecordApplied
 from backend.web import offset_reset_form
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
+from tests.pages.switching import COMPLETED, commands, start
 from tests.pages.test_offsets_page import ITEMS, ORDERS, committed
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
@@ -64,6 +65,28 @@ def test_what_comes_again_is_told_and_nothing_is_set_before(
     assert done == [{0: 100}], "once, however often it is sent"
     newest = acme.rest.ok("GET", "/events?limit=1000")["items"][-1]
     assert (newest["name"], newest["metadata"]["actor"]) == ("GroupOffsetsReset", "owner")
+
+
+def test_the_active_cluster_is_preselected_and_named(
+    acme: Console, owner_of_acme: Visitor, database: Database
+) -> None:
+    commands(database, start("s0", source="c1", target="c2"), *COMPLETED[1:], switch="s0")
+    for address in (f"{FORM}?stream={ORDERS}", f"{FORM}?group=billing", f"{FORM}?group=acme-retail-prod-billing"):
+        page = owner_of_acme.get(address)
+        assert '<option value="c2" selected>c2 (active)</option>' in page.text, address
+        assert "Clients of acme/retail/prod are on c2." in said(page), address
+    chosen = owner_of_acme.get(f"{FORM}?stream={ORDERS}&cluster=c1")
+    assert '<option value="c1" selected>c1</option>' in chosen.text
+    preview = owner_of_acme.client.post(FORM, data={**hidden(chosen), **WISH, "step": "preview"})
+    assert "c1 is not the active cluster: clients of the environment are on c2." in said(preview)
+
+
+def test_without_a_stream_no_cluster_is_preselected(owner_of_acme: Visitor) -> None:
+    for address in (FORM, f"{FORM}?stream={ITEMS}", f"{FORM}?stream=acme&group=nobody"):
+        page = owner_of_acme.get(address)
+        options = page.text.partition("<select")[2].partition("</select>")[0]
+        assert options.index("choose a cluster") < options.index("c1"), address
+        assert "globex" not in options + said(page).replace(ITEMS, "")
 
 
 def test_records_that_are_skipped_are_told(owner_of_acme: Visitor) -> None:

@@ -167,6 +167,21 @@ def test_names_of_topics_have_room_or_are_told_where_they_are_pointed_at() -> No
         assert not band.label or 7 * len(band.label) + 4 <= band.length
 
 
+def test_topics_and_partitions_are_labelled_however_many_there_are() -> None:
+    many = [partition(f"acme-retail-prod-{topic:03}", number, 1, 2) for topic in range(60) for number in range(3)]
+    drawing = draw(heat(compare({"brokers": brokers("x", "y"), "partitions": many}, {"partitions": many})))
+    assert drawing.headings and not [band for band in drawing.topics if band.label]
+    assert all(7 * len(band.label) <= band.length for band in drawing.headings)
+    assert {band.label.endswith(" topics") for band in drawing.headings} == {True}
+    assert "acme-retail-prod-000 to " in drawing.headings[0].name
+    one = [partition("orders", number, 1, 2) for number in range(300)]
+    drawing = draw(heat(compare({"brokers": brokers("x", "y"), "partitions": one}, {"partitions": one})))
+    places = drawing.numbers
+    assert places[0][1] == 0 and len(places) > 5
+    room = [after - before - 3 * (len(str(a)) + len(str(b))) for (before, a), (after, b) in pairwise(places)]
+    assert min(room) > 2, "none runs into the next"
+
+
 def test_a_cell_shows_the_share_that_moves_and_neither_part_vanishes() -> None:
     kept = spread_out(large(300, 20_000, 20))
     drawing = draw(heat(compare(kept.question, kept.plan), most_rows=12, most_columns=12))

@@ -54,6 +54,7 @@ def gates(page: Response) -> dict[str, str]:
 
 def form_of(page: Response) -> dict[str, str]:
     """What the form that starts a switch is sent with."""
+    assert page.text.index('id="start"') < page.text.index('id="gates"'), "the start stands above the details"
     form = page.text.partition('id="start"')[2].partition("</form>")[0]
     found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
     assert found, said(page)

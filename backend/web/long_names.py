@@ -1,0 +1,36 @@
+"""Long names in tables wrap within bounds, so that none pushes another column out of sight.
+
+Kafka takes names of 249 characters, and a stream's full name has four parts. A cell breaks only where a word is
+longer than `LONGEST_WHOLE`: shorter names, numbers and times stay on one line as they are. It is done on the
+finished page, so that it holds for every table, whoever writes its template.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_WHOLE = 32
+
+_TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+# Whole elements whose text is no flow text come first, then tags, then texts.
+_PIECE = re.compile(
+    r"<(svg|textarea|option|pre|title)\b.*?</\1>|<[^>]*>|[^<]*[^<\s]{" + str(LONGEST_WHOLE + 1) + r"}[^<]*",
+    re.DOTALL,
+)
+_WORD = re.compile(rf"\S{{{LONGEST_WHOLE + 1},}}")
+_LINES_OF_TEXT = re.compile(r'<table[^>]*class="[^"]*\bdiff\b')
+
+
+def wrapping(page: str) -> str:
+    """Return a page, or a block of one, with long words in tables marked as ones that may wrap."""
+    return _TABLE.sub(_table, page)
+
+
+def _table(found: re.Match[str]) -> str:
+    table = found[0]
+    return table if _LINES_OF_TEXT.match(table) else _PIECE.sub(_piece, table)
+
+
+def _piece(found: re.Match[str]) -> str:
+    text = found[0]
+    return text if text.startswith("<") else _WORD.sub(lambda word: f'<span class="long">{word[0]}</span>', text)
