@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from backend.domain import tree_shape
 from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
+from backend.domain.replica_defaults import AUTOMATIC_MINIMUM
 from backend.domain.steps import UnwantedTopic, WantedTopic, topic_config
 from backend.domain.stream_settings import DEFAULT_MAX_MESSAGE_BYTES, INTERNAL_REPLICAS
 from backend.queries.clusters import ClusterRow, list_clusters
@@ -101,7 +102,8 @@ def _internal(connection: Connection, settings: Settings) -> list[WantedTopic]:
             topic=topic,
             partitions=partitions,
             replication_factor=INTERNAL_REPLICAS,
-            min_insync_replicas=1,
+            min_insync_replicas=AUTOMATIC_MINIMUM,
+            leaves_one=True,
             config=topic_config(
                 retention_ms=INTERNAL_RETENTION_MS,
                 cleanup_policy=policy,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Depends
@@ -29,11 +30,22 @@ from backend.dispatch import Answer
 from backend.domain import formats
 from backend.domain.access import Action
 from backend.domain.client_properties import masked
+from backend.domain.replica_defaults import ReplicaDefaults
 from backend.queries import clusters as queries
 from backend.queries.at_risk import records_at_risk
 from backend.queries.clusters import ClusterRow
 
 router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(plausible_names)])
+
+
+class Defaults(Body):
+    """Replicas of streams that do not declare them; what is left out or null is automatic."""
+
+    replication_factor: int | None = None
+    min_insync_replicas: int | None = None
+
+    def read(self) -> ReplicaDefaults:
+        return ReplicaDefaults(**self.model_dump())
 
 
 class NewCluster(Body):
@@ -46,6 +58,7 @@ class NewCluster(Body):
     group_format: str = formats.DEFAULT_GROUP_FORMAT
     subject_format: str = formats.DEFAULT_SUBJECT_FORMAT
     properties: dict[str, str] = Field(default_factory=dict)
+    defaults: Defaults = Defaults()
     accept_offline: bool = Field(False, description="Add it even if it does not answer.")
 
 
@@ -60,6 +73,7 @@ class ClusterChanges(Body):
     properties: dict[str, str] | None = Field(
         None, description="All properties anew; a secret sent as *** stays what it is."
     )
+    defaults: Defaults | None = None
     accept_offline: bool = Field(False, description="Take a new address even if nobody answers there.")
 
 
@@ -74,7 +88,7 @@ def list_clusters(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 @router.post("", status_code=201, openapi_extra=needs(Action.CHANGE_ESTATE))
 def add_cluster(body: NewCluster, write: Writing) -> Response:
     """Make a Kafka cluster known. It is asked who it is, within some seconds, unless offline is accepted."""
-    described = body.model_dump(exclude={"accept_offline"})
+    described = {**body.model_dump(exclude={"accept_offline"}), "defaults": body.defaults.read()}
     first = write.rehearse_change(changes.add_cluster(described))
     if first is not None:
         return first
@@ -95,7 +109,8 @@ def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
 def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services: SharedServices) -> Response:
     """Change how a cluster is reached or what names look like on it."""
     clear_zone = "zone" in body.model_fields_set and body.zone is None
-    wanted = {**body.model_dump(exclude={"accept_offline"}), "clear_zone": clear_zone}
+    defaults = body.defaults and body.defaults.read()
+    wanted = {**body.model_dump(exclude={"accept_offline"}), "clear_zone": clear_zone, "defaults": defaults}
     first = write.rehearse_change(changes.change_cluster(cluster, wanted, match=write.match))
     if first is not None:
         return first
@@ -134,6 +149,8 @@ def shown(row: ClusterRow, at_risk: int | None = None) -> dict[str, Any]:
         "reason": row.reason,
         "kafka_cluster_id": row.kafka_cluster_id,
         "brokers": row.brokers,
+        "defaults": row.defaults.shown(row.brokers),
+        "defaults_set": asdict(row.defaults),
         "records_at_risk": at_risk,
         "position": row.position,
     }

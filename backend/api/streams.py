@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 from sqlalchemy import Connection
 
 from backend.api.access import Asking, needs
@@ -30,7 +30,7 @@ from backend.dispatch import Answer, Outcome
 from backend.domain import stream_settings, topic_settings
 from backend.domain.access import Action, may
 from backend.domain.names import StreamName
-from backend.domain.stream_settings import StreamSettings
+from backend.domain.stream_settings import CLUSTER_DEFAULT, StreamSettings
 from backend.queries import streams as queries
 from backend.queries.stream_replication import stream_replication
 from backend.queries.streams import StreamRow
@@ -40,6 +40,20 @@ from backend.queries.topic_drift import stream_drift
 MOST_AT_ONCE = 200
 """Streams that one request declares: commands run one after another, and this one takes some hundred ms."""
 
+
+def _number_or_default(value: object) -> object:
+    """Take a number, `default` or null; as a union of types, errors would point at each of them."""
+    if value is None or value == CLUSTER_DEFAULT or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise ValueError(f"must be a whole number, or {CLUSTER_DEFAULT}")
+
+
+Replicas = Annotated[
+    int | Literal["default"] | None,
+    PlainValidator(_number_or_default),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"const": CLUSTER_DEFAULT}, {"type": "null"}]}),
+]
+_DEFAULTS = "Left out, null or `default`: each cluster's default."
 MOST_SETTINGS = 100
 """Of a stream's `config`; Kafka knows some thirty."""
 
@@ -68,8 +82,8 @@ class NewStream(Body):
 
     name: str
     partitions: int = 1
-    replication_factor: int = 1
-    min_insync_replicas: int = 1
+    replication_factor: Replicas = Field(None, description=_DEFAULTS)
+    min_insync_replicas: Replicas = Field(None, description=_DEFAULTS)
     retention_ms: int = stream_settings.DEFAULT_RETENTION_MS
     cleanup_policy: str = "delete"
     max_message_bytes: int = stream_settings.DEFAULT_MAX_MESSAGE_BYTES
@@ -87,8 +101,8 @@ class StreamChanges(Body):
     """What is to change; fields left out, or null, stay. Partitions can only grow."""
 
     partitions: int | None = None
-    replication_factor: int | None = None
-    min_insync_replicas: int | None = None
+    replication_factor: Replicas = None
+    min_insync_replicas: Replicas = None
     retention_ms: int | None = None
     cleanup_policy: str | None = None
     max_message_bytes: int | None = None
@@ -229,7 +243,9 @@ def delete_stream(
 
 
 def _settings(body: NewStream) -> StreamSettings:
-    return StreamSettings(**body.model_dump(exclude={"name"}))
+    given: dict[str, Any] = body.model_dump(exclude={"name"})
+    found: dict[str, Any] = {name: None if value == CLUSTER_DEFAULT else value for name, value in given.items()}
+    return StreamSettings(**found)
 
 
 def _replication(connection: Connection, row: StreamRow) -> dict[str, Any]:
@@ -258,5 +274,9 @@ def shown(row: StreamRow) -> dict[str, Any]:
         "failures": row.failures,
         "incarnations": row.incarnations,
         "under_provisioned": row.under_provisioned,
+        "replicas": {
+            cluster: {"replication_factor": factor, "min_insync_replicas": minimum}
+            for cluster, (factor, minimum) in row.expected.items()
+        },
         "position": row.position,
     }

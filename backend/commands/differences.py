@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from backend.commands import kinds
 from backend.commands.declared import GRANTED, Declared, full_names
 from backend.commands.rest import answer, fail, pages
+from backend.domain.stream_settings import CLUSTER_DEFAULT
 from backend.domain.topic_settings import canonical, text_of
 from backend.domain.tree import clusters_of
 
@@ -25,6 +26,7 @@ AT_ONCE = 100
 # Belongs to the request, not to the thing: it is not in what the API shows.
 _ONLY_SENT = frozenset({"accept_offline"})
 _MASK = "***"
+REPLICAS = ("replication_factor", "min_insync_replicas")
 _LISTED = (kinds.STREAM, kinds.APPLICATION)
 # So many things of one environment are worth its whole list.
 _WORTH_A_LIST = 10
@@ -90,6 +92,13 @@ def _changes(declared: Declared, present: dict[str, Any]) -> dict[str, tuple[Any
         # In a file numbers and true or false stand without quotes; answers have them as Kafka writes them.
         wanted_config = canonical({name: text_of(value) for name, value in config.items()})
         declared = replace(declared, body={**declared.body, "config": wanted_config})
+    # What is not set is null in an answer; in a file it may be said in words, or left out.
+    shown = {name: CLUSTER_DEFAULT if present.get(name) is None else present[name] for name in REPLICAS}
+    if declared.kind is kinds.STREAM:
+        present = {**present, **shown}
+    elif declared.kind is kinds.CLUSTER and isinstance(defaults := declared.body.get("defaults"), dict):
+        declared = replace(declared, body={**declared.body, "defaults": {**dict.fromkeys(REPLICAS), **defaults}})
+        present = {**present, "defaults": present.get("defaults_set")}
     return {
         name: (present.get(name), wanted)
         for name, wanted in declared.body.items()

@@ -17,12 +17,21 @@ import typer
 from backend.commands import kinds
 from backend.commands.kinds import Kind
 from backend.commands.rest import answer, fail, pages, rest_client
+from backend.domain.stream_settings import CLUSTER_DEFAULT
 
 if TYPE_CHECKING:
     import httpx2
 
 FIELDS: Mapping[Kind, tuple[str, ...]] = {
-    kinds.CLUSTER: ("bootstrap_servers", "zone", "topic_format", "group_format", "subject_format", "properties"),
+    kinds.CLUSTER: (
+        "bootstrap_servers",
+        "zone",
+        "topic_format",
+        "group_format",
+        "subject_format",
+        "properties",
+        "defaults",
+    ),
     kinds.TENANT: (),
     kinds.INSTANCE: ("tree",),
     kinds.ENVIRONMENT: ("margin_seconds", "offset_mode", "record_name_subjects"),
@@ -100,10 +109,16 @@ def text_of(document: Mapping[str, Any]) -> str:
     import yaml
 
     # libyaml's writer is ten times faster, which ten thousand streams make felt.
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        """One that has a representer of its own."""
+
+    def on_one_line(dumper: Any, content: _OneLine) -> Any:
+        return dumper.represent_mapping("tag:yaml.org,2002:map", content.items(), flow_style=True)
+
+    Dumper.add_representer(_OneLine, on_one_line)
     text = yaml.dump(
         document,
-        Dumper=dumper,
+        Dumper=Dumper,
         sort_keys=False,
         allow_unicode=True,
         width=_LONGEST_LINE,
@@ -112,6 +127,10 @@ def text_of(document: Mapping[str, Any]) -> str:
     clusters = document.get("clusters", {}).values()
     masked = any(_MASK in cluster["properties"].values() for cluster in clusters)
     return f"{_INTRODUCTION}{_ABOUT_SECRETS if masked else ''}{text}"
+
+
+class _OneLine(dict[str, Any]):
+    """What stands on one line of the file, with all that is in it: a difference of two files then names it."""
 
 
 class Reading:
@@ -162,7 +181,7 @@ class Reading:
         def shown(row: dict[str, Any]) -> dict[str, Any]:
             # Without it nobody could apply the file while this cluster is down.
             offline = {"accept_offline": True} if row["state"] == "offline" else {}
-            return {**_fields(kinds.CLUSTER, row), **offline}
+            return {**_fields(kinds.CLUSTER, row), "defaults": row["defaults_set"], **offline}
 
         found = _if_any("clusters", {row["name"]: shown(row) for row in self._list(kinds.CLUSTER)})
         for row in self._list(kinds.TREE):
@@ -197,7 +216,9 @@ class Reading:
         self._environments.add(environment)
         streams = {}
         for row in self._list(kinds.STREAM, environment):
-            streams[row["name"]] = _fields(kinds.STREAM, row)
+            content = _fields(kinds.STREAM, row)
+            content = {name: CLUSTER_DEFAULT if value is None else value for name, value in content.items()}
+            streams[row["name"]] = _OneLine(content)
             self._streams.add(row["stream"])
         applications = {
             row["name"]: self._application(row, environment) for row in self._list(kinds.APPLICATION, environment)

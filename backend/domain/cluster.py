@@ -20,6 +20,7 @@ from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, St
 from backend.domain.event import Event
 from backend.domain.formats import ClusterFormats, check_format
 from backend.domain.names import ApplicationName, StreamName, check_name
+from backend.domain.replica_defaults import ClusterDefaultsSet, ReplicaDefaults, defaults_set
 
 LONGEST_NAME = 63
 LONGEST_BOOTSTRAP = 4096
@@ -80,7 +81,9 @@ class ClusterWentOffline(Event, name="ClusterWentOffline", version=1):
     reason: str
 
 
-ClusterEvent = ClusterAdded | ClusterChanged | ClusterRemoved | ClusterCameOnline | ClusterWentOffline
+ClusterEvent = (
+    ClusterAdded | ClusterChanged | ClusterRemoved | ClusterCameOnline | ClusterWentOffline | ClusterDefaultsSet
+)
 
 # --- commands
 
@@ -104,6 +107,7 @@ class AddCluster:
     """Kafka cluster id -> name of the other cluster that it is known as."""
     declared_streams: Sequence[StreamName] = ()
     """Every stream there is: a leaf's formats must give each a name of its own."""
+    defaults: ReplicaDefaults | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +121,7 @@ class ChangeCluster:
     group_format: str | None = None
     subject_format: str | None = None
     properties: Mapping[str, str] | None = None
+    defaults: ReplicaDefaults | None = None
     kafka_cluster_id: str | None = None
     """Who answers at the new address; None if nobody was asked or nobody answered."""
     known_kafka_clusters: Mapping[str, str] = field(default_factory=dict)
@@ -172,6 +177,7 @@ class Cluster:
     brokers: int | None
     online: bool
     reason: str | None = None
+    defaults: ReplicaDefaults = field(default_factory=ReplicaDefaults)
 
 
 INITIAL: Cluster | None = None
@@ -219,7 +225,8 @@ def _add(state: Cluster | None, command: AddCluster) -> list[ClusterEvent]:
         raise AlreadyExists(f"there is a cluster {command.name!r} already, number {state.number}", TAKEN)
     _refuse_known(command.name, command.kafka_cluster_id, command.known_kafka_clusters)
     _check_names(event, command.name, command.declared_streams)
-    return [event] if command.unreachable is None else [event, _offline(command.unreachable)]
+    offline = [] if command.unreachable is None else [_offline(command.unreachable)]
+    return [event, *offline, *defaults_set(ReplicaDefaults(), command.defaults)]
 
 
 def _change(state: Cluster, command: ChangeCluster) -> list[ClusterEvent]:
@@ -258,15 +265,8 @@ def _change(state: Cluster, command: ChangeCluster) -> list[ClusterEvent]:
             (FieldError("/bootstrap_servers", f"another Kafka cluster than {state.name}"),),
         )
     _refuse_known(state.name, answering, command.known_kafka_clusters)
-    same = event == ClusterChanged(
-        bootstrap_servers=state.bootstrap_servers,
-        zone=state.zone,
-        topic_format=state.topic_format,
-        group_format=state.group_format,
-        subject_format=state.subject_format,
-        properties=dict(state.properties),
-    )
-    return [] if same else [event]
+    same = all(getattr(state, name) == value for name, value in vars(event).items())
+    return [*([] if same else [event]), *defaults_set(state.defaults, command.defaults)]
 
 
 def _remove(state: Cluster, command: RemoveCluster) -> list[ClusterEvent]:
@@ -391,5 +391,7 @@ def evolve(state: Cluster | None, event: Event) -> Cluster | None:
             )
         case ClusterWentOffline():
             return replace(state, online=False, reason=event.reason)
+        case ClusterDefaultsSet():
+            return replace(state, defaults=ReplicaDefaults(**vars(event)))
         case _:
             return state

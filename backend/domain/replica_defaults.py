@@ -12,11 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backend.domain.errors import FieldError
-from backend.domain.limits import range_errors
+from backend.domain.event import Event
+from backend.domain.limits import range_errors, refuse
 from backend.domain.stream_settings import MOST_REPLICAS
 
 AUTOMATIC_FACTOR = 3
 AUTOMATIC_MINIMUM = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterDefaultsSet(Event, name="ClusterDefaultsSet", version=1):
+    """Streams that do not declare their replicas have so many on this cluster from now on."""
+
+    replication_factor: int | None
+    """None, as the next: automatic, three replicas of which two must be in sync, as far as they can be had."""
+    min_insync_replicas: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +73,8 @@ def replicas_for(factor: int | None, minimum: int | None, defaults: ReplicaDefau
     return Replicas(factor=wanted, minimum=AUTOMATIC_MINIMUM, leaves_one=True)
 
 
-def default_errors(defaults: ReplicaDefaults) -> list[FieldError]:
-    """Return one error for each default that no topic could have."""
+def check_defaults(defaults: ReplicaDefaults) -> None:
+    """Raise ValueInvalid with one error for each default that no topic could have."""
     factor, minimum = defaults.replication_factor, defaults.min_insync_replicas
     errors = range_errors(
         [
@@ -77,4 +87,19 @@ def default_errors(defaults: ReplicaDefaults) -> list[FieldError]:
         most = f"the replication factor {factor or AUTOMATIC_FACTOR}"
         detail = f"{minimum} is more than {most}: nothing could be produced"
         errors.append(FieldError("/defaults/min_insync_replicas", detail))
-    return errors
+    refuse(errors)
+
+
+def defaults_set(present: ReplicaDefaults, wanted: ReplicaDefaults | None) -> list[ClusterDefaultsSet]:
+    """Return the event that sets a cluster's defaults; none if they are so already or None is wanted.
+
+    Raises ValueInvalid.
+    """
+    if wanted is None or wanted == present:
+        return []
+    check_defaults(wanted)
+    return [
+        ClusterDefaultsSet(
+            replication_factor=wanted.replication_factor, min_insync_replicas=wanted.min_insync_replicas
+        )
+    ]

@@ -44,8 +44,8 @@ class ClusterSection(_Strict):
 
 class StreamSection(_Strict):
     partitions: int = Field(1, ge=1)
-    replication_factor: int = Field(1, ge=1)
-    min_insync_replicas: int = Field(1, ge=1)
+    replication_factor: int | None = Field(None, ge=1)
+    min_insync_replicas: int | None = Field(None, ge=1)
     retention_ms: int | None = Field(None, ge=-1)
     cleanup_policy: Literal["delete", "compact", "compact,delete"] | None = None
     max_message_bytes: int | None = Field(None, ge=1)

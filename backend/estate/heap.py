@@ -12,6 +12,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from backend.domain.replica_defaults import AUTOMATIC_FACTOR
 from backend.estate.document import ClusterSpec, Estate
 
 LEAST_MB = 256
@@ -71,7 +72,7 @@ def heap_warnings(estate: Estate, machine_mb: int) -> list[str]:
 def declared_replicas(cluster: ClusterSpec, estate: Estate) -> int:
     """Replicas on each broker of the cluster when every declared stream has its topic there."""
     replicas = sum(
-        stream.partitions * min(stream.replication_factor, cluster.brokers)
+        stream.partitions * min(stream.replication_factor or AUTOMATIC_FACTOR, cluster.brokers)
         for tenant in estate.tenants.values()
         for instance in tenant.instances.values()
         for environment in instance.environments.values()

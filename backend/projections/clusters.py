@@ -12,6 +12,7 @@ from backend.domain.cluster import (
     ClusterRemoved,
     ClusterWentOffline,
 )
+from backend.domain.replica_defaults import ClusterDefaultsSet
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
@@ -32,6 +33,8 @@ clusters = temporal_table(
     sa.Column("reason", sa.Text),
     sa.Column("kafka_cluster_id", sa.Text),
     sa.Column("brokers", sa.Integer),
+    # {replication_factor, min_insync_replicas} of streams that do not declare them; null in it: automatic.
+    sa.Column("defaults", JSONB, nullable=False),
     # Version of the event that last described the cluster: going offline must not make an editor's copy stale.
     sa.Column("version", sa.BigInteger, nullable=False),
 )
@@ -44,9 +47,11 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
         case ClusterAdded() as event:
             values = {name: value for name, value in vars(event).items() if name != "name"}
             values["state"] = "offline" if event.kafka_cluster_id is None else "online"
-            replace(rows, clusters, key, {**values, "version": recorded.version}, position)
+            replace(rows, clusters, key, {**values, "defaults": {}, "version": recorded.version}, position)
         case ClusterChanged() as event:
             change(rows, clusters, key, {**vars(event), "version": recorded.version}, position)
+        case ClusterDefaultsSet() as event:
+            change(rows, clusters, key, {"defaults": vars(event), "version": recorded.version}, position)
         case ClusterRemoved():
             replace(rows, clusters, key, None, position)
         case ClusterCameOnline() as event:
@@ -57,7 +62,16 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
 
 PROJECTION = Projection(
     name="clusters",
-    events=frozenset({ClusterAdded, ClusterChanged, ClusterRemoved, ClusterCameOnline, ClusterWentOffline}),
+    events=frozenset(
+        {
+            ClusterAdded,
+            ClusterChanged,
+            ClusterDefaultsSet,
+            ClusterRemoved,
+            ClusterCameOnline,
+            ClusterWentOffline,
+        }
+    ),
     tables=(clusters,),
     apply=_apply,
 )

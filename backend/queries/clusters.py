@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row
 
 from backend.domain.edges import Endpoint
 from backend.domain.errors import NotFound
+from backend.domain.replica_defaults import ReplicaDefaults
 from backend.projections.clusters import clusters
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_leaves
@@ -32,6 +33,7 @@ class ClusterRow:
     reason: str | None
     kafka_cluster_id: str | None
     brokers: int | None
+    defaults: ReplicaDefaults
     version: int
     position: int
 
@@ -115,4 +117,5 @@ def _row(row: Row[Any]) -> ClusterRow:
     columns = dict(row._mapping)
     position = columns.pop("valid_from")
     del columns["valid_to"]
-    return ClusterRow(**columns, position=position)
+    defaults = ReplicaDefaults(**columns.pop("defaults"))
+    return ClusterRow(**columns, defaults=defaults, position=position)

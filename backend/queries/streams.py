@@ -14,7 +14,7 @@ from backend.domain.births import Births
 from backend.domain.errors import NotFound
 from backend.domain.formats import technical_name
 from backend.domain.names import StreamName
-from backend.domain.replica_defaults import ReplicaDefaults, Replicas, replicas_for
+from backend.domain.replica_defaults import Replicas, replicas_for
 from backend.domain.stream_settings import StreamSettings
 from backend.projections.streams import STREAM, stream_topics, streams
 from backend.projections.temporal import as_of
@@ -35,6 +35,7 @@ class StreamRow:
     `topic_ids`, `factors` (the replicas that the topic has) and `tails` (births of the partitions that lost one)
     name only clusters where a topic is recorded.
     `replicas`: what its topic should have on each, by the declaration or the cluster's defaults.
+    `expected`: the factor and the minimum in sync that a new topic gets there, with the brokers that there are.
     `under_provisioned`: clusters with fewer brokers than the declared factor. `revision` counts declarations and
     changes.
     """
@@ -56,6 +57,7 @@ class StreamRow:
     config: dict[str, str]
     released: list[str]
     replicas: dict[str, Replicas]
+    expected: dict[str, tuple[int, int]]
     technical_names: dict[str, str]
     applied: dict[str, str]
     incarnations: dict[str, int]
@@ -230,9 +232,10 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
         config=row.config,
         released=row.released,
         replicas={
-            cluster.name: replicas_for(row.replication_factor, row.min_insync_replicas, ReplicaDefaults())
+            cluster.name: replicas_for(row.replication_factor, row.min_insync_replicas, cluster.defaults)
             for cluster in clusters
         },
+        expected=_expected(row, clusters),
         technical_names={cluster.name: technical_name(cluster.topic_format, name) for cluster in clusters},
         applied={cluster: known[cluster].state if cluster in known else "pending" for cluster in names},
         incarnations={cluster: topic.incarnation for cluster, topic in recorded.items()},
@@ -242,12 +245,22 @@ def _stream(row: Row[Any], clusters: Sequence[ClusterRow], topics: Mapping[str, 
         under_provisioned=[
             cluster.name
             for cluster in clusters
-            if cluster.brokers is not None and cluster.brokers < (row.replication_factor or 1)
+            if cluster.brokers is not None
+            and cluster.brokers < (row.replication_factor or cluster.defaults.replication_factor or 1)
         ],
         failures={cluster: topic.failure for cluster, topic in known.items() if topic.failure is not None},
         version=row.version,
         position=row.valid_from,
     )
+
+
+def _expected(row: Row[Any], clusters: Sequence[ClusterRow]) -> dict[str, tuple[int, int]]:
+    found = {}
+    for cluster in clusters:
+        wanted = replicas_for(row.replication_factor, row.min_insync_replicas, cluster.defaults)
+        factor = wanted.factor if cluster.brokers is None else min(wanted.factor, max(cluster.brokers, 1))
+        found[cluster.name] = factor, wanted.minimum_of(factor)
+    return found
 
 
 def _tails(kept: Mapping[str, Sequence[Sequence[int]]]) -> dict[int, Births]:

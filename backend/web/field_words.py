@@ -21,6 +21,7 @@ _CALLED: Mapping[str, str] = {
     "away_minutes": "Minutes until a broker that is away has left",
     "bytes_per_second": "Most bytes a second",
     "cleanup_policy": "Cleanup",
+    "defaults": "Default replicas",
     "config": "Other topic settings",
     "events": "Told of",
     "groups": "Consumer groups",

@@ -16,7 +16,7 @@ from backend.domain.access import Action
 from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.limits import refuse
 from backend.domain.names import LONGEST_STREAM, StreamName
-from backend.domain.stream_settings import CLEANUP_POLICIES, StreamSettings
+from backend.domain.stream_settings import CLEANUP_POLICIES, CLUSTER_DEFAULT, StreamSettings
 from backend.queries.naming import leaf_formats
 from backend.queries.streams import StreamRow, find_stream
 from backend.queries.tenants import find_environment, get_instance
@@ -38,7 +38,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 _USUAL = StreamSettings()
 _CHOICES = {"policies": CLEANUP_POLICIES, "longest": LONGEST_STREAM}
-_NUMBERS = ("partitions", "replication_factor", "min_insync_replicas")
+_REPLICAS = ("replication_factor", "min_insync_replicas")
 
 
 def trail_of(tenant: str, instance: str, environment: str) -> list[tuple[str, str]]:
@@ -55,7 +55,8 @@ def trail_of(tenant: str, instance: str, environment: str) -> list[tuple[str, st
 def _as_given(settings: StreamSettings) -> Fields:
     """Settings as the form has them."""
     return {
-        **{name: str(getattr(settings, name)) for name in _NUMBERS},
+        "partitions": str(settings.partitions),
+        **{name: str(getattr(settings, name) or "") for name in _REPLICAS},
         "retention_ms": duration_shown(settings.retention_ms),
         "cleanup_policy": settings.cleanup_policy,
         "max_message_bytes": size_shown(settings.max_message_bytes),
@@ -67,7 +68,8 @@ def _as_given(settings: StreamSettings) -> Fields:
 def _settings(given: Fields) -> StreamSettings:
     """What the form says. Raises ValueInvalid naming all that is no number, duration or size."""
     readers = {
-        **dict.fromkeys(_NUMBERS, whole_number),
+        "partitions": whole_number,
+        **dict.fromkeys((name for name in _REPLICAS if given.get(name, "").strip()), whole_number),
         "retention_ms": duration_ms,
         "max_message_bytes": size_bytes,
     }
@@ -102,6 +104,21 @@ def _config(text: str) -> dict[str, str]:
     return found
 
 
+def _replicas(row: StreamRow) -> str:
+    """Say how many replicas topics get: `3, of which 2 in sync, on c1 and c2; 1, of which 1 in sync, on c3`."""
+    clusters: dict[tuple[int, int], list[str]] = {}
+    for cluster, expected in row.expected.items():
+        clusters.setdefault(expected, []).append(cluster)
+    said = [f"{factor}, of which {least} in sync, on {listed(on)}" for (factor, least), on in clusters.items()]
+    return "; ".join(said) or "as many as the clusters that join the tree have by default"
+
+
+def _wished(given: Fields) -> dict[str, Any]:
+    """What a changed form says; an empty number of replicas goes back to the clusters' defaults."""
+    wished = asdict(_settings(given))
+    return {**wished, **{name: wished[name] or CLUSTER_DEFAULT for name in _REPLICAS}}
+
+
 def _notes(row: StreamRow) -> tuple[str, ...]:
     notes = []
     if row.under_provisioned:
@@ -131,6 +148,7 @@ def _new_stream(tenant: str, instance: str, environment: str) -> FormPage:
         settings = row.settings
         body = {name: value for name, value in asdict(settings).items() if value != getattr(_USUAL, name)}
         body = {"partitions": settings.partitions, **body}
+        replicas = f"Replicas of its topics: {_replicas(row)}."
         place = [tenant, instance, environment, row.name]
         call = curl("POST", api_path(place, collection=True), {"name": row.name, **body})
         clusters = counted(len(row.technical_names), "cluster")
@@ -140,7 +158,7 @@ def _new_stream(tenant: str, instance: str, environment: str) -> FormPage:
             same=declared(place, body, call),
             fields=fields_of(settings_shown(settings)),
             names=names_on(named(given), leaf_formats(connection, row.tree)),
-            notes=_notes(row),
+            notes=(replicas, *_notes(row)),
         )
 
     def names(connection: Connection, given: Fields) -> tuple[NameOn, ...]:
@@ -203,7 +221,7 @@ class Changing:
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """By a dry run; the clusters are not asked while somebody types."""
-        name, wished = StreamName(*self._place), asdict(_settings(given))
+        name, wished = StreamName(*self._place), _wished(given)
         change = changes.change_stream(name, wished, version_seen(given), clusters_with_records=())
         return asked.try_out(change, self._effect)
 
@@ -211,7 +229,11 @@ class Changing:
         before, place = self.before, self._place
         row = find_stream(connection, StreamName(*place))
         after, present = asdict(row.settings), asdict(before.settings)
-        changed = {field: value for field, value in after.items() if value != present[field]}
+        changed = {
+            field: CLUSTER_DEFAULT if value is None else value
+            for field, value in after.items()
+            if value != present[field]
+        }
         clusters = counted(len(row.technical_names), "cluster")
         removed = changes.removed_from(before, after)
         loss = (
@@ -219,6 +241,8 @@ class Changing:
             "tenant, and cannot be undone."
         )
         notes = [loss] if removed else []
+        if set(_REPLICAS) & set(changed):
+            notes.append(f"Replicas of topics that are made from then on: {_replicas(row)}.")
         if "replication_factor" in changed:
             notes.append(
                 "Topics that are there keep their replicas until a placement of their cluster is carried out: "
@@ -239,7 +263,7 @@ class Changing:
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """As the REST API does it."""
-        name, wished = StreamName(*self._place), asdict(_settings(given))
+        name, wished = StreamName(*self._place), _wished(given)
         confirm, held = given.get("confirm", "").strip() or None, None
         if changes.removed_from(self.before, wished):
             reading = asked.services.reading

@@ -20,6 +20,7 @@ from backend.web.measures import duration_shown, size_shown
 
 APPLIED, PENDING, FAILED = "applied", "pending", "failed"
 DRIFTED = "drifted"
+_DEFAULT = "each cluster's default"
 _GLYPHS = {APPLIED: "running", PENDING: "starting", FAILED: "blocked", DRIFTED: "degraded"}
 
 
@@ -102,8 +103,8 @@ def settings_shown(settings: StreamSettings) -> dict[str, str]:
     """By the words of the form."""
     return {
         "Partitions": f"{settings.partitions:,}",
-        "Replication factor": str(settings.replication_factor),
-        "In-sync replicas needed": str(settings.min_insync_replicas),
+        "Replication factor": str(settings.replication_factor or _DEFAULT),
+        "In-sync replicas needed": str(settings.min_insync_replicas or _DEFAULT),
         "Records are kept": duration_shown(settings.retention_ms),
         "Cleanup": settings.cleanup_policy,
         "Largest batch": size_shown(settings.max_message_bytes),

@@ -142,8 +142,8 @@ def test_a_factor_is_changed_by_a_file_and_described_with_what_there_is(database
     file = shell.file({"tenants": tenants})
     found = json.loads(shell("diff", "-f", file, "--json").stdout)
     assert [(row["field"], row["present"], row["wanted"]) for row in found] == [
-        ("replication_factor", 1, 3),
-        ("min_insync_replicas", 1, 2),
+        ("replication_factor", "default", 3),
+        ("min_insync_replicas", "default", 2),
     ]
     assert shell("apply", "-f", file).exit_code == 0
     assert shell.json("diff", "-f", file) == []

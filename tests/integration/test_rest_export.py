@@ -121,7 +121,7 @@ def test_an_export_is_no_difference_here_and_makes_the_same_elsewhere(
     retail = found["tenants"]["acme"]["instances"]["retail"]["environments"]
     assert retail["dev"] == FILE["tenants"]["acme"]["instances"]["retail"]["environments"]["dev"]
     assert len(retail["prod"]["streams"]) == 1006
-    assert "\n              s0001: {partitions: 2, replication_factor: 1, " in text
+    assert "\n              s0001: {partitions: 2, replication_factor: default, " in text
     _parts_of_it(shell, found["tenants"])
     _as_of_then(shell, text)
 

@@ -135,7 +135,7 @@ def test_names_that_no_kafka_accepts_are_refused_everywhere(settled: Rest, name:
     [
         ("partitions", [0, -1, 10_001, "4", True, 4.0, None, 10**30]),
         ("replication_factor", [0, 32_768, "1", False]),
-        ("min_insync_replicas", [0, 2, "1"]),
+        ("min_insync_replicas", [0, 32_768, "1", "2"]),
         ("retention_ms", [-2, "x", 2**63, 1.5]),
         ("cleanup_policy", ["", "keep", 1, "delete,compact"]),
         ("distributed", ["true", 1, 0]),
@@ -196,6 +196,34 @@ def test_what_does_not_exist_is_404(settled: Rest, path: str) -> None:
 )
 def test_writing_below_what_does_not_exist_is_404(settled: Rest, method: str, path: str, body: Any) -> None:
     problem(settled(method, path, body), 404, "not-found")
+
+
+def test_replicas_that_are_not_declared_are_each_clusters_default(tenant: Rest) -> None:
+    online = RecordOnline(kafka_cluster_id="K1", brokers=3)
+    worker_records(tenant, online, CLUSTER, "cluster-c1")
+    streams = f"{PROD}/streams"
+    dry = tenant("POST", f"{streams}?dry_run=true", {"name": "orders"}).json()
+    assert dry["replicas"]["c1"] == {"replication_factor": 3, "min_insync_replicas": 2}
+    made = tenant("POST", streams, {"name": "orders"}).json()
+    assert (made["replication_factor"], made["min_insync_replicas"]) == (None, None)
+    assert tenant("GET", "/clusters/c1").json()["defaults"] == {"replication_factor": 3, "min_insync_replicas": 2}
+    set_to = tenant("PATCH", "/clusters/c1", {"defaults": {"replication_factor": 2}})
+    assert set_to.json()["defaults"] == {"replication_factor": 2, "min_insync_replicas": 1}
+    assert set_to.json()["defaults_set"] == {"replication_factor": 2, "min_insync_replicas": None}
+    found = tenant("GET", f"{streams}/orders").json()
+    assert found["replicas"]["c1"] == {"replication_factor": 2, "min_insync_replicas": 1}
+    one = tenant("PATCH", f"{streams}/orders", {"replication_factor": 1}).json()
+    assert (one["replication_factor"], one["replicas"]["c1"]["replication_factor"]) == (1, 1)
+    back = tenant("PATCH", f"{streams}/orders", {"replication_factor": "default"}).json()
+    assert (back["replication_factor"], back["replicas"]["c1"]["replication_factor"]) == (None, 2)
+
+
+def test_defaults_that_no_topic_could_have_are_refused(tenant: Rest) -> None:
+    wrong = {"replication_factor": 2, "min_insync_replicas": 3}
+    found = problem(tenant("PATCH", "/clusters/c1", {"defaults": wrong}), 422, "value-invalid")
+    assert found["errors"][0]["pointer"] == "/defaults/min_insync_replicas"
+    more = {"replication_factor": 1, "min_insync_replicas": 2}
+    problem(tenant("POST", f"{PROD}/streams", {"name": "orders", **more}), 422, "value-invalid")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +294,7 @@ def test_a_stream_is_changed_and_its_partitions_only_grow(tenant: Rest) -> None:
     for body in (
         {"partitions": 5},
         {"replication_factor": 0},
-        {"min_insync_replicas": 2},
+        {"replication_factor": 1, "min_insync_replicas": 2},
         {"cleanup_policy": "x"},
         {"name": "other"},
         {"partitions": "8"},

@@ -44,7 +44,8 @@ def test_a_factor_is_declared_anew_and_the_page_tells_what_there_is(
     put_a_topic_on_c1(database)
     record(database, RecordOnline(kafka_cluster_id="K1", brokers=3), CLUSTER, "cluster-c1")
     seen = {"version": hidden(owner.get(PATH))["version"]}
-    same = owner.preview(PATH, **seen, **{**STREAM, "partitions": "9"})
+    undeclared = {"replication_factor": "", "min_insync_replicas": ""}
+    same = owner.preview(PATH, **seen, **{**STREAM, **undeclared, "partitions": "9"})
     assert "keep their replicas" not in said(same)
     wish = {**STREAM, "replication_factor": "3", "min_insync_replicas": "2"}
     preview = owner.preview(PATH, **seen, **wish)

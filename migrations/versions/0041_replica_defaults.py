@@ -1,0 +1,23 @@
+"""Clusters say how many replicas streams have that do not declare it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0041_replica_defaults"
+down_revision = "0040_topic_settings"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    # Nothing is set on clusters that were added before: automatic.
+    empty = sa.text("'{}'::jsonb")
+    op.add_column("clusters", sa.Column("defaults", postgresql.JSONB, nullable=False, server_default=empty))
+    op.alter_column("clusters", "defaults", server_default=None)
+
+
+def downgrade() -> None:
+    op.drop_column("clusters", "defaults")
