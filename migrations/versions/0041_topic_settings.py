@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0040_topic_settings"
-down_revision = "0039_offset_translation"
+revision = "0041_topic_settings"
+down_revision = "0040_offset_translation"
 branch_labels = None
 depends_on = None
 

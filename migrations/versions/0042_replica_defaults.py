@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0041_replica_defaults"
-down_revision = "0040_topic_settings"
+revision = "0042_replica_defaults"
+down_revision = "0041_topic_settings"
 branch_labels = None
 depends_on = None
 
