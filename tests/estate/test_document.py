@@ -91,7 +91,7 @@ WRONG = [
         f"{ORDERS}.partitions",
     ),
     ("orders:", "'a b':", "tenants.acme.instances.retail.environments.prod.streams.a b"),
-    ("partitions: 4", "min_insync_replicas: 2", f"{ORDERS}.min_insync_replicas"),
+    ("partitions: 4", "replication_factor: 1, min_insync_replicas: 2", f"{ORDERS}.min_insync_replicas"),
     ("retail:", "Retail:", "tenants.acme.instances.Retail"),
     ("streams:", "topics:", "tenants.acme.instances.retail.environments.prod.topics"),
     ("level: 2", "level: 32", "tree.level"),

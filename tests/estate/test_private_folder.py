@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,20 +14,18 @@ from backend.estate.postgres import PostgresServer
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as another user")
-def test_root_may_install_into_a_folder_that_nobody_else_enters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_may_install_into_a_folder_that_nobody_else_enters(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
-    server = PostgresServer(data_dir=private / "data" / "postgres", port=1, password="not guessed")
+    installed = PostgresServer(data_dir=private / "data" / "postgres", port=1, password="not guessed")
     site = Path(sysconfig.get_paths()["purelib"])
-    package = next(
-        Path(word).relative_to(site).parts[0] for word in server.command() if word.startswith(str(site))
-    )
+    program = next(Path(word).relative_to(site) for word in installed.command() if word.startswith(str(site)))
+    package = program.parts[0]
     for each in site.glob(f"{package}*"):
         if each.is_dir():
             shutil.copytree(each, private / each.name)
-    monkeypatch.syspath_prepend(str(private))
+    # Programs are named, not found by import: another test of this process may have imported the package.
+    server = replace(installed, programs=private / program.parent)
     assert str(private / package) in " ".join(server.command())
     server.initialise()
     assert (server.data_dir / "PG_VERSION").is_file()
