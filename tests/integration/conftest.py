@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from backend import dispatch, logs
 from backend.api.app import create_app
 from backend.estate.ports import free_ports
+from backend.login_limits import LoginLimits
 from backend.settings import PROJECT_ROOT, Settings
 from tests import http
 from tests.database_fixture import TEMPLATE, Content, Database, RunningPostgres, create_database
@@ -31,7 +32,7 @@ logs.configure()
 structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.__stdout__))
 
 WAIT_SECONDS = 120
-TOKEN = "a token of the tests"
+TOKEN = "a token of the tests, as long as real ones are"
 SECRETS_KEY = "a key of the tests that seals passwords"
 NOBODY_LISTENS = "127.0.0.1:9"  # the discard port; nothing answers there
 
@@ -51,6 +52,10 @@ class Rest:
         if body is not None:
             content, sent = json.dumps(body).encode(), {"Content-Type": "application/json"} | sent
         return self.client.request(method, url, headers=sent, follow_redirects=False, content=content)
+
+    def forget_wrong_tokens(self) -> None:
+        """Count anew how many wrong tokens came from the tests' address: they get 401 again."""
+        self.client.app.state.login_limits = LoginLimits()  # type: ignore[attr-defined]
 
     def head(self) -> int:
         """The event log's newest position."""
@@ -123,12 +128,13 @@ def rest_settings(database_url: str, **changes: Any) -> Settings:
 
 
 @contextmanager
-def served(database_url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The API as `treeline up` starts it; its address and process."""
+def served(database_url: str, **settings: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The API as `treeline up` starts it; its address and process. `settings`: `session_hours="1"`."""
     port = free_ports(1)[0]
     command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
     environment = os.environ | {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN}
     environment |= {"TREELINE_SECRETS_KEY": SECRETS_KEY}
+    environment |= {f"TREELINE_{name.upper()}": value for name, value in settings.items()}
     process = subprocess.Popen([*command, "--log-level", "warning"], cwd=PROJECT_ROOT, env=environment)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from backend.domain.errors import ClusterSilent
 from backend.domain.names import StreamName
+from backend.domain.replica_defaults import ReplicaDefaults
 from backend.eventlog import held_lock
 from backend.eventlog.engine import create_engine
 from backend.eventlog.held_lock import LockBusy, LockLost
@@ -107,7 +108,7 @@ def silent_cluster():
         yield ClusterRow(
             name="c1", number=1, bootstrap_servers=f"127.0.0.1:{port}", zone=None, properties={}, state="online",
             topic_format="{stream}", group_format="{group}", subject_format="{subject}", reason=None,
-            kafka_cluster_id=None, brokers=1, version=1, position=1,
+            kafka_cluster_id=None, brokers=1, version=1, position=1, defaults=ReplicaDefaults(),
         )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ CLUSTER = {"name": "c1", "bootstrap_servers": NOBODY_LISTENS, "accept_offline": 
 def test_without_the_token_nothing_is_told_but_that_it_is_needed(
     empty_rest: Rest, path: str, authorization: str | None
 ) -> None:
+    empty_rest.forget_wrong_tokens()
     headers = {} if authorization is None else {"Authorization": authorization.encode("latin-1")}
     answer = empty_rest.client.get(f"/api/v1{path}", headers=headers)
     problem(answer, 401, "not-authenticated")

@@ -8,7 +8,7 @@ import pytest
 
 from backend import deciders
 from backend.domain.primary_move import RecordPrimaryMoved
-from tests.integration.conftest import NOBODY_LISTENS, TREE, Rest, problem
+from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE, Rest, problem
 from tests.integration.streams import PROD, worker_records
 
 C1, C2, C3 = ({"cluster": name} for name in ("c1", "c2", "c3"))
@@ -73,7 +73,7 @@ def test_what_is_no_tree_is_refused_at_its_place(settled: Rest, root: Any, point
         settled("PUT", "/trees/main", root)
         if root is not None
         else settled.client.put(
-            "/api/v1/trees/main", content=b"null", headers={"Authorization": "Bearer a token of the tests"}
+            "/api/v1/trees/main", content=b"null", headers={"Authorization": f"Bearer {TOKEN}"}
         )
     )
     assert answer.status_code == 422, answer.text

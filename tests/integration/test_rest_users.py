@@ -6,6 +6,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import httpx2
 import pytest
 import sqlalchemy as sa
 
@@ -253,8 +254,11 @@ def test_passwords_are_kept_as_scrypt_hashes_of_their_own(rest: Rest, database: 
 
 def test_what_one_process_takes_away_is_gone_in_the_other(database: Database, rest: Rest) -> None:
     with served(database.url) as (url, _):
-        here, there = rest, Rest(http.client(base_url=url))
-        for _ in range(20):
+        # From three addresses by turns, since wrong tokens are limited by address.
+        sources = [httpx2.HTTPTransport(local_address=f"127.0.0.{number}") for number in (1, 2, 3)]
+        here, callers = rest, [Rest(http.client(base_url=url, transport=source)) for source in sources]
+        for turn in range(20):
+            there = callers[turn % len(callers)]
             new_user_token = new_token(here, "ada") if here("GET", "/users/ada").status_code == 200 else ""
             token = new_user_token or new_user(here, "ada", "viewer").token
             assert As(there.client, token)("GET", "/tenants").status_code == 200

@@ -28,7 +28,7 @@ from tests import http
 from tests.eventually import eventually
 from tests.rest_client import RestClient
 
-TOKEN = "a token of the tests"
+TOKEN = "a token of the tests, as long as real ones are"
 SECRETS_KEY = "a key of the tests that seals secrets"
 
 

@@ -82,7 +82,7 @@ def estate(make_planner: Made, brokers: Brokers, admin: ReplicaAdmin, database: 
     _ok(planner, "POST", f"{place}/{tenant}/instances", {"name": "i", "tree": "main"})
     _ok(planner, "POST", f"{place}/{tenant}/instances/i/environments", {"name": "e"})
     streams = f"{place}/{tenant}/instances/i/environments/e/streams"
-    _ok(planner, "POST", streams, {"name": "orders", "partitions": 2})
+    _ok(planner, "POST", streams, {"name": "orders", "partitions": 2, "replication_factor": 1})
     watching = ReplicationHost(database.engine, settings)
     path, topic = f"{streams}/orders", f"{tenant}-i-e-orders"
     found = Estate(planner, Reconciler(database.engine, settings), watching, admin, path, topic)

@@ -21,7 +21,7 @@ from backend.registry.directory import Directory, Registry
 from backend.settings import Settings
 from tests.registry.written_log import WrittenLog
 
-TOKEN = "a token of the tests"
+TOKEN = "a token of the tests, as long as real ones are"
 NOWHERE = "postgresql+psycopg://127.0.0.1:9/nowhere"
 
 

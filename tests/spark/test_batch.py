@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backend.domain.replica_defaults import ReplicaDefaults
 from backend.domain.rescan import Checkpoint
 from backend.queries.clusters import ClusterRow
 from spark.micro_batch import Answer, Found
@@ -15,7 +16,7 @@ def directory() -> Directory:
     row = ClusterRow(
         name="c1", number=7, bootstrap_servers="nobody:9", zone=None, topic_format="", group_format="",
         subject_format="", properties={}, state="online", reason=None, kafka_cluster_id="k", brokers=1, version=1,
-        position=1,
+        position=1, defaults=ReplicaDefaults(),
     )  # fmt: skip
     return Directory(
         position=1,
