@@ -25,7 +25,7 @@ from tests.integration.conftest import TOKEN, Rest, new_database, served
 EXAMPLES = 8
 # What is well formed may still break a rule that a schema cannot say (a name taken, a tree that is none).
 NOT_CHECKED = [positive_data_acceptance]
-# schemathesis's own list, and 413: a list with more items than its schema allows may be too large to be read at all.
+# The tool's own list, and 413: a list of more items than its schema allows may be too large to be read at all.
 REFUSALS = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx"]
 CONFIG = {"checks": {"negative_data_rejection": {"expected-statuses": REFUSALS}}}
 CALLERS = ip_network("10.0.0.0/8").hosts()
