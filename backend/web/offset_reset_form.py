@@ -177,13 +177,11 @@ def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
         active = _active(connection, stream, group)
     seen = viewer.tenants_for(Action.MANAGE_TENANT)
     if active is None or (seen is not None and active.tenant not in seen):
-        about = "Where it is set; the others follow. Choose the one where its clients are."
+        about = "Offsets are set on this cluster; the others follow. Choose the one where its clients are."
         choices = [("", "choose a cluster"), *((name, name) for name in clusters)]
     else:
         where = f"{active.tenant}/{active.instance}/{active.environment}"
-        about = (
-            f"Where it is set; the others follow. {active.cluster} is active for {where}: its clients are there."
-        )
+        about = f"Offsets are set on this cluster; the others follow. Clients of {where} are on {active.cluster}."
         choices = [(name, f"{name} (active)" if name == active.cluster else name) for name in clusters]
         usual = {**usual, "cluster": usual.get("cluster") or active.cluster or ""}
     return FormPage(
