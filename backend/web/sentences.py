@@ -22,6 +22,8 @@ _LONGEST = 240
 SENTENCES: Mapping[str, str] = {
     "ClusterAdded": "{name} added as number {number}",
     "ClusterChanged": "{of} is described anew: {bootstrap_servers}",
+    "ClusterDefaultsSet": "Defaults of {of} set: replication factor {replication_factor}, "
+    "min.insync.replicas {min_insync_replicas}",
     "ClusterRemoved": "{of} removed",
     "ClusterCameOnline": "{of} is online",
     "ClusterWentOffline": "{of} went offline: {reason}",
@@ -167,6 +169,8 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
         known["limit"] = "without a limit" if limit is None else f"at most {counted(limit, 'byte')} a second"
     if isinstance(data.get("disabled"), bool):
         known["state"] = "disabled" if data["disabled"] else "enabled"
+    if name == "ClusterDefaultsSet":
+        known |= {key: "automatic" for key, value in data.items() if value is None}
     if name == "WorkerFenced":
         known["fenced_leases"] = _fenced(data.get("leases"))
     if name == "AccessRefused" and data.get("reason") is None:

@@ -85,6 +85,12 @@ def test_an_event_of_another_program_version_still_has_a_sentence(name: str) -> 
             {"tenant": "t", "instance": "i", "environment": "e", "stream": "s", "partitions": 1},
             "Stream t/i/e/s declared, 1 partition",
         ),
+        (
+            "ClusterDefaultsSet",
+            "cluster-c1",
+            {"replication_factor": 2, "min_insync_replicas": None},
+            "Defaults of c1 set: replication factor 2, min.insync.replicas automatic",
+        ),
         ("SwitchWasPlanned", "switch-1", {}, "Switch was planned"),
     ],
 )

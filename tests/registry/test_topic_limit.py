@@ -12,7 +12,7 @@ from backend.domain.schema_conflicts import TOO_LARGE, Conflict
 from backend.kafka import schemas_topic
 from backend.kafka.errors import KafkaCallFailed
 from backend.kafka.schemas_topic import LARGEST_RECORD_BYTES, RecordTooLarge, SchemasTopic
-from backend.kafka.topics import TopicFacts
+from backend.kafka.topics import TopicConfig, TopicFacts
 from backend.queries.schemas import SchemaLeaf, WantedSchemas
 from backend.registry.distribution import Difference
 from backend.registry.mirror import Mirror
@@ -32,9 +32,10 @@ class Cluster:
         self.now = 1000.0
         self.batches: list[int] = []
 
-    def configs(self, names: list[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    def configs(self, names: list[str]) -> tuple[dict[str, TopicConfig], dict[str, str]]:
         self.asked += 1
-        return {names[0]: {"cleanup.policy": "compact", "max.message.bytes": str(self.limit)}}, {}
+        settings = {"cleanup.policy": "compact", "max.message.bytes": str(self.limit)}
+        return {names[0]: TopicConfig(settings, settings)}, {}
 
     def end(self, topic: str) -> int:
         return 0
