@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime
 
 import pytest
+import sqlalchemy as sa
 
+from backend.queries.observed import leases as leases_table
 from backend.settings import Settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
@@ -35,6 +38,33 @@ def test_a_lease_that_expired_and_that_nobody_took_goes_on(lease):
 def test_a_process_that_was_overtaken_is_told_so_once_before_it_begins_anew(lease, database):
     assert lease.keep()
     overtake(database, "reconcile")
+    assert not lease.keep(), "what it knows is stale, although nobody has the lease"
+    assert lease.keep()
+
+
+def expires_at(database: Database, unit: str) -> datetime:
+    with database.engine.connect() as connection:
+        query = sa.select(leases_table.c.expires_at).where(leases_table.c.unit == unit)
+        found: datetime = connection.execute(query).scalar_one()
+        return found
+
+
+def test_a_lease_is_renewed_while_its_holder_is_busy(database: Database) -> None:
+    lease = ProcessLease(database.engine, "offsets", 0.3)
+    with lease.renewing():
+        assert lease.keep()
+        first = expires_at(database, "offsets")
+        eventually(lambda: expires_at(database, "offsets") > first, "the thread renews it")
+
+
+def test_a_process_that_was_overtaken_while_it_was_busy_is_told_so_once(database: Database) -> None:
+    lease = ProcessLease(database.engine, "offsets", 0.3)
+    assert lease.keep()
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(leases_table).values(expires_at=sa.func.now() - sa.text("interval '1 s'")))
+    overtake(database, "offsets")
+    with lease.renewing():
+        eventually(lambda: lease._epoch is None, "the thread has found out")
     assert not lease.keep(), "what it knows is stale, although nobody has the lease"
     assert lease.keep()
 

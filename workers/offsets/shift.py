@@ -39,7 +39,10 @@ class OffsetsHost:
 
     def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
         """Work for a while; `stopping` waits that many seconds and tells whether to stop."""
-        end = time.monotonic() + seconds
+        with self._lease.renewing():
+            self._run_until(time.monotonic() + seconds, stopping)
+
+    def _run_until(self, end: float, stopping: Callable[[float], bool]) -> None:
         while time.monotonic() < end:
             try:
                 if self._lease.keep():
