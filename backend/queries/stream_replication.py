@@ -17,7 +17,8 @@ class ReplicatedOn:
     """A stream's topic on one cluster. None is what nobody has seen (yet)."""
 
     declared: int
-    """Replicas that are declared, for which a cluster may have too few brokers."""
+    """Replicas that are declared, for which a cluster may have too few brokers; without a declaration those of the
+    cluster's default, as far as it has brokers."""
     present: int | None
     """Replicas of the partition that has the fewest; what is only being copied does not count."""
     moving: bool | None
@@ -40,7 +41,10 @@ def stream_replication(connection: Connection, row: StreamRow) -> dict[str, Repl
     """By cluster of the stream's tree, as it is now."""
     ids = {each.name: each.kafka_cluster_id for each in list_clusters(connection)}
     seen = find_topics(connection, {name: (ids.get(name), topic) for name, topic in row.technical_names.items()})
-    return {cluster: _on(row.replicas[cluster].factor, seen.get(cluster)) for cluster in row.technical_names}
+    return {
+        cluster: _on(row.replication_factor or row.expected[cluster][0], seen.get(cluster))
+        for cluster in row.technical_names
+    }
 
 
 def _on(declared: int, seen: tuple[TopicReplication, float] | None) -> ReplicatedOn:

@@ -198,34 +198,6 @@ def test_writing_below_what_does_not_exist_is_404(settled: Rest, method: str, pa
     problem(settled(method, path, body), 404, "not-found")
 
 
-def test_replicas_that_are_not_declared_are_each_clusters_default(tenant: Rest) -> None:
-    online = RecordOnline(kafka_cluster_id="K1", brokers=3)
-    worker_records(tenant, online, CLUSTER, "cluster-c1")
-    streams = f"{PROD}/streams"
-    dry = tenant("POST", f"{streams}?dry_run=true", {"name": "orders"}).json()
-    assert dry["replicas"]["c1"] == {"replication_factor": 3, "min_insync_replicas": 2}
-    made = tenant("POST", streams, {"name": "orders"}).json()
-    assert (made["replication_factor"], made["min_insync_replicas"]) == (None, None)
-    assert tenant("GET", "/clusters/c1").json()["defaults"] == {"replication_factor": 3, "min_insync_replicas": 2}
-    set_to = tenant("PATCH", "/clusters/c1", {"defaults": {"replication_factor": 2}})
-    assert set_to.json()["defaults"] == {"replication_factor": 2, "min_insync_replicas": 1}
-    assert set_to.json()["defaults_set"] == {"replication_factor": 2, "min_insync_replicas": None}
-    found = tenant("GET", f"{streams}/orders").json()
-    assert found["replicas"]["c1"] == {"replication_factor": 2, "min_insync_replicas": 1}
-    one = tenant("PATCH", f"{streams}/orders", {"replication_factor": 1}).json()
-    assert (one["replication_factor"], one["replicas"]["c1"]["replication_factor"]) == (1, 1)
-    back = tenant("PATCH", f"{streams}/orders", {"replication_factor": "default"}).json()
-    assert (back["replication_factor"], back["replicas"]["c1"]["replication_factor"]) == (None, 2)
-
-
-def test_defaults_that_no_topic_could_have_are_refused(tenant: Rest) -> None:
-    wrong = {"replication_factor": 2, "min_insync_replicas": 3}
-    found = problem(tenant("PATCH", "/clusters/c1", {"defaults": wrong}), 422, "value-invalid")
-    assert found["errors"][0]["pointer"] == "/defaults/min_insync_replicas"
-    more = {"replication_factor": 1, "min_insync_replicas": 2}
-    problem(tenant("POST", f"{PROD}/streams", {"name": "orders", **more}), 422, "value-invalid")
-
-
 @pytest.mark.parametrize(
     ("config", "pointer", "said"),
     [

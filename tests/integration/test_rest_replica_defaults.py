@@ -1,0 +1,39 @@
+"""Replicas of streams that declare none: each cluster's default, shown before and after."""
+
+from __future__ import annotations
+
+from backend.deciders import CLUSTER
+from backend.domain.cluster import RecordOnline
+from tests.integration.conftest import Rest, problem
+from tests.integration.streams import PROD, worker_records
+
+
+def test_replicas_that_are_not_declared_are_each_clusters_default(tenant: Rest) -> None:
+    for cluster, brokers in (("c1", 3), ("c2", 1)):
+        online = RecordOnline(kafka_cluster_id=cluster, brokers=brokers)
+        worker_records(tenant, online, CLUSTER, f"cluster-{cluster}")
+    streams = f"{PROD}/streams"
+    dry = tenant("POST", f"{streams}?dry_run=true", {"name": "orders"}).json()
+    assert dry["replicas"]["c1"] == {"replication_factor": 3, "min_insync_replicas": 2}
+    made = tenant("POST", streams, {"name": "orders"}).json()
+    assert (made["replication_factor"], made["min_insync_replicas"]) == (None, None)
+    seen = tenant("GET", f"{streams}/orders").json()["replication"]
+    assert [seen[each]["declared"] for each in ("c1", "c2")] == [3, 1], "as many as there are brokers for"
+    assert tenant("GET", "/clusters/c1").json()["defaults"] == {"replication_factor": 3, "min_insync_replicas": 2}
+    set_to = tenant("PATCH", "/clusters/c1", {"defaults": {"replication_factor": 2}})
+    assert set_to.json()["defaults"] == {"replication_factor": 2, "min_insync_replicas": 1}
+    assert set_to.json()["defaults_set"] == {"replication_factor": 2, "min_insync_replicas": None}
+    found = tenant("GET", f"{streams}/orders").json()
+    assert found["replicas"]["c1"] == {"replication_factor": 2, "min_insync_replicas": 1}
+    one = tenant("PATCH", f"{streams}/orders", {"replication_factor": 1}).json()
+    assert (one["replication_factor"], one["replicas"]["c1"]["replication_factor"]) == (1, 1)
+    back = tenant("PATCH", f"{streams}/orders", {"replication_factor": "default"}).json()
+    assert (back["replication_factor"], back["replicas"]["c1"]["replication_factor"]) == (None, 2)
+
+
+def test_defaults_that_no_topic_could_have_are_refused(tenant: Rest) -> None:
+    wrong = {"replication_factor": 2, "min_insync_replicas": 3}
+    found = problem(tenant("PATCH", "/clusters/c1", {"defaults": wrong}), 422, "value-invalid")
+    assert found["errors"][0]["pointer"] == "/defaults/min_insync_replicas"
+    more = {"replication_factor": 1, "min_insync_replicas": 2}
+    problem(tenant("POST", f"{PROD}/streams", {"name": "orders", **more}), 422, "value-invalid")
