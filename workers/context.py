@@ -40,8 +40,12 @@ def dispatch(
     request_id: str,
     *,
     expected_version: int | None = None,
+    dry_run: bool = False,
 ) -> None:
-    """Record what a worker saw or did. Raises StaleVersion if the stream is not at `expected_version`."""
+    """Record what a worker saw or did. Raises StaleVersion if the stream is not at `expected_version`.
+
+    `dry_run`: do all of it, and take it back.
+    """
     dispatcher().execute(
         decider,
         stream,
@@ -49,19 +53,7 @@ def dispatch(
         metadata=Metadata(actor=actor, request_id=request_id, causation=None),
         time=datetime.now(UTC),
         expected_version=expected_version,
-        answer=lambda _connection, _outcome: None,
-    )
-
-
-def rehearse(decider: Decider[S, C], stream: str, command: C, actor: str, request_id: str) -> None:
-    """Do all that `dispatch` does, and take it back. Raises DomainError."""
-    dispatcher().execute(
-        decider,
-        stream,
-        command,
-        metadata=Metadata(actor=actor, request_id=request_id, causation=None),
-        time=datetime.now(UTC),
-        dry_run=True,
+        dry_run=dry_run,
         answer=lambda _connection, _outcome: None,
     )
 

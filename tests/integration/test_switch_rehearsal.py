@@ -17,6 +17,6 @@ def test_a_hold_that_is_rehearsed_changes_nothing(tenant: Rest, monkeypatch: pyt
     before, app = tenant.head(), tenant.client.app  # type: ignore[attr-defined]
     monkeypatch.setattr(context, "dispatcher", lambda: app.state.services.dispatcher)
     hold = Advance(phase=Phase.HOLDING, measured={})
-    context.rehearse(deciders.SWITCH, "switch-s1", hold, "worker:switches", "s1")
+    context.dispatch(deciders.SWITCH, "switch-s1", hold, "worker:switches", "s1", dry_run=True)
     assert tenant.head() == before
     assert tenant("GET", "/switches/s1").json()["state"] == "planned"

@@ -160,8 +160,13 @@ class SwitchRunner:
         if not self._readiness.batches_rest(lacking) or not self._readiness.is_warm(closing):
             return False
         # Deciding on the hold, too, takes a process several times as long when it does it first.
-        context.rehearse(
-            deciders.SWITCH, event_stream(self._id), Advance(phase=Phase.HOLDING, measured={}), ACTOR, self._id
+        context.dispatch(
+            deciders.SWITCH,
+            event_stream(self._id),
+            Advance(phase=Phase.HOLDING, measured={}),
+            ACTOR,
+            self._id,
+            dry_run=True,
         )
         self._hold.begin(row)
         return self._advance(
