@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import SecretStr
 
 from backend.api.app import create_app
 from backend.front import MOST_HEADER_BYTES, MOST_HEADERS, Front, Hosts
@@ -74,14 +75,26 @@ def test_wrong_tokens_are_limited_by_address_and_kept_for_the_audit(rest: Rest) 
     stopped = rest("GET", "/me", Authorization="Bearer x")
     problem(stopped, 429, "too-many-attempts")
     assert stopped.headers["retry-after"] == "60"
-    # A token of the settings may be short enough to be tried; a user's is not, and goes on.
-    assert rest("GET", "/me").status_code == 429
+    # Right tokens that are too long to be found by trying go on.
+    assert rest("GET", "/me").status_code == 200
     headers = {"Authorization": f"Bearer {user.token}"}
     assert rest.client.get("/api/v1/me", headers=headers).status_code == 200
     kept = rest.client.get("/api/v1/audit?kind=LoginRefused", headers=headers).json()["items"]
     assert len(kept) == ATTEMPTS
     assert {(row["means"], row["actor"]) for row in kept} == {("token", None)}
     assert TOKEN not in str(kept) and "treeline_nobody" not in str(kept)
+
+
+def test_a_short_token_of_the_settings_waits_with_wrong_ones(database: Database) -> None:
+    """It could be found by trying, so an address that tried too many is told nothing of it."""
+    app = create_app(rest_settings(database.url, admin_token=SecretStr("short")))
+    client = TestClient(app)
+    right, wrong = ({"Authorization": f"Bearer {token}"} for token in ("short", "wrong"))
+    assert client.get("/api/v1/me", headers=right).status_code == 200
+    for _ in range(ATTEMPTS):
+        assert client.get("/api/v1/me", headers=wrong).status_code == 401
+    assert client.get("/api/v1/me", headers=right).status_code == 429
+    app.state.services.engine.dispose()
 
 
 def test_pages_and_metrics_are_no_way_around_the_limit(rest: Rest) -> None:
