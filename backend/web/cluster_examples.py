@@ -1,4 +1,4 @@
-"""What pages say of a cluster's description: names as they would be there, and properties as text."""
+"""What pages say of a cluster's description: names as they would be there, default replicas, and properties."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from backend.domain.errors import FieldError, ValueInvalid
 from backend.domain.formats import technical_name, topic_problem
 from backend.domain.group_directory import technical_group
 from backend.domain.names import StreamName
+from backend.domain.replica_defaults import ReplicaDefaults
 from backend.queries.clusters import ClusterRow
 from backend.queries.naming import declared_streams
 from backend.web.effect import NameOn
 
+DEFAULTS_CALLED = {"replication_factor": "Replication factor", "min_insync_replicas": "In-sync replicas needed"}
 _MADE_UP = StreamName("acme", "retail", "prod", "orders")
 _MOST_STREAMS = 3
 
@@ -29,6 +31,18 @@ def names_in_example(connection: Connection, row: ClusterRow) -> tuple[NameOn, .
     group = technical_group(row.group_format, streams[0], "billing")
     place = f"{streams[0].tenant}/{streams[0].instance}/{streams[0].environment}"
     return (*shown, NameOn(f"group billing of {place}", group, ""))
+
+
+def defaults_shown(defaults: ReplicaDefaults, brokers: int | None) -> dict[str, str]:
+    """Say each default replica setting, and what it comes to with so many brokers: `automatic: 3`."""
+    in_force = defaults.shown(brokers)
+    return {label: _default(getattr(defaults, name), in_force[name]) for name, label in DEFAULTS_CALLED.items()}
+
+
+def _default(value: int | None, in_force: int | None) -> str:
+    if value is None:
+        return "automatic" if in_force is None else f"automatic: {in_force}"
+    return str(value) if in_force in (None, value) else f"{value}; {in_force} in force"
 
 
 def properties_given(text: str) -> dict[str, str]:

@@ -21,6 +21,7 @@ from backend.queries.distributors import DistributorRow, read_distributors
 from backend.queries.streams import Topics, topics_of_clusters
 from backend.queries.trees import get_tree
 from backend.web import templates
+from backend.web.cluster_examples import defaults_shown
 from backend.web.kept import kept
 from backend.web.pages import PageRoute, enter, offer, reasons
 from backend.web.position_asked import At, position_asked
@@ -70,7 +71,10 @@ def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewe
     """One cluster."""
     caller = enter(viewer, Action.READ_ESTATE)
     context = _one(services, caller, cluster, at)
-    ways = (("Change it", "-change"), ("Take over its topics", "-adopt"), ("Remove it", "-remove"))
+    ways = (
+        *(("Change it", "-change"), ("Set default replicas", "-defaults")),
+        *(("Take over its topics", "-adopt"), ("Remove it", "-remove")),
+    )
     offers = [
         offer(caller, Action.CHANGE_ESTATE, None, label, f"{CLUSTERS}/{cluster}/{way}") for label, way in ways
     ]
@@ -106,6 +110,7 @@ def _one(services: ConsoleServices, caller: Caller, cluster: str, at: str | None
         "view": view,
         "past": past,
         "properties": sorted(masked(row.properties).items()),
+        "defaults": defaults_shown(row.defaults, row.brokers),
         "reading": _shown(each for each in found if each.cluster == row.name),
         "writing": _shown(each for each in found if each.target == row.name),
         "places": ["/".join(place) for place in places[:MOST_SHOWN]],

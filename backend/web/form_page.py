@@ -103,6 +103,8 @@ class FormPage:
     """What is looked at while one types, if the act's own look asks clusters; None: that one."""
     asks_nothing: bool = False
     """There is nothing to fill in: it opens with its preview."""
+    within: str = ""
+    """The field of the REST API that holds this form's fields; empty: they stand side by side with all others."""
     empty: str = ""
     """What stands where the effect will be, before anything was typed."""
 
@@ -165,28 +167,33 @@ def _preview(
         "given": {**kept, **effect.kept},
         "once": secrets.token_urlsafe(16),
         "refused": "" if refused is None else _in_labels(page, refused),
-        "errors": {} if refused is None else _errors_at(refused),
+        "errors": {} if refused is None else _errors_at(page, refused),
     }
     status = 200 if refused is None else STATUS[refused.kind]
     return templates.page("preview.html", {**frame(request, viewer), **_about(page), **shown}, status)
 
 
-def _errors_at(error: DomainError) -> dict[str, list[str]]:
+def _errors_at(page: FormPage, error: DomainError) -> dict[str, list[str]]:
     """What is wrong with each field. An error within a list stands at the list's field."""
     found: dict[str, list[str]] = {}
     for each in error.errors:
-        found.setdefault(each.pointer.removeprefix("/").partition("/")[0], []).append(each.detail)
+        found.setdefault(_in_form(page, each.pointer).partition("/")[0], []).append(each.detail)
     return found
+
+
+def _in_form(page: FormPage, pointer: str) -> str:
+    """Return where a value of the REST API stands in the form: `min_insync_replicas`, or `groups/0`."""
+    return pointer.removeprefix("/").removeprefix(f"{page.within}/" if page.within else "")
 
 
 def _in_labels(page: FormPage, error: DomainError) -> str:
     """The error's text with fields called as the form calls them: their names are for the REST API."""
     text, known = error.detail, {**QUOTAS, **templates.labels(page.template)}
     for each in error.errors:
-        name = each.pointer.removeprefix("/")
-        if name in known:
+        name, field = each.pointer.removeprefix("/"), _in_form(page, each.pointer)
+        if field in known:
             named = rf"(^|; ){re.escape(name)} (?={re.escape(each.detail)})"
-            text = re.sub(named, rf"\g<1>{known[name]}: ", text)
+            text = re.sub(named, rf"\g<1>{known[field]}: ", text)
     return text
 
 
@@ -241,7 +248,7 @@ def _refused(
         given,
         status=STATUS[error.kind],
         refused=_in_labels(page, error),
-        errors=_errors_at(error),
+        errors=_errors_at(page, error),
         names=names,
     )
 

@@ -58,6 +58,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("clusters", "/clusters", "All clusters"),
         Picture("cluster-new", "/clusters/-new", "The form of a new cluster"),
         Picture("cluster-change", "/clusters/c1/-change", "The form that changes a cluster"),
+        Picture("cluster-defaults", "/clusters/c1/-defaults", "A cluster's default replicas are set"),
         Picture("cluster-adopt", "/clusters/c1/-adopt", "A cluster's topics are taken over"),
         Picture("cluster-remove", "/clusters/c1/-remove", "The form that removes a cluster"),
         Picture("cluster", "/clusters/c1", "One cluster: names, client properties, distributors, environments"),

@@ -58,6 +58,10 @@ CASES: dict[str, list[Do]] = {
     "TreeReplaced": [rest("PUT", "/trees/main", {"level": 2, "children": [{"cluster": "c1"}, {"cluster": "c2"}]})],
     "PrimaryMoveBegun": [rest("PUT", "/trees/main/primary", {"cluster": "c2"})],
     "ClusterChanged": [rest("PATCH", "/clusters/c1", {"zone": "az9", "accept_offline": True})],
+    "ClusterDefaultsSet": [
+        rest("PATCH", "/clusters/c1", {"defaults": {"replication_factor": 3, "min_insync_replicas": 1}}),
+        rest("PATCH", "/clusters/c1", {"defaults": {"replication_factor": 2, "min_insync_replicas": 1}}),
+    ],
     "ClusterAdded": [
         rest("POST", "/clusters", {"name": "c9", "bootstrap_servers": "127.0.0.1:8", "accept_offline": True})
     ],

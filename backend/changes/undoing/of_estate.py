@@ -12,6 +12,7 @@ from backend.domain import tree_shape
 from backend.domain.access import Action
 from backend.domain.distributor_settings import DEFAULTS
 from backend.domain.errors import StateConflict
+from backend.domain.replica_defaults import ReplicaDefaults
 from backend.queries.clusters import ClusterRow, get_cluster
 from backend.queries.placement_policies import PolicyRow, find_policy
 from backend.queries.trees import TreeRow, get_tree
@@ -124,6 +125,20 @@ def _described(asked: Asked) -> Undo:
     return Undo(change=clusters.change_cluster(name, given), action=Action.CHANGE_ESTATE)
 
 
+def _defaults(asked: Asked) -> Undo:
+    name = asked.event.stream.removeprefix("cluster-")
+    before, after, now = (get_cluster(asked.connection, name, at) for at in (asked.before, asked.at, None))
+    if before is None or after is None:
+        raise CannotBeUndone("Which default replicas the cluster had before is not known.")
+    still_the_same(asked, name, ["ClusterRemoved"])
+    changed = differing(vars(before.defaults), vars(after.defaults))
+    present = None if now is None else vars(now.defaults)
+    unchanged(f"the default replicas of {name}", changed, present)
+    # A command sets both: what somebody has set since of the other one stays.
+    wanted = ReplicaDefaults(**{**(present or {}), **{each: vars(before.defaults)[each] for each in changed}})
+    return Undo(change=clusters.change_cluster(name, {"defaults": wanted}), action=Action.CHANGE_ESTATE)
+
+
 def _added(asked: Asked) -> Undo:
     name = asked.data["name"]
     still_the_same(asked, name, ["ClusterRemoved"])
@@ -158,5 +173,6 @@ FINDERS: dict[str, Find] = {
     "PrimaryMoveBegun": _moving,
     "ClusterChanged": _described,
     "ClusterAdded": _added,
+    "ClusterDefaultsSet": _defaults,
     "PlacementPolicySet": _policy,
 }
