@@ -46,6 +46,13 @@ class AccessSettings(BaseSettings):
         "Host, beside addresses, names without a dot and the host of `url`. Others are refused (421), so that no "
         "other site's page can reach the control plane by a name of its own (DNS rebinding).",
     )
+    session_idle_minutes: int = Field(
+        60,
+        ge=2,
+        le=720,
+        description="Minutes after which a session of the console ends that nobody uses; pages that follow what "
+        "happens by themselves are no use. Twelve hours after the login every session ends.",
+    )
     audit_days: int = Field(
         365,
         ge=1,

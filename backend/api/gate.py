@@ -94,8 +94,14 @@ class Gate:
         if stopped and is_guessable(headers):
             return _stopped()
         caller = caller_at_hand(self._services, headers)
-        if caller is None and may_be_known(headers, by_session=may_use_session):
-            caller = await run_in_threadpool(find_caller, self._services, headers, by_session=may_use_session)
+        if caller is None and may_be_known(self._services, headers, by_session=may_use_session):
+            caller = await run_in_threadpool(
+                find_caller,
+                self._services,
+                headers,
+                by_session=may_use_session,
+                uses_session=_is_by_somebody(method, headers),
+            )
         scope["state"]["caller"] = caller
         if caller is None and stopped:
             return _stopped()
@@ -119,6 +125,12 @@ class Gate:
         # Who has a wrong token is to be told that also while nothing can be written down.
         with suppress(DomainError):
             limits_of(scope["app"]).wrong_token(self._services.engine, callers.provenance_of(scope, ""))
+
+
+def _is_by_somebody(method: str, headers: Headers) -> bool:
+    """Whether a person may have caused a browser's request: pages that follow what happens ask by themselves."""
+    follows = "hx-request" in headers or "text/event-stream" in headers.get("accept", "")
+    return method not in SAFE_METHODS or not follows
 
 
 def _stopped() -> Response:

@@ -21,6 +21,7 @@ from backend.eventlog.tables import METADATA
 SESSION_COOKIE = "treeline_session"
 LINK_LIFE = timedelta(hours=1)
 SESSION_LIFE = timedelta(hours=12)
+_NOTED_AFTER = timedelta(minutes=1)
 MOST_SHOWN = 100
 
 login_links = sa.Table(
@@ -145,6 +146,16 @@ def open_session(
         .returning(sessions.c.expires_at)
     ).scalar_one()
     return Secret(session, expires_at)
+
+
+def keep_session(connection: Connection, session: str, idle: timedelta) -> None:
+    """Note that a session is used: it ends when nobody has used it for so long, and after SESSION_LIFE anyway."""
+    s = sessions.c
+    until = sa.func.least(s.opened_at + SESSION_LIFE, sa.func.now() + idle)
+    # Not at each request: a minute more or less is not worth a write.
+    differs = sa.or_(s.expires_at < until - _NOTED_AFTER, s.expires_at > until)
+    where = (s.session_hash == hash_of(session), s.expires_at > sa.func.now(), differs)
+    connection.execute(sa.update(sessions).where(*where).values(expires_at=until))
 
 
 def end_session(connection: Connection, session: str) -> tuple[str, str] | None:

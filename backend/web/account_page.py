@@ -12,11 +12,10 @@ from fastapi.responses import Response
 from backend.domain.access import ADMIN_NAME, Action, Caller
 from backend.queries import login as queries_of_login
 from backend.queries import users as queries
-from backend.queries.login import SESSION_COOKIE
 from backend.web import session_form, templates, token_form
 from backend.web.asked import Asked
 from backend.web.form_page import answer_form
-from backend.web.forms import Fields, Form
+from backend.web.forms import Fields, Form, session_of
 from backend.web.login_page import login_page
 from backend.web.pages import entering
 from backend.web.password_form import password_form
@@ -100,7 +99,7 @@ def _shown(
     with services.reading() as connection:
         tokens = queries.list_tokens(connection, viewer.name)
         row = queries.get_user(connection, viewer.name)
-        here = request.cookies.get(SESSION_COOKIE, "")
+        here = session_of(request)
         sessions = queries_of_login.list_sessions(connection, viewer.name, here)
     context = {
         "caller": viewer,

@@ -16,6 +16,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 from fastapi.responses import Response
 
+from backend.cookies import cookie_of, set_cookie
 from backend.queries.login import SESSION_COOKIE
 from backend.settings import Settings
 from backend.url_schemes import scheme_of
@@ -38,9 +39,19 @@ class FormOfAnotherSession(HTTPException):
         self.fields = fields
 
 
+def session_of(request: Request) -> str:
+    """The browser's session; empty without one."""
+    return _cookie(request, SESSION_COOKIE)
+
+
+def _cookie(request: Request, name: str) -> str:
+    config: Settings = request.app.state.services.config
+    return cookie_of(request.cookies, name, config.url)
+
+
 def form_key(request: Request) -> str:
     """The key that forms of this browser's session carry; none without a session."""
-    return _key_of(request.cookies.get(SESSION_COOKIE, ""))
+    return _key_of(session_of(request))
 
 
 def login_key(request: Request, answer: Callable[[str], Response]) -> Response:
@@ -48,9 +59,9 @@ def login_key(request: Request, answer: Callable[[str], Response]) -> Response:
 
     A cookie that is there stays: the page may be open in a second tab.
     """
-    cookie = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(32)
+    cookie = _cookie(request, LOGIN_COOKIE) or secrets.token_urlsafe(32)
     page = answer(_key_of(cookie))
-    page.set_cookie(LOGIN_COOKIE, cookie, httponly=True, samesite="strict", secure=is_secure(request))
+    set_cookie(page, LOGIN_COOKIE, cookie, samesite="strict", secure=is_secure(request))
     return page
 
 
@@ -68,7 +79,7 @@ def _taken_by(cookie: str) -> Callable[[Request], object]:
             raise HTTPException(403, "this form was sent by another site")
         async with request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=_MOST_FIELD_BYTES) as form:
             given = {name: value for name, value in form.items() if isinstance(value, str)}
-        key = _key_of(request.cookies.get(cookie, ""))
+        key = _key_of(_cookie(request, cookie))
         if not key or not hmac.compare_digest(given.pop(KEY_FIELD, "").encode(), key.encode()):
             raise FormOfAnotherSession(given)
         return given

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from backend.cookies import delete_cookie
 from backend.domain.errors import DomainError
 from backend.login_limits import ATTEMPTS_SECONDS
 from backend.oidc.provider import Provider
@@ -131,7 +132,7 @@ def logout(request: Request, services: Shared, _: Form) -> Response:
     if provider is not None and onward is not None:
         # A page, not a redirect: the policy of pages lets forms, and what they redirect to, go to this site only.
         answer = templates.page("logged_out.html", {"provider": provider.client.name, "onward": onward}, 200)
-    answer.delete_cookie(SESSION_COOKIE)
+    delete_cookie(answer, SESSION_COOKIE)
     return answer
 
 

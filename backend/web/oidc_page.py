@@ -16,6 +16,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from backend.callers import STATUS
 from backend.changes.provider_login import Arrival, arrive
+from backend.cookies import cookie_of, delete_cookie, set_cookie
 from backend.domain.errors import DomainError, Kind, NotAllowed
 from backend.domain.provider_login import granted, person
 from backend.oidc.asking import error_code
@@ -56,12 +57,11 @@ def begin(
         return _failed(request, provider, error, place)
     answer = RedirectResponse(onward, 303)
     # "lax": the way back is a link from another site.
-    answer.set_cookie(
+    set_cookie(
+        answer,
         COOKIE,
         f"{begun.secret}|{place}",
         max_age=BEGUN_SECONDS,
-        path=PATH,
-        httponly=True,
         samesite="lax",
         secure=is_secure(request),
     )
@@ -81,7 +81,7 @@ def callback(
     provider = provider_of(request)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place="/")
-    secret, _, kept = request.cookies.get(COOKIE, "").partition("|")
+    secret, _, kept = cookie_of(request.cookies, COOKIE, services.config.url).partition("|")
     place, begun = place_asked(kept), Begun.of_cookie(secret)
     if begun is None or not begun.is_state(state):
         # Any site's pictures can lead here: this is nobody's failure, and ends no login that was begun.
@@ -103,7 +103,7 @@ def callback(
             limits_of(request).providers.failed(caller_of(request))
             refused(request, services, By.PROVIDER, "", why.detail)
         answer = _failed(request, provider, why, place)
-    answer.delete_cookie(COOKIE, path=PATH)
+    delete_cookie(answer, COOKIE)
     return answer
 
 

@@ -12,13 +12,13 @@ from backend.changes import users as changes
 from backend.domain.errors import FieldError, NotAllowed
 from backend.domain.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from backend.queries import secrets
-from backend.queries.login import SESSION_COOKIE, list_sessions
+from backend.queries.login import list_sessions
 from backend.queries.users import find_user
 from backend.web.asked import Asked
 from backend.web.effect import Ask, Effect
 from backend.web.figures import counted
 from backend.web.form_page import FormPage
-from backend.web.forms import Fields
+from backend.web.forms import Fields, session_of
 from backend.web.same_change import SameChange, curl
 from backend.web.user_forms import API
 
@@ -38,7 +38,7 @@ class SettingPassword:
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """By a dry run without any password."""
         with asked.services.reading() as connection:
-            here = asked.request.cookies.get(SESSION_COOKIE, "")
+            here = session_of(asked.request)
             row, ends = find_user(connection, self.user), len(list_sessions(connection, self.user, here))
         asked.try_out(changes.no_password_yet(self.user), lambda connection, outcome: None)
         new = Ask(

@@ -8,13 +8,13 @@ from fastapi.responses import RedirectResponse, Response
 
 from backend.domain.errors import NotFound
 from backend.queries import logins
-from backend.queries.login import SESSION_COOKIE, end_named_session, list_sessions
+from backend.queries.login import end_named_session, list_sessions
 from backend.queries.logins import LoginKind
 from backend.web.asked import Asked
 from backend.web.effect import Effect, fields_of
 from backend.web.figures import instant
 from backend.web.form_page import FormPage
-from backend.web.forms import Fields
+from backend.web.forms import Fields, session_of
 from backend.web.sessions import provenance
 
 _GONE = "there is no such session; it may have ended"
@@ -30,7 +30,7 @@ class EndingSession:
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """By a look at it."""
         with asked.services.reading() as connection:
-            here = asked.request.cookies.get(SESSION_COOKIE, "")
+            here = session_of(asked.request)
             found = list_sessions(connection, asked.viewer.name, here)
         row = next((row for row in found if row.name == self.session), None)
         if row is None:

@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
+from backend.cookies import set_cookie
 from backend.domain.access import Provenance
 from backend.domain.names import is_name
 from backend.login_limits import LoginLimits, network_of
@@ -22,7 +23,7 @@ from backend.queries import logins
 from backend.queries.login import SESSION_COOKIE, Secret
 from backend.queries.logins import LoginKind
 from backend.queries.users import get_user
-from backend.web.forms import is_secure
+from backend.web.forms import is_secure, session_of
 from backend.web.services import ConsoleServices
 
 logger = structlog.get_logger(__name__)
@@ -72,11 +73,11 @@ def logged_in(request: Request, services: ConsoleServices, session: Secret, plac
     # Never the session that was there: whoever put it there would be logged in as well.
     end(request, services)
     answer = RedirectResponse(place, 303)
-    answer.set_cookie(
+    set_cookie(
+        answer,
         SESSION_COOKIE,
         session.value,
         expires=session.expires_at,
-        httponly=True,
         samesite="lax",
         secure=is_secure(request),
     )
@@ -85,7 +86,7 @@ def logged_in(request: Request, services: ConsoleServices, session: Secret, plac
 
 def end(request: Request, services: ConsoleServices) -> str | None:
     """End the session that the browser has; how it began."""
-    session = request.cookies.get(SESSION_COOKIE)
+    session = session_of(request)
     if not session:
         return None
     with services.engine.begin() as connection:

@@ -133,11 +133,13 @@ def test_cookies_are_for_this_site_only_and_for_tls_where_there_is_any(
         link = console.rest.ok("POST", "/login-links")["url"].partition("code=")[2]
         page = http.get(f"{console.url}/login", headers=headers)
         answer = http.get(f"{console.url}/login?code={link}", headers=headers)
-        made = [cookies(page)["treeline_login"], cookies(answer)["treeline_session"]]
+        prefix = "__Host-" if secure else ""
+        made = [cookies(page)[f"{prefix}treeline_login"], cookies(answer)[f"{prefix}treeline_session"]]
         for cookie, site in zip(made, ("strict", "lax"), strict=True):
             assert "HttpOnly" in cookie
             assert f"SameSite={site}" in cookie
             assert "Domain" not in cookie
+            assert "Path=/;" in cookie
             assert ("Secure" in cookie) is secure
 
 

@@ -1,0 +1,86 @@
+"""A session of the console ends when nobody uses it; its cookie is this host's own."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from backend import web
+from backend.cookies import cookie_of
+from backend.queries.login import SESSION_COOKIE, SESSION_LIFE, hash_of, sessions
+from tests.database_fixture import Database
+from tests.integration.conftest import Rest
+
+IDLE = timedelta(minutes=60)
+
+
+@pytest.fixture
+def session(rest: Rest) -> str:
+    """A session that has been opened, and not used since."""
+    web.add_pages(rest.client.app)  # type: ignore[attr-defined]
+    link = rest("POST", "/login-links").json()["url"].partition("?")[2]
+    rest.client.get(f"/login?{link}", follow_redirects=False)
+    return str(rest.client.cookies[SESSION_COOKIE])
+
+
+def _left(database: Database, session: str) -> timedelta:
+    """How long it lasts from now, by the database's clock."""
+    query = sa.select(sessions.c.expires_at - sa.func.now()).where(sessions.c.session_hash == hash_of(session))
+    with database.engine.connect() as connection:
+        found: timedelta = connection.execute(query).scalar_one()
+    return found
+
+
+def _age(database: Database, session: str, **columns: timedelta) -> None:
+    values = {name: sa.func.now() + value for name, value in columns.items()}
+    with database.engine.begin() as connection:
+        found = sa.update(sessions).where(sessions.c.session_hash == hash_of(session))
+        connection.execute(found.values(values))
+
+
+def _asked(rest: Rest, session: str, **headers: str) -> int:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    cookie = {"Cookie": f"{SESSION_COOKIE}={session}"}
+    return rest.client.get("/api/v1/me", headers={**cookie, **sent}).status_code
+
+
+def test_use_keeps_a_session_and_what_pages_ask_by_themselves_does_not(
+    rest: Rest, database: Database, session: str
+) -> None:
+    assert _asked(rest, session) == 200
+    assert IDLE - timedelta(minutes=5) < _left(database, session) <= IDLE
+    _age(database, session, expires_at=timedelta(minutes=10))
+    for headers in ({"HX_Request": "true"}, {"Accept": "text/event-stream"}):
+        assert _asked(rest, session, **headers) == 200
+        assert _left(database, session) <= timedelta(minutes=10)
+    assert _asked(rest, session) == 200
+    assert _left(database, session) > timedelta(minutes=30)
+
+
+def test_an_idle_session_is_over(rest: Rest, database: Database, session: str) -> None:
+    _age(database, session, expires_at=timedelta(seconds=-1))
+    assert _asked(rest, session) == 401
+
+
+def test_use_does_not_keep_a_session_beyond_its_life(rest: Rest, database: Database, session: str) -> None:
+    _age(database, session, opened_at=timedelta(minutes=30) - SESSION_LIFE)
+    assert _asked(rest, session) == 200
+    assert _left(database, session) <= timedelta(minutes=30)
+
+
+@pytest.mark.parametrize(
+    ("cookies", "url", "found"),
+    [
+        ({"treeline_session": "a"}, None, "a"),
+        ({"treeline_session": "a"}, "http://127.0.0.1:8000", "a"),
+        ({"treeline_session": "of a neighbour"}, "HTTPS://treeline.example", ""),
+        ({"treeline_session": "of a neighbour", "__Host-treeline_session": "a"}, None, "a"),
+        ({"__Host-treeline_session": "a"}, "https://treeline.example", "a"),
+    ],
+)
+def test_where_there_is_tls_only_a_cookie_of_this_host_counts(
+    cookies: dict[str, str], url: str | None, found: str
+) -> None:
+    assert cookie_of(cookies, SESSION_COOKIE, url) == found
