@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from pydantic import Field
@@ -50,8 +51,8 @@ class AccessSettings(BaseSettings):
         60,
         ge=2,
         le=720,
-        description="Minutes after which a session of the console ends that nobody uses; pages that follow what "
-        "happens by themselves are no use. Twelve hours after the login every session ends.",
+        description="Minutes without use after which a session of the console ends. What an open page requests by "
+        "itself, to follow what happens, is no use. Twelve hours after the login every session ends.",
     )
     audit_days: int = Field(
         365,
@@ -100,3 +101,8 @@ class AccessSettings(BaseSettings):
         description="Whether the login page takes passwords; false where all are to log in by the provider. Login "
         "links still work, for the day on which the provider does not.",
     )
+
+    @property
+    def session_idle(self) -> timedelta:
+        """How long a session of the console lasts without use."""
+        return timedelta(minutes=self.session_idle_minutes)

@@ -6,21 +6,18 @@ A declaration stands in the OpenAPI as `x-treeline-needs`. A route without one i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
 
 from backend.api.services import Services
 from backend.callers import UNGUESSABLE_CHARACTERS, is_token
-from backend.cookies import cookie_of
 from backend.domain.access import ADMIN, Action, Caller, may_somewhere, refusal
 from backend.domain.errors import DomainError, NotFound
 from backend.queries.callers import caller_of_session, caller_of_token
-from backend.queries.login import SESSION_COOKIE, keep_session
+from backend.queries.login import keep_session
 from backend.queries.secrets import LONGEST_TOKEN, TOKEN_PREFIX
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
@@ -49,9 +46,9 @@ def is_guessable(headers: Headers) -> bool:
     return len(_bearer(headers) or "") < UNGUESSABLE_CHARACTERS
 
 
-def may_be_known(services: Services, headers: Headers, *, by_session: bool) -> bool:
+def may_be_known(headers: Headers, session: str) -> bool:
     """Whether it is worth asking the database who asks."""
-    return _user_token(headers) is not None or (by_session and _session(services, headers) is not None)
+    return _user_token(headers) is not None or bool(session)
 
 
 def has_token(headers: Headers) -> bool:
@@ -60,23 +57,24 @@ def has_token(headers: Headers) -> bool:
 
 
 def find_caller(
-    services: Services, headers: Headers, *, by_session: bool, uses_session: bool = False
+    services: Services, headers: Headers, session: str, *, uses_session: bool = False
 ) -> Caller | None:
-    """Who asks at this moment, None if nobody who may; `by_session`: by a browser's session too.
+    """Return who asks at this moment, None if nobody who may.
 
-    `uses_session`: somebody is at the browser, so that the session is not idle.
+    `session`: the browser's, empty if there is none or it does not count. `uses_session`: a person may be at the
+    browser, so that the session is not idle.
     """
     found = caller_at_hand(services, headers)
-    if found is not None or not may_be_known(services, headers, by_session=by_session):
+    if found is not None or not may_be_known(headers, session):
         return found
-    token, session = _user_token(headers), _session(services, headers)
+    token = _user_token(headers)
     with services.looking() as connection:
         if token is not None:
             found = caller_of_token(connection, token)
-        if found is None and by_session and session is not None:
+        if found is None and session:
             found = caller_of_session(connection, session)
             if found is not None and uses_session:
-                keep_session(connection, session, timedelta(minutes=services.config.session_idle_minutes))
+                keep_session(connection, session, services.config.session_idle)
     return found
 
 
@@ -88,10 +86,6 @@ def _bearer(headers: Headers) -> str | None:
 def _user_token(headers: Headers) -> str | None:
     token = _bearer(headers) or ""
     return token if token.startswith(TOKEN_PREFIX) and len(token) <= LONGEST_TOKEN else None
-
-
-def _session(services: Services, headers: Headers) -> str | None:
-    return cookie_of(cookie_parser(headers.get("cookie", "")), SESSION_COOKIE, services.config.url) or None
 
 
 async def caller(request: Request) -> Caller:

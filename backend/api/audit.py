@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
-from backend.api.access import Asking, find_caller, needs
+from backend.api.access import Asking, needs
 from backend.api.requests import MOST_ITEMS, Reading, SharedServices
 from backend.api.services import Services
 from backend.domain.access import Action, Caller, may
@@ -102,7 +102,7 @@ def _lines(services: Services, request: Request, asked: Asked, form: Form) -> It
     place: Place | None = Place()
     while place is not None and not services.closing.is_set():
         # A connection for each page: who reads slowly holds none, and no old moment of the database.
-        caller = find_caller(services, request.headers, by_session=True)
+        caller: Caller | None = request.state.find_caller()
         if caller is None or not may(caller, Action.READ_ESTATE):
             return
         with services.reading() as connection:

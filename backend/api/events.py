@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 
-from backend.api.access import Asking, find_caller, needs
+from backend.api.access import Asking, needs
 from backend.api.requests import MOST_ITEMS, Paging, Reading, SharedServices, listed
 from backend.api.services import Services
-from backend.domain.access import Action, may_somewhere, tenants_read
+from backend.domain.access import Action, Caller, may_somewhere, tenants_read
 from backend.domain.errors import ValueInvalid
 from backend.eventlog.recorded import Head, StoredEvent
 from backend.queries import events as queries
@@ -136,7 +135,7 @@ async def stream_events(
     # Sent at once, so that a proxy or a browser sees the stream open although nothing happens yet.
     yield ServerSentEvent(comment="open")
     while not services.closing.is_set():
-        found = await run_in_threadpool(_read, services, request.headers, place)
+        found = await run_in_threadpool(_read, services, request.state.find_caller, place)
         if found is None:
             break
         page, place = found
@@ -162,9 +161,11 @@ def shown(event: StoredEvent) -> dict[str, Any]:
     }
 
 
-def _read(services: Services, headers: Headers, after: int) -> tuple[list[StoredEvent], int] | None:
+def _read(
+    services: Services, find_caller: Callable[[], Caller | None], after: int
+) -> tuple[list[StoredEvent], int] | None:
     """The next events that the caller may read, and how far these go; None if it may no longer."""
-    caller = find_caller(services, headers, by_session=True)
+    caller = find_caller()
     if caller is None or not may_somewhere(caller, Action.READ_TENANT):
         return None
     with services.reading() as connection:

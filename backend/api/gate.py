@@ -20,11 +20,13 @@ from backend import callers
 from backend.api.access import SAFE_METHODS, caller_at_hand, find_caller, has_token, is_guessable, may_be_known
 from backend.api.problems import of_domain, problem
 from backend.api.services import Services
+from backend.cookies import cookie_of, is_over_tls
 from backend.domain.access import Action, Caller, refusal
 from backend.domain.errors import DomainError
 from backend.domain.names import is_name
 from backend.eventlog.provenance import coming_from
 from backend.login_limits import ATTEMPTS_SECONDS, limits_of, network_of
+from backend.queries.login import SESSION_COOKIE
 from backend.telemetry import Telemetry
 
 API = "/api/"
@@ -60,7 +62,9 @@ class Gate:
         request_id = callers.request_id(headers.get("x-request-id", ""))
         state = scope.setdefault("state", {})
         # `/api/` by a browser's session is for reading only, see `_refusal`; what is followed is read.
-        again = partial(find_caller, self._services, headers, by_session=True)
+        secure = is_over_tls(scope["scheme"], self._services.config.url)
+        session = cookie_of(headers, SESSION_COOKIE, secure=secure)
+        again = partial(find_caller, self._services, headers, session)
         state.update(request_id=request_id, caller=None, find_caller=again)
 
         async def send_with_headers(message: Message) -> None:
@@ -69,7 +73,7 @@ class Gate:
             await send(message)
 
         try:
-            refusal = await self._refusal(scope, headers)
+            refusal = await self._refusal(scope, headers, session)
         except DomainError as error:
             refusal = of_domain(error)
         caller = state["caller"]
@@ -84,23 +88,20 @@ class Gate:
         ):
             await (refusal or self._app)(scope, _limited(receive, _most(scope["path"])), send_with_headers)
 
-    async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    async def _refusal(self, scope: Scope, headers: Headers, session: str) -> Response | None:
         path, method = scope["path"], scope["method"]
         if path.startswith(_PLAIN):
             return None
         # A browser sends its cookie with any site's form: through the API a session may only read.
-        may_use_session = not path.startswith(API) or method in SAFE_METHODS
+        if path.startswith(API) and method not in SAFE_METHODS:
+            session = ""
         stopped = has_token(headers) and self._is_stopped(scope)
         if stopped and is_guessable(headers):
             return _stopped()
         caller = caller_at_hand(self._services, headers)
-        if caller is None and may_be_known(self._services, headers, by_session=may_use_session):
+        if caller is None and may_be_known(headers, session):
             caller = await run_in_threadpool(
-                find_caller,
-                self._services,
-                headers,
-                by_session=may_use_session,
-                uses_session=_is_by_somebody(method, headers),
+                find_caller, self._services, headers, session, uses_session=_is_by_somebody(method, headers)
             )
         scope["state"]["caller"] = caller
         if caller is None and stopped:

@@ -76,7 +76,7 @@ class SessionRow:
 
 @dataclass(frozen=True)
 class Secret:
-    """A code or session token, shown once, and when it ends."""
+    """A code or session token, shown once, and when it ends at the latest."""
 
     value: str
     expires_at: datetime
@@ -100,8 +100,10 @@ def create_link(connection: Connection, caller: Caller) -> Secret:
     return Secret(code, expires_at)
 
 
-def use_link(connection: Connection, code: str, provenance: Provenance) -> tuple[str, Secret] | None:
-    """Turn a code into somebody's session; None if it is unknown, used or expired."""
+def use_link(
+    connection: Connection, code: str, provenance: Provenance, idle: timedelta
+) -> tuple[str, Secret] | None:
+    """Turn a code into somebody's session; None if it is unknown, used or expired. `idle`: see `open_session`."""
     # One statement: of two who come with the same code at once, the database lets one through.
     link = connection.execute(
         sa.update(login_links)
@@ -115,7 +117,7 @@ def use_link(connection: Connection, code: str, provenance: Provenance) -> tuple
     ).one_or_none()
     if link is None:
         return None
-    return link.actor, open_session(connection, link.actor, By.LINK, provenance, link.token, link.issued)
+    return link.actor, open_session(connection, link.actor, By.LINK, provenance, idle, link.token, link.issued)
 
 
 def open_session(
@@ -123,18 +125,22 @@ def open_session(
     actor: str,
     means: By,
     provenance: Provenance,
+    idle: timedelta,
     token: str | None = None,
     issued: int | None = None,
 ) -> Secret:
-    """A session for who was found to be `actor`; also forgets sessions that are over."""
+    """Open a session for who was found to be `actor`; also forget sessions that are over.
+
+    It ends when nobody has used it for `idle`, and after SESSION_LIFE anyway.
+    """
     connection.execute(sa.delete(sessions).where(sessions.c.expires_at < sa.func.now()))
     session = secrets.token_urlsafe(32)
-    expires_at = connection.execute(
+    opened_at = connection.execute(
         sa.insert(sessions)
         .values(
             session_hash=hash_of(session),
             actor=actor,
-            expires_at=sa.func.now() + SESSION_LIFE,
+            expires_at=sa.func.now() + min(idle, SESSION_LIFE),
             token=token,
             issued=issued,
             name=secrets.token_hex(8),
@@ -143,9 +149,9 @@ def open_session(
             address=provenance.address,
             agent=provenance.agent,
         )
-        .returning(sessions.c.expires_at)
+        .returning(sessions.c.opened_at)
     ).scalar_one()
-    return Secret(session, expires_at)
+    return Secret(session, opened_at + SESSION_LIFE)
 
 
 def keep_session(connection: Connection, session: str, idle: timedelta) -> None:

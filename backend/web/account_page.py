@@ -6,6 +6,8 @@ neither issue tokens nor set a password. Those who logged in by password may.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
@@ -106,6 +108,8 @@ def _shown(
         "of_settings": viewer.name == ADMIN_NAME,
         "tokens": tokens,
         "sessions": sessions,
+        "idle_minutes": services.config.session_idle_minutes,
+        "most_hours": queries_of_login.SESSION_LIFE // timedelta(hours=1),
         "has_password": row is not None and row.has_password,
         "error": error,
         "secret": secret,

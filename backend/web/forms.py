@@ -16,10 +16,9 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 from fastapi.responses import Response
 
-from backend.cookies import cookie_of, set_cookie
+from backend.cookies import cookie_of, is_over_tls, set_cookie
 from backend.queries.login import SESSION_COOKIE
 from backend.settings import Settings
-from backend.url_schemes import scheme_of
 
 LOGIN_COOKIE = "treeline_login"
 KEY_FIELD = "key"
@@ -45,8 +44,7 @@ def session_of(request: Request) -> str:
 
 
 def _cookie(request: Request, name: str) -> str:
-    config: Settings = request.app.state.services.config
-    return cookie_of(request.cookies, name, config.url)
+    return cookie_of(request.headers, name, secure=is_secure(request))
 
 
 def form_key(request: Request) -> str:
@@ -66,10 +64,9 @@ def login_key(request: Request, answer: Callable[[str], Response]) -> Response:
 
 
 def is_secure(request: Request) -> bool:
-    """Whether cookies may be kept to TLS: the request came over it, or everybody comes over it, to a proxy that
-    does not say so."""
+    """Return whether cookies may be kept to TLS."""
     config: Settings = request.app.state.services.config
-    return request.url.scheme == "https" or scheme_of(config.url or "") == "https"
+    return is_over_tls(request.url.scheme, config.url)
 
 
 def _taken_by(cookie: str) -> Callable[[Request], object]:

@@ -21,7 +21,7 @@ from backend.queries import login as queries
 from backend.queries import secrets
 from backend.queries.login import SESSION_COOKIE, By, Secret
 from backend.web import templates
-from backend.web.forms import Form, LoginForm, login_key
+from backend.web.forms import Form, LoginForm, is_secure, login_key
 from backend.web.services import Shared
 from backend.web.sessions import (
     caller_of,
@@ -88,7 +88,7 @@ def login(
     if limit.blocked(caller):
         return too_many(request)
     with services.engine.begin() as connection:
-        used = queries.use_link(connection, code, provenance(request))
+        used = queries.use_link(connection, code, provenance(request), services.config.session_idle)
         if used is not None:
             opened(connection, request, used[0], By.LINK)
     if used is None:
@@ -132,7 +132,7 @@ def logout(request: Request, services: Shared, _: Form) -> Response:
     if provider is not None and onward is not None:
         # A page, not a redirect: the policy of pages lets forms, and what they redirect to, go to this site only.
         answer = templates.page("logged_out.html", {"provider": provider.client.name, "onward": onward}, 200)
-    delete_cookie(answer, SESSION_COOKIE)
+    delete_cookie(answer, SESSION_COOKIE, secure=is_secure(request))
     return answer
 
 
@@ -152,4 +152,6 @@ def _session(request: Request, services: Shared, user: str, password: str) -> Se
         if secrets.password_hash(connection, name) != hashed:
             return None
         opened(connection, request, name, By.PASSWORD)
-        return queries.open_session(connection, name, By.PASSWORD, provenance(request))
+        return queries.open_session(
+            connection, name, By.PASSWORD, provenance(request), services.config.session_idle
+        )

@@ -81,7 +81,7 @@ def callback(
     provider = provider_of(request)
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place="/")
-    secret, _, kept = cookie_of(request.cookies, COOKIE, services.config.url).partition("|")
+    secret, _, kept = cookie_of(request.headers, COOKIE, secure=is_secure(request)).partition("|")
     place, begun = place_asked(kept), Begun.of_cookie(secret)
     if begun is None or not begun.is_state(state):
         # Any site's pictures can lead here: this is nobody's failure, and ends no login that was begun.
@@ -103,7 +103,7 @@ def callback(
             limits_of(request).providers.failed(caller_of(request))
             refused(request, services, By.PROVIDER, "", why.detail)
         answer = _failed(request, provider, why, place)
-    delete_cookie(answer, COOKIE)
+    delete_cookie(answer, COOKIE, secure=is_secure(request))
     return answer
 
 
@@ -117,7 +117,7 @@ def _session(request: Request, services: Shared, provider: Provider, claims: dic
         if row is None or row.disabled:
             raise NotAllowed(f"the user {user} is disabled here")
         opened(connection, request, user, By.PROVIDER)
-        return open_session(connection, user, By.PROVIDER, provenance(request))
+        return open_session(connection, user, By.PROVIDER, provenance(request), services.config.session_idle)
 
 
 def _failed(request: Request, provider: Provider, why: DomainError, place: str) -> Response:

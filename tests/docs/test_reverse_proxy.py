@@ -18,6 +18,7 @@ def test_the_scheme_that_a_proxy_tells_makes_cookies_secure(database: Database) 
             answer = http.get(console.login_link(), headers=told)
             assert answer.status_code == 303
             assert ("secure" in answer.headers["Set-Cookie"].lower()) is is_secure
+            assert answer.headers["Set-Cookie"].startswith("__Host-treeline_session=") is is_secure
 
 
 def test_links_for_logging_in_begin_with_the_address_of_the_settings(database: Database) -> None:

@@ -14,7 +14,7 @@ from backend.domain.access import Provenance
 from backend.domain.user import MOST_TOKENS
 from backend.eventlog.tables import idempotency_keys
 from backend.projections.users import api_tokens
-from backend.queries.login import login_links, sessions, use_link
+from backend.queries.login import SESSION_LIFE, login_links, sessions, use_link
 from backend.queries.secrets import password_hashes, token_hashes
 from tests import http
 from tests.database_fixture import Database
@@ -116,7 +116,7 @@ def test_what_opened_by_a_token_is_closed_at_the_next_request(rest: Rest, databa
     link = ada("POST", "/login-links").json()["url"].partition("code=")[2]
     unused = ada("POST", "/login-links").json()["url"].partition("code=")[2]
     with database.engine.begin() as connection:
-        session = use_link(connection, link, PROVENANCE)
+        session = use_link(connection, link, PROVENANCE, SESSION_LIFE)
     assert session is not None
     assert session[0] == "ada"
     cookie = {"Cookie": f"treeline_session={session[1].value}", "Authorization": ""}
@@ -138,7 +138,7 @@ def test_what_opened_by_a_token_is_closed_at_the_next_request(rest: Rest, databa
     ended = 200 if ending == "its hash lost" else 401
     assert rest("GET", "/me", **cookie).status_code == ended
     with database.engine.begin() as connection:
-        late = use_link(connection, unused, PROVENANCE)
+        late = use_link(connection, unused, PROVENANCE, SESSION_LIFE)
     cookie["Cookie"] = f"treeline_session={late[1].value if late else ''}"
     assert rest("GET", "/me", **cookie).status_code == ended
 

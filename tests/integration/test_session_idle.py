@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from starlette.datastructures import Headers
 
 from backend import web
-from backend.cookies import cookie_of
+from backend.cookies import cookie_of, is_over_tls
 from backend.queries.login import SESSION_COOKIE, SESSION_LIFE, hash_of, sessions
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest
@@ -59,6 +60,10 @@ def test_use_keeps_a_session_and_what_pages_ask_by_themselves_does_not(
     assert _left(database, session) > timedelta(minutes=30)
 
 
+def test_a_session_that_is_never_used_ends_as_an_idle_one(rest: Rest, database: Database, session: str) -> None:
+    assert _left(database, session) <= IDLE
+
+
 def test_an_idle_session_is_over(rest: Rest, database: Database, session: str) -> None:
     _age(database, session, expires_at=timedelta(seconds=-1))
     assert _asked(rest, session) == 401
@@ -71,16 +76,30 @@ def test_use_does_not_keep_a_session_beyond_its_life(rest: Rest, database: Datab
 
 
 @pytest.mark.parametrize(
-    ("cookies", "url", "found"),
+    ("cookies", "secure", "found"),
     [
-        ({"treeline_session": "a"}, None, "a"),
-        ({"treeline_session": "a"}, "http://127.0.0.1:8000", "a"),
-        ({"treeline_session": "of a neighbour"}, "HTTPS://treeline.example", ""),
-        ({"treeline_session": "of a neighbour", "__Host-treeline_session": "a"}, None, "a"),
-        ({"__Host-treeline_session": "a"}, "https://treeline.example", "a"),
+        (b"treeline_session=a", False, "a"),
+        (b"__Host-treeline_session=a", True, "a"),
+        (b"treeline_session=of-a-neighbour", True, ""),
+        (b"treeline_session=of-a-neighbour; __Host-treeline_session=a", True, "a"),
+        (b"__Host-treeline_session=a; \x85__Host-treeline_session=of-a-neighbour", True, "a"),
+        (b"\xa0__Host-treeline_session=of-a-neighbour", True, ""),
+        (b"", True, ""),
     ],
 )
-def test_where_there_is_tls_only_a_cookie_of_this_host_counts(
-    cookies: dict[str, str], url: str | None, found: str
-) -> None:
-    assert cookie_of(cookies, SESSION_COOKIE, url) == found
+def test_over_tls_only_a_cookie_of_this_host_counts(cookies: bytes, secure: bool, found: str) -> None:
+    sent = Headers(raw=[(b"cookie", cookies)])
+    assert cookie_of(sent, SESSION_COOKIE, secure=secure) == found
+
+
+@pytest.mark.parametrize(
+    ("scheme", "url", "over"),
+    [
+        ("http", None, False),
+        ("https", None, True),
+        ("http", "http://127.0.0.1:8000", False),
+        ("http", "HTTPS://treeline.example", True),
+    ],
+)
+def test_tls_is_known_by_the_request_or_the_settings(scheme: str, url: str | None, over: bool) -> None:
+    assert is_over_tls(scheme, url) is over
