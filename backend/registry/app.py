@@ -20,6 +20,7 @@ import structlog
 from prometheus_client.metrics_core import Metric
 from sqlalchemy import Connection, Engine
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from backend import callers
 from backend.domain.access import Caller
@@ -91,10 +92,15 @@ class Registries:
         self.access = access
         self._app = app
         self._config = config
+        # The application behind has a middleware of its own, which requests for registries never reach.
+        proxies = config.trusted_proxies
+        self._answering: ASGIApp = (
+            ProxyHeadersMiddleware(self._answer, trusted_hosts=proxies) if proxies else self._answer
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(PREFIX):
-            await self._answer(scope, receive, send)
+            await self._answering(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(scope, receive, send)
         else:

@@ -122,6 +122,28 @@ def test_registries_count_wrong_tokens_with_the_api(rest: Rest) -> None:
     assert _wrong(rest) == 429
 
 
+def test_registries_count_by_the_address_that_a_trusted_proxy_tells(database: Database) -> None:
+    """As the API does: else one wrong program behind the proxy would stop all others."""
+    app = create_app(rest_settings(database.url, trusted_proxies=["10.9.9.9"]))
+    served = with_registries(app, app.state.services)
+
+    def asked(path: str, told: str, proxy: str = "10.9.9.9") -> int:
+        client = TestClient(served, client=(proxy, 50_000))
+        return client.get(path, headers={"Authorization": "Bearer wrong", "X-Forwarded-For": told}).status_code
+
+    subjects = "/registries/c1/subjects"
+    assert [asked(subjects, "192.0.2.1") for _ in range(ATTEMPTS + 1)] == [401] * ATTEMPTS + [429]
+    assert asked("/api/v1/me", "192.0.2.1") == 429
+    assert asked(subjects, "192.0.2.2") == asked("/api/v1/me", "192.0.2.2") == 401
+    # Of anybody else the header counts for nothing.
+    found = [asked(subjects, f"192.0.2.{n + 10}", proxy="10.9.9.8") for n in range(ATTEMPTS + 1)]
+    assert found == [401] * ATTEMPTS + [429]
+    admin = {"Authorization": f"Bearer {TOKEN}"}
+    kept = TestClient(app).get("/api/v1/audit?kind=LoginRefused", headers=admin).json()["items"]
+    assert {row["address"] for row in kept} == {"192.0.2.1", "192.0.2.2", "10.9.9.8"}
+    app.state.services.engine.dispose()
+
+
 def test_a_position_beyond_the_head_tells_a_tenant_nothing(acme: Rest) -> None:
     ada = {"Authorization": f"Bearer {new_user(acme, 'ada', acme='owner').token}"}
     here = "/api/v1/tenants/acme/instances/retail/environments/prod/streams"
