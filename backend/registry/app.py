@@ -92,11 +92,11 @@ class Registries:
         self.access = access
         self._app = app
         self._config = config
-        # The application behind has a middleware of its own, which requests for registries never reach.
-        proxies = config.trusted_proxies
-        self._answering: ASGIApp = (
-            ProxyHeadersMiddleware(self._answer, trusted_hosts=proxies) if proxies else self._answer
-        )
+        answering: Any = self._answer  # uvicorn's types of ASGI are not Starlette's
+        if config.trusted_proxies:
+            # The application behind has a middleware of its own, which requests for registries never reach.
+            answering = ProxyHeadersMiddleware(answering, trusted_hosts=config.trusted_proxies)
+        self._answering: ASGIApp = answering
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(PREFIX):
